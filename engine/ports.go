@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Chain is what the engine asks of an EVM chain. Implementations hide endpoints, fail-over and the differences between clients; chain/conformance is the
+// suite that each of them passes.
+//
+// Reads return an error that is txn.ErrUnavailable when the chain could not be asked; nothing follows from such an error. "Not there" is never an error.
+// Every method returns when ctx ends.
+type Chain interface {
+	// ID is the chain id that was verified at connect.
+	ID() txn.ChainID
+	// Head is the newest block.
+	Head(ctx context.Context) (txn.Block, error)
+	// BlockByHash is a block of any branch that the node still has; nil when it has none of that hash.
+	BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error)
+	// BlockByNumber is the canonical block of that height; nil above the head.
+	BlockByNumber(ctx context.Context, number uint64) (*txn.Block, error)
+	// Receipts looks up every hash, in as few calls as the transport allows; answers come in the order of the hashes.
+	Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer
+	// Send hands signed bytes to the chain. It never fails: whatever happened is an outcome, and what is not known is AMBIGUOUS. A node that answers another
+	// hash than the one given did not accept these bytes.
+	Send(ctx context.Context, signed txn.Signed) txn.Outcome
+	// Account looks at an account; settled is the depth of Account.Settled below the head.
+	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
+	// Quote estimates gas (with the configured margin, unless the payload brings its limit) and fees for a draft. A refusal of the node (it would revert, no
+	// funds) is an outcome; ACCEPTED comes with the quote.
+	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
+	// Heads signals that there may be a new head. It carries no data and may be nil: then the tracker only polls. Closed when ctx ends.
+	Heads(ctx context.Context) <-chan struct{}
+}
+
+// Signer signs for the accounts of one key holder. The answer has been verified: sender, chain, nonce, recipient, value, data and fees are those asked for.
+//
+// Errors: txn.ErrKeyMissing when the holder has no key for the account, txn.ErrSignerFault when it returned something else, txn.ErrUnavailable when it
+// could not be asked.
+type Signer interface {
+	Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error)
+}

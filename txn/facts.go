@@ -1,0 +1,118 @@
+package txn
+
+import (
+	"errors"
+	"time"
+)
+
+// Block is what the tracker needs of a block.
+type Block struct {
+	Number  uint64
+	Hash    Hash
+	Parent  Hash
+	Time    uint64 // seconds since 1970, the proposer's
+	BaseFee *Wei   // nil on chains without EIP-1559
+	Txs     []Hash
+}
+
+// Receipt is proof of inclusion in the block that it names. It counts only while that block is canonical.
+type Receipt struct {
+	TxHash            Hash
+	BlockNumber       uint64
+	BlockHash         Hash
+	Success           bool
+	GasUsed           uint64
+	EffectiveGasPrice Wei
+}
+
+// ReceiptAnswer is what one look-up of a receipt said. "Not found" and "could not look" are different things: only the first is evidence.
+type ReceiptAnswer struct {
+	Hash    Hash
+	Receipt *Receipt // nil: not found, if Err is nil
+	Err     error    // the node could not tell (down, still indexing, ...)
+}
+
+// Account is a view of an account, all of it from one endpoint.
+type Account struct {
+	Latest    Nonce // next nonce by the newest block
+	Pending   Nonce // next nonce by the node's pool
+	Settled   Nonce // next nonce as of the block that is `confirmations` below the head
+	Head      uint64
+	HeadHash  Hash
+	HasCode   bool // a contract or delegated account: others can raise its nonce
+	BalanceAt Wei
+}
+
+// ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.
+var ErrUnavailable = errors.New("unavailable")
+
+// ErrKeyMissing says that a signer holds no key for the account.
+var ErrKeyMissing = errors.New("no key for this account")
+
+// ErrSignerFault says that a signer returned something other than what was asked for. Its bytes are dropped unsent.
+var ErrSignerFault = errors.New("signer returned a transaction that was not asked for")
+
+// Class is what a node's answer to a send means.
+type Class string
+
+// The classes. Ambiguous is everything that is not surely another one; it never frees a nonce.
+const (
+	Accepted               Class = "ACCEPTED"
+	AlreadyKnown           Class = "ALREADY_KNOWN"
+	NonceTooLow            Class = "NONCE_TOO_LOW"
+	NonceGap               Class = "NONCE_GAP"
+	ReplacementUnderpriced Class = "REPLACEMENT_UNDERPRICED"
+	Underpriced            Class = "UNDERPRICED"
+	FeeCapBelowBaseFee     Class = "FEE_CAP_BELOW_BASE_FEE"
+	InsufficientFunds      Class = "INSUFFICIENT_FUNDS"
+	PoolFull               Class = "POOL_FULL"
+	RateLimited            Class = "RATE_LIMITED"
+	Unavailable            Class = "UNAVAILABLE"
+	Unauthorized           Class = "UNAUTHORIZED"
+	WrongChain             Class = "WRONG_CHAIN"
+	Invalid                Class = "INVALID"
+	ExecutionReverted      Class = "REVERTED"
+	Ambiguous              Class = "AMBIGUOUS"
+)
+
+// Outcome is a node's answer to a send, or to an estimate.
+type Outcome struct {
+	Class      Class
+	Detail     string        // the node's words, cleaned of URLs, bytes and secrets, at most 200 characters
+	RetryAfter time.Duration // the node's own hint; 0 is none
+}
+
+// Draft is a transaction before it has a nonce.
+type Draft struct {
+	From    Address
+	Payload Payload
+}
+
+// Quote is what it takes to send a draft now.
+type Quote struct {
+	GasLimit uint64
+	Fees     Fees
+}
+
+// Unsigned is a transaction that lacks only its signature.
+type Unsigned struct {
+	ChainID  ChainID
+	From     Address
+	Nonce    Nonce
+	Payload  Payload // GasLimit is set
+	Fees     Fees
+	GasLimit uint64
+}
+
+// Signed is what a signer gave, after it was decoded and compared with what had been asked for.
+type Signed struct {
+	Hash Hash
+	Raw  []byte
+}
+
+// Inclusion is what the tracker knows of one hash under its current view of the canonical chain.
+type Inclusion struct {
+	Known         bool     // false: it has not been looked for yet, or could not be
+	Receipt       *Receipt // nil: not in a canonical block
+	Confirmations uint64   // canonical, parent-linked blocks above the receipt's
+}

@@ -1,0 +1,105 @@
+package txn
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+)
+
+// Payload is what a caller wants executed. Sender and nonce are not part of it.
+type Payload struct {
+	To       *Address // nil creates a contract
+	Value    Wei
+	Data     []byte
+	GasLimit uint64 // 0: estimate
+}
+
+// requestHashVersion is hashed first, so that another encoding can never collide with this one.
+const requestHashVersion = 1
+
+// Hash is the identity of the payload under its request key: SHA-256 over a versioned, length-prefixed encoding of each field. Protobuf bytes would not do:
+// they are not canonical.
+func (p Payload) Hash() [32]byte {
+	h := sha256.New()
+	h.Write([]byte{requestHashVersion})
+	if p.To == nil {
+		h.Write([]byte{0})
+	} else {
+		h.Write([]byte{1})
+		h.Write(p.To[:])
+	}
+	value := p.Value.Bytes32()
+	h.Write(value[:])
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(p.Data)))
+	h.Write(n[:])
+	h.Write(p.Data)
+	binary.BigEndian.PutUint64(n[:], p.GasLimit)
+	h.Write(n[:])
+	return [32]byte(h.Sum(nil))
+}
+
+// ParseAddress reads "0x" and 40 hex digits. One case throughout is taken as it is; mixed case must be the EIP-55 checksum of the address.
+func ParseAddress(text string) (Address, error) {
+	digits, ok := strings.CutPrefix(text, "0x")
+	if !ok || len(digits) != 40 || !isHex(digits) {
+		return Address{}, fmt.Errorf("address %q must be \"0x\" followed by 40 hex digits", text)
+	}
+	a := common.HexToAddress(text)
+	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != text {
+		return Address{}, fmt.Errorf("address %q has a wrong EIP-55 checksum: a digit or its case is mistyped; check the address, or write it in lower case", text)
+	}
+	return a, nil
+}
+
+// ParseWei reads a whole number of wei in decimal digits; empty is zero.
+func ParseWei(text string) (Wei, error) {
+	if text == "" {
+		return Wei{}, nil
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return Wei{}, fmt.Errorf("amount %q must be a whole, non-negative number of wei in decimal digits", text)
+		}
+	}
+	w, err := uint256.FromDecimal(text)
+	if errors.Is(err, uint256.ErrBig256Range) {
+		return Wei{}, fmt.Errorf("amount %q is above 2^256-1 wei, the largest that a transaction can carry", text)
+	}
+	if err != nil {
+		return Wei{}, fmt.Errorf("amount %q must be a whole, non-negative number of wei in decimal digits", text)
+	}
+	return *w, nil
+}
+
+// AccountID is the CAIP-10 account id of an account on an EVM chain.
+func AccountID(chain ChainID, a Address) string { return fmt.Sprintf("eip155:%d:%s", chain, a.Hex()) }
+
+// ParseAccountID reads a CAIP-10 account id. ok is false when the text is not of that form at all, and then it may be a name.
+func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) {
+	rest, found := strings.CutPrefix(text, "eip155:")
+	if !found {
+		return 0, Address{}, false, nil
+	}
+	id, address, found := strings.Cut(rest, ":")
+	var n uint64
+	if _, scanErr := fmt.Sscanf(id, "%d", &n); !found || scanErr != nil || fmt.Sprint(n) != id || n == 0 {
+		return 0, Address{}, true, fmt.Errorf("account id %q must be eip155:<chain id>:0x<address>", text)
+	}
+	a, err = ParseAddress(address)
+	return ChainID(n), a, true, err
+}
+
+func isHex(s string) bool {
+	for _, c := range s {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+			return false
+		}
+	}
+	return true
+}

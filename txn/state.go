@@ -1,0 +1,103 @@
+package txn
+
+import "slices"
+
+// State is where a transaction stands.
+type State string
+
+// The states. Confirmed, Failed and Cancelled are final.
+const (
+	Queued    State = "QUEUED"       // accepted, no nonce
+	Allocated State = "ALLOCATED"    // nonce taken and a signed attempt recorded; no node is known to have it
+	Tracking  State = "TRACKING"     // a node has it
+	Stuck     State = "STUCK"        // needs a decision; keeps its nonce, is still followed and rebroadcast
+	Confirmed State = "CONFIRMED"    // executed and final
+	Failed    State = "FAILED_FINAL" // final: reverted, or never executed
+	Cancelled State = "CANCELLED"    // final: never executed
+)
+
+// States lists every state in the order of life.
+var States = []State{Queued, Allocated, Tracking, Stuck, Confirmed, Failed, Cancelled}
+
+// Final tells whether nothing but a reorg after finality can change the state any more.
+func (s State) Final() bool { return s == Confirmed || s == Failed || s == Cancelled }
+
+// Sub refines a state; empty is the plain state.
+type Sub string
+
+// The sub-states.
+const (
+	None       Sub = ""
+	Pending    Sub = "PENDING"     // TRACKING: with a node, not in a block
+	Included   Sub = "INCLUDED"    // TRACKING: in a canonical block
+	BackingOff Sub = "BACKING_OFF" // QUEUED: the head waits for something outside
+)
+
+// Subs lists every sub-state.
+var Subs = []Sub{None, Pending, Included, BackingOff}
+
+// Executed answers whether the payload ran on chain.
+type Executed string
+
+// The answers.
+const (
+	Unknown  Executed = "UNKNOWN" // not decided yet
+	No       Executed = "NO"      // final: it never ran and never will
+	Success  Executed = "SUCCESS"
+	Reverted Executed = "REVERTED"
+)
+
+// Kind names an event; each move writes exactly one.
+type Kind string
+
+// The kinds of events.
+const (
+	EventQueued          Kind = "QUEUED"
+	EventAllocated       Kind = "ALLOCATED"
+	EventSubmitted       Kind = "SUBMITTED"
+	EventResubmitted     Kind = "RESUBMITTED"
+	EventIncluded        Kind = "INCLUDED"
+	EventReorged         Kind = "REORGED"
+	EventConfirmed       Kind = "CONFIRMED"
+	EventFailed          Kind = "FAILED"
+	EventCancelRequested Kind = "CANCEL_REQUESTED"
+	EventCancelled       Kind = "CANCELLED"
+	EventStuck           Kind = "STUCK"
+	EventUnstuck         Kind = "UNSTUCK"
+	EventRequeued        Kind = "REQUEUED"
+)
+
+// Move is a legal change of state and the event that tells it.
+type Move struct {
+	Kind Kind
+	From []State // empty: the move creates the transaction
+	To   []State // more than one only where the move keeps the state that it finds
+}
+
+// Moves is the one table of legal moves. The database's constraint, the state diagram and the wire enums are compared with it by tests.
+var Moves = []Move{
+	{Kind: EventQueued, To: []State{Queued}},
+	{Kind: EventAllocated, From: []State{Queued}, To: []State{Allocated}},
+	{Kind: EventSubmitted, From: []State{Allocated}, To: []State{Tracking}},
+	{Kind: EventResubmitted, From: []State{Tracking}, To: []State{Tracking}},
+	{Kind: EventResubmitted, From: []State{Stuck}, To: []State{Stuck}},
+	{Kind: EventIncluded, From: []State{Allocated, Tracking, Stuck}, To: []State{Tracking}},
+	{Kind: EventReorged, From: []State{Tracking}, To: []State{Tracking}},
+	{Kind: EventReorged, From: []State{Confirmed, Failed, Cancelled}, To: []State{Stuck}},
+	{Kind: EventConfirmed, From: []State{Allocated, Tracking, Stuck}, To: []State{Confirmed}},
+	{Kind: EventFailed, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Failed}},
+	{Kind: EventCancelRequested, From: []State{Allocated}, To: []State{Allocated}},
+	{Kind: EventCancelRequested, From: []State{Tracking}, To: []State{Tracking}},
+	{Kind: EventCancelRequested, From: []State{Stuck}, To: []State{Stuck}},
+	{Kind: EventCancelled, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Cancelled}},
+	{Kind: EventStuck, From: []State{Allocated, Tracking}, To: []State{Stuck}},
+	{Kind: EventUnstuck, From: []State{Stuck}, To: []State{Tracking}},
+	{Kind: EventRequeued, From: []State{Stuck}, To: []State{Queued}},
+}
+
+// Legal tells whether the move table has an entry that leads from one state to the other with this event.
+func Legal(kind Kind, from, to State) bool {
+	return slices.ContainsFunc(Moves, func(m Move) bool {
+		return m.Kind == kind && slices.Contains(m.From, from) && slices.Contains(m.To, to)
+	})
+}

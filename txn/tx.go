@@ -1,0 +1,100 @@
+package txn
+
+import "time"
+
+// Tx is one transaction as the ledger has it.
+type Tx struct {
+	ID          TxID
+	Submitter   SubmitterID
+	RequestID   string
+	RequestHash [32]byte
+	QueueSeq    int64 // order of acceptance within the submitter; gaps are normal
+	Payload     Payload
+	Status
+	Token     Token     // fencing token of the last write; 0 while only callers have written
+	Due       time.Time // no outside effect for this transaction before; zero is "now". The local clock's, for liveness only
+	Attempts  []Attempt // every signed form, oldest first
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	FinalAt   time.Time // zero while not final
+}
+
+// Status is the part of a transaction that moves change. A Write carries it whole: the owner has it in memory under its lease.
+type Status struct {
+	State           State
+	Sub             Sub
+	Version         int64  // seq of the newest event
+	Nonce           *Nonce // nil while none is taken
+	Slot            int16  // place in the submitter's in-flight set, 0 to limit-1; meaningless without a nonce
+	Released        bool   // the slot is free for the next nonce
+	TxHash          Hash   // included attempt, else the newest; zero while there is none
+	Receipt         *Receipt
+	Executed        Executed
+	Reason          string // machine-readable; see the reasons in this package
+	LastError       string // a sentence; never holds driver text, URLs or bytes
+	SubmitAttempts  int
+	CancelRequested bool
+}
+
+// Attempt is one signed form of a transaction. All attempts of a nonce exclude each other on chain.
+type Attempt struct {
+	No       int // 1, 2, ... within the transaction
+	Kind     AttemptKind
+	Nonce    Nonce
+	Hash     Hash
+	Raw      []byte // a bearer instrument: whoever holds it can send it. Never logged, never told
+	GasLimit uint64
+	Fees     Fees
+	At       time.Time
+}
+
+// AttemptKind says what an attempt is for.
+type AttemptKind string
+
+// The kinds of attempts.
+const (
+	Original AttemptKind = "ORIGINAL"
+	Bump     AttemptKind = "BUMP"
+	Cancel   AttemptKind = "CANCEL"
+)
+
+// Fees are what a transaction offers for each unit of gas, in wei. A legacy transaction has its gas price in both fields and Legacy set.
+type Fees struct {
+	Cap    Wei // most that is paid in all (maxFeePerGas, EIP-1559)
+	Tip    Wei // most that goes to the proposer (maxPriorityFeePerGas); at most Cap
+	Legacy bool
+}
+
+// Event is one step in the life of a transaction, with the status right after it.
+type Event struct {
+	Tx        TxID
+	Submitter SubmitterID
+	Seq       int64
+	Kind      Kind
+	State     State
+	Sub       Sub
+	Executed  Executed
+	TxHash    Hash
+	Receipt   *Receipt
+	Reason    string
+	Message   string
+	At        time.Time
+}
+
+// Reasons of failures and waits.
+const (
+	ReasonReverted          = "REVERTED"            // included and reverted
+	ReasonPrepareReverted   = "WOULD_REVERT"        // the chain says that it would revert
+	ReasonInvalid           = "INVALID_TRANSACTION" // these bytes can never pass
+	ReasonSignerKeyMissing  = "SIGNER_KEY_NOT_FOUND"
+	ReasonSignerUnavailable = "SIGNER_UNAVAILABLE"
+	ReasonSignerFault       = "SIGNER_FAULT" // the signer returned something other than what was asked for
+	ReasonChainUnavailable  = "CHAIN_UNAVAILABLE"
+	ReasonInsufficientFunds = "INSUFFICIENT_FUNDS"
+	ReasonStartNonce        = "START_NONCE_MISMATCH"
+	ReasonNotQuiescent      = "ACCOUNT_NOT_QUIESCENT"
+	ReasonRejected          = "REJECTED_BY_NODE"
+	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
+	ReasonCancelled         = "CANCELLED_BY_CALLER"
+	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
+)
