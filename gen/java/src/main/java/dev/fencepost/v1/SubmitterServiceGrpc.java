@@ -1,0 +1,749 @@
+package dev.fencepost.v1;
+
+import static io.grpc.MethodDescriptor.generateFullMethodName;
+
+/**
+ * <pre>
+ * SubmitterService is for operators: the accounts that Fencepost sends from.
+ * </pre>
+ */
+@io.grpc.stub.annotations.GrpcGenerated
+public final class SubmitterServiceGrpc {
+
+  private SubmitterServiceGrpc() {}
+
+  public static final java.lang.String SERVICE_NAME = "fencepost.v1.SubmitterService";
+
+  // Static method descriptors that strictly reflect the proto.
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.RegisterSubmitterRequest,
+      dev.fencepost.v1.RegisterSubmitterResponse> getRegisterSubmitterMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "RegisterSubmitter",
+      requestType = dev.fencepost.v1.RegisterSubmitterRequest.class,
+      responseType = dev.fencepost.v1.RegisterSubmitterResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.RegisterSubmitterRequest,
+      dev.fencepost.v1.RegisterSubmitterResponse> getRegisterSubmitterMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.RegisterSubmitterRequest, dev.fencepost.v1.RegisterSubmitterResponse> getRegisterSubmitterMethod;
+    if ((getRegisterSubmitterMethod = SubmitterServiceGrpc.getRegisterSubmitterMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getRegisterSubmitterMethod = SubmitterServiceGrpc.getRegisterSubmitterMethod) == null) {
+          SubmitterServiceGrpc.getRegisterSubmitterMethod = getRegisterSubmitterMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.RegisterSubmitterRequest, dev.fencepost.v1.RegisterSubmitterResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "RegisterSubmitter"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.RegisterSubmitterRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.RegisterSubmitterResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("RegisterSubmitter"))
+              .build();
+        }
+      }
+    }
+    return getRegisterSubmitterMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.GetSubmitterRequest,
+      dev.fencepost.v1.GetSubmitterResponse> getGetSubmitterMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "GetSubmitter",
+      requestType = dev.fencepost.v1.GetSubmitterRequest.class,
+      responseType = dev.fencepost.v1.GetSubmitterResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.GetSubmitterRequest,
+      dev.fencepost.v1.GetSubmitterResponse> getGetSubmitterMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.GetSubmitterRequest, dev.fencepost.v1.GetSubmitterResponse> getGetSubmitterMethod;
+    if ((getGetSubmitterMethod = SubmitterServiceGrpc.getGetSubmitterMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getGetSubmitterMethod = SubmitterServiceGrpc.getGetSubmitterMethod) == null) {
+          SubmitterServiceGrpc.getGetSubmitterMethod = getGetSubmitterMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.GetSubmitterRequest, dev.fencepost.v1.GetSubmitterResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetSubmitter"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.GetSubmitterRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.GetSubmitterResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("GetSubmitter"))
+              .build();
+        }
+      }
+    }
+    return getGetSubmitterMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ListSubmittersRequest,
+      dev.fencepost.v1.ListSubmittersResponse> getListSubmittersMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListSubmitters",
+      requestType = dev.fencepost.v1.ListSubmittersRequest.class,
+      responseType = dev.fencepost.v1.ListSubmittersResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ListSubmittersRequest,
+      dev.fencepost.v1.ListSubmittersResponse> getListSubmittersMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ListSubmittersRequest, dev.fencepost.v1.ListSubmittersResponse> getListSubmittersMethod;
+    if ((getListSubmittersMethod = SubmitterServiceGrpc.getListSubmittersMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getListSubmittersMethod = SubmitterServiceGrpc.getListSubmittersMethod) == null) {
+          SubmitterServiceGrpc.getListSubmittersMethod = getListSubmittersMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ListSubmittersRequest, dev.fencepost.v1.ListSubmittersResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListSubmitters"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListSubmittersRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListSubmittersResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("ListSubmitters"))
+              .build();
+        }
+      }
+    }
+    return getListSubmittersMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.PauseSubmitterRequest,
+      dev.fencepost.v1.PauseSubmitterResponse> getPauseSubmitterMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "PauseSubmitter",
+      requestType = dev.fencepost.v1.PauseSubmitterRequest.class,
+      responseType = dev.fencepost.v1.PauseSubmitterResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.PauseSubmitterRequest,
+      dev.fencepost.v1.PauseSubmitterResponse> getPauseSubmitterMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.PauseSubmitterRequest, dev.fencepost.v1.PauseSubmitterResponse> getPauseSubmitterMethod;
+    if ((getPauseSubmitterMethod = SubmitterServiceGrpc.getPauseSubmitterMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getPauseSubmitterMethod = SubmitterServiceGrpc.getPauseSubmitterMethod) == null) {
+          SubmitterServiceGrpc.getPauseSubmitterMethod = getPauseSubmitterMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.PauseSubmitterRequest, dev.fencepost.v1.PauseSubmitterResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "PauseSubmitter"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.PauseSubmitterRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.PauseSubmitterResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("PauseSubmitter"))
+              .build();
+        }
+      }
+    }
+    return getPauseSubmitterMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ResumeSubmitterRequest,
+      dev.fencepost.v1.ResumeSubmitterResponse> getResumeSubmitterMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ResumeSubmitter",
+      requestType = dev.fencepost.v1.ResumeSubmitterRequest.class,
+      responseType = dev.fencepost.v1.ResumeSubmitterResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ResumeSubmitterRequest,
+      dev.fencepost.v1.ResumeSubmitterResponse> getResumeSubmitterMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ResumeSubmitterRequest, dev.fencepost.v1.ResumeSubmitterResponse> getResumeSubmitterMethod;
+    if ((getResumeSubmitterMethod = SubmitterServiceGrpc.getResumeSubmitterMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getResumeSubmitterMethod = SubmitterServiceGrpc.getResumeSubmitterMethod) == null) {
+          SubmitterServiceGrpc.getResumeSubmitterMethod = getResumeSubmitterMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ResumeSubmitterRequest, dev.fencepost.v1.ResumeSubmitterResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ResumeSubmitter"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ResumeSubmitterRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ResumeSubmitterResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("ResumeSubmitter"))
+              .build();
+        }
+      }
+    }
+    return getResumeSubmitterMethod;
+  }
+
+  /**
+   * Creates a new async stub that supports all call types for the service
+   */
+  public static SubmitterServiceStub newStub(io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceStub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceStub>() {
+        @java.lang.Override
+        public SubmitterServiceStub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new SubmitterServiceStub(channel, callOptions);
+        }
+      };
+    return SubmitterServiceStub.newStub(factory, channel);
+  }
+
+  /**
+   * Creates a new blocking-style stub that supports all types of calls on the service
+   */
+  public static SubmitterServiceBlockingV2Stub newBlockingV2Stub(
+      io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceBlockingV2Stub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceBlockingV2Stub>() {
+        @java.lang.Override
+        public SubmitterServiceBlockingV2Stub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new SubmitterServiceBlockingV2Stub(channel, callOptions);
+        }
+      };
+    return SubmitterServiceBlockingV2Stub.newStub(factory, channel);
+  }
+
+  /**
+   * Creates a new blocking-style stub that supports unary and streaming output calls on the service
+   */
+  public static SubmitterServiceBlockingStub newBlockingStub(
+      io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceBlockingStub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceBlockingStub>() {
+        @java.lang.Override
+        public SubmitterServiceBlockingStub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new SubmitterServiceBlockingStub(channel, callOptions);
+        }
+      };
+    return SubmitterServiceBlockingStub.newStub(factory, channel);
+  }
+
+  /**
+   * Creates a new ListenableFuture-style stub that supports unary calls on the service
+   */
+  public static SubmitterServiceFutureStub newFutureStub(
+      io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceFutureStub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<SubmitterServiceFutureStub>() {
+        @java.lang.Override
+        public SubmitterServiceFutureStub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new SubmitterServiceFutureStub(channel, callOptions);
+        }
+      };
+    return SubmitterServiceFutureStub.newStub(factory, channel);
+  }
+
+  /**
+   * <pre>
+   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * </pre>
+   */
+  public interface AsyncService {
+
+    /**
+     * <pre>
+     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * </pre>
+     */
+    default void registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.RegisterSubmitterResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getRegisterSubmitterMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * </pre>
+     */
+    default void getSubmitter(dev.fencepost.v1.GetSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.GetSubmitterResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetSubmitterMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListSubmitters pages through them by name.
+     * </pre>
+     */
+    default void listSubmitters(dev.fencepost.v1.ListSubmittersRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListSubmittersResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListSubmittersMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    default void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.PauseSubmitterResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getPauseSubmitterMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    default void resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ResumeSubmitterResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getResumeSubmitterMethod(), responseObserver);
+    }
+  }
+
+  /**
+   * Base class for the server implementation of the service SubmitterService.
+   * <pre>
+   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * </pre>
+   */
+  public static abstract class SubmitterServiceImplBase
+      implements io.grpc.BindableService, AsyncService {
+
+    @java.lang.Override public final io.grpc.ServerServiceDefinition bindService() {
+      return SubmitterServiceGrpc.bindService(this);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do asynchronous rpc calls to service SubmitterService.
+   * <pre>
+   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * </pre>
+   */
+  public static final class SubmitterServiceStub
+      extends io.grpc.stub.AbstractAsyncStub<SubmitterServiceStub> {
+    private SubmitterServiceStub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected SubmitterServiceStub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new SubmitterServiceStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * </pre>
+     */
+    public void registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.RegisterSubmitterResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getRegisterSubmitterMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * </pre>
+     */
+    public void getSubmitter(dev.fencepost.v1.GetSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.GetSubmitterResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getGetSubmitterMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListSubmitters pages through them by name.
+     * </pre>
+     */
+    public void listSubmitters(dev.fencepost.v1.ListSubmittersRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListSubmittersResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListSubmittersMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.PauseSubmitterResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getPauseSubmitterMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public void resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ResumeSubmitterResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getResumeSubmitterMethod(), getCallOptions()), request, responseObserver);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do synchronous rpc calls to service SubmitterService.
+   * <pre>
+   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * </pre>
+   */
+  public static final class SubmitterServiceBlockingV2Stub
+      extends io.grpc.stub.AbstractBlockingStub<SubmitterServiceBlockingV2Stub> {
+    private SubmitterServiceBlockingV2Stub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected SubmitterServiceBlockingV2Stub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new SubmitterServiceBlockingV2Stub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * </pre>
+     */
+    public dev.fencepost.v1.RegisterSubmitterResponse registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getRegisterSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * </pre>
+     */
+    public dev.fencepost.v1.GetSubmitterResponse getSubmitter(dev.fencepost.v1.GetSubmitterRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getGetSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListSubmitters pages through them by name.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListSubmittersResponse listSubmitters(dev.fencepost.v1.ListSubmittersRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListSubmittersMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getPauseSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.ResumeSubmitterResponse resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getResumeSubmitterMethod(), getCallOptions(), request);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do limited synchronous rpc calls to service SubmitterService.
+   * <pre>
+   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * </pre>
+   */
+  public static final class SubmitterServiceBlockingStub
+      extends io.grpc.stub.AbstractBlockingStub<SubmitterServiceBlockingStub> {
+    private SubmitterServiceBlockingStub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected SubmitterServiceBlockingStub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new SubmitterServiceBlockingStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * </pre>
+     */
+    public dev.fencepost.v1.RegisterSubmitterResponse registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getRegisterSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * </pre>
+     */
+    public dev.fencepost.v1.GetSubmitterResponse getSubmitter(dev.fencepost.v1.GetSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getGetSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListSubmitters pages through them by name.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListSubmittersResponse listSubmitters(dev.fencepost.v1.ListSubmittersRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListSubmittersMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getPauseSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.ResumeSubmitterResponse resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getResumeSubmitterMethod(), getCallOptions(), request);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do ListenableFuture-style rpc calls to service SubmitterService.
+   * <pre>
+   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * </pre>
+   */
+  public static final class SubmitterServiceFutureStub
+      extends io.grpc.stub.AbstractFutureStub<SubmitterServiceFutureStub> {
+    private SubmitterServiceFutureStub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected SubmitterServiceFutureStub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new SubmitterServiceFutureStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.RegisterSubmitterResponse> registerSubmitter(
+        dev.fencepost.v1.RegisterSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getRegisterSubmitterMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetSubmitterResponse> getSubmitter(
+        dev.fencepost.v1.GetSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getGetSubmitterMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * ListSubmitters pages through them by name.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListSubmittersResponse> listSubmitters(
+        dev.fencepost.v1.ListSubmittersRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListSubmittersMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.PauseSubmitterResponse> pauseSubmitter(
+        dev.fencepost.v1.PauseSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getPauseSubmitterMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ResumeSubmitterResponse> resumeSubmitter(
+        dev.fencepost.v1.ResumeSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getResumeSubmitterMethod(), getCallOptions()), request);
+    }
+  }
+
+  private static final int METHODID_REGISTER_SUBMITTER = 0;
+  private static final int METHODID_GET_SUBMITTER = 1;
+  private static final int METHODID_LIST_SUBMITTERS = 2;
+  private static final int METHODID_PAUSE_SUBMITTER = 3;
+  private static final int METHODID_RESUME_SUBMITTER = 4;
+
+  private static final class MethodHandlers<Req, Resp> implements
+      io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
+      io.grpc.stub.ServerCalls.ServerStreamingMethod<Req, Resp>,
+      io.grpc.stub.ServerCalls.ClientStreamingMethod<Req, Resp>,
+      io.grpc.stub.ServerCalls.BidiStreamingMethod<Req, Resp> {
+    private final AsyncService serviceImpl;
+    private final int methodId;
+
+    MethodHandlers(AsyncService serviceImpl, int methodId) {
+      this.serviceImpl = serviceImpl;
+      this.methodId = methodId;
+    }
+
+    @java.lang.Override
+    @java.lang.SuppressWarnings("unchecked")
+    public void invoke(Req request, io.grpc.stub.StreamObserver<Resp> responseObserver) {
+      switch (methodId) {
+        case METHODID_REGISTER_SUBMITTER:
+          serviceImpl.registerSubmitter((dev.fencepost.v1.RegisterSubmitterRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.RegisterSubmitterResponse>) responseObserver);
+          break;
+        case METHODID_GET_SUBMITTER:
+          serviceImpl.getSubmitter((dev.fencepost.v1.GetSubmitterRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.GetSubmitterResponse>) responseObserver);
+          break;
+        case METHODID_LIST_SUBMITTERS:
+          serviceImpl.listSubmitters((dev.fencepost.v1.ListSubmittersRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListSubmittersResponse>) responseObserver);
+          break;
+        case METHODID_PAUSE_SUBMITTER:
+          serviceImpl.pauseSubmitter((dev.fencepost.v1.PauseSubmitterRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.PauseSubmitterResponse>) responseObserver);
+          break;
+        case METHODID_RESUME_SUBMITTER:
+          serviceImpl.resumeSubmitter((dev.fencepost.v1.ResumeSubmitterRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ResumeSubmitterResponse>) responseObserver);
+          break;
+        default:
+          throw new AssertionError();
+      }
+    }
+
+    @java.lang.Override
+    @java.lang.SuppressWarnings("unchecked")
+    public io.grpc.stub.StreamObserver<Req> invoke(
+        io.grpc.stub.StreamObserver<Resp> responseObserver) {
+      switch (methodId) {
+        default:
+          throw new AssertionError();
+      }
+    }
+  }
+
+  public static final io.grpc.ServerServiceDefinition bindService(AsyncService service) {
+    return io.grpc.ServerServiceDefinition.builder(getServiceDescriptor())
+        .addMethod(
+          getRegisterSubmitterMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.RegisterSubmitterRequest,
+              dev.fencepost.v1.RegisterSubmitterResponse>(
+                service, METHODID_REGISTER_SUBMITTER)))
+        .addMethod(
+          getGetSubmitterMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.GetSubmitterRequest,
+              dev.fencepost.v1.GetSubmitterResponse>(
+                service, METHODID_GET_SUBMITTER)))
+        .addMethod(
+          getListSubmittersMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ListSubmittersRequest,
+              dev.fencepost.v1.ListSubmittersResponse>(
+                service, METHODID_LIST_SUBMITTERS)))
+        .addMethod(
+          getPauseSubmitterMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.PauseSubmitterRequest,
+              dev.fencepost.v1.PauseSubmitterResponse>(
+                service, METHODID_PAUSE_SUBMITTER)))
+        .addMethod(
+          getResumeSubmitterMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ResumeSubmitterRequest,
+              dev.fencepost.v1.ResumeSubmitterResponse>(
+                service, METHODID_RESUME_SUBMITTER)))
+        .build();
+  }
+
+  private static abstract class SubmitterServiceBaseDescriptorSupplier
+      implements io.grpc.protobuf.ProtoFileDescriptorSupplier, io.grpc.protobuf.ProtoServiceDescriptorSupplier {
+    SubmitterServiceBaseDescriptorSupplier() {}
+
+    @java.lang.Override
+    public com.google.protobuf.Descriptors.FileDescriptor getFileDescriptor() {
+      return dev.fencepost.v1.SubmitterOuterClass.getDescriptor();
+    }
+
+    @java.lang.Override
+    public com.google.protobuf.Descriptors.ServiceDescriptor getServiceDescriptor() {
+      return getFileDescriptor().findServiceByName("SubmitterService");
+    }
+  }
+
+  private static final class SubmitterServiceFileDescriptorSupplier
+      extends SubmitterServiceBaseDescriptorSupplier {
+    SubmitterServiceFileDescriptorSupplier() {}
+  }
+
+  private static final class SubmitterServiceMethodDescriptorSupplier
+      extends SubmitterServiceBaseDescriptorSupplier
+      implements io.grpc.protobuf.ProtoMethodDescriptorSupplier {
+    private final java.lang.String methodName;
+
+    SubmitterServiceMethodDescriptorSupplier(java.lang.String methodName) {
+      this.methodName = methodName;
+    }
+
+    @java.lang.Override
+    public com.google.protobuf.Descriptors.MethodDescriptor getMethodDescriptor() {
+      return getServiceDescriptor().findMethodByName(methodName);
+    }
+  }
+
+  private static volatile io.grpc.ServiceDescriptor serviceDescriptor;
+
+  public static io.grpc.ServiceDescriptor getServiceDescriptor() {
+    io.grpc.ServiceDescriptor result = serviceDescriptor;
+    if (result == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        result = serviceDescriptor;
+        if (result == null) {
+          serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
+              .setSchemaDescriptor(new SubmitterServiceFileDescriptorSupplier())
+              .addMethod(getRegisterSubmitterMethod())
+              .addMethod(getGetSubmitterMethod())
+              .addMethod(getListSubmittersMethod())
+              .addMethod(getPauseSubmitterMethod())
+              .addMethod(getResumeSubmitterMethod())
+              .build();
+        }
+      }
+    }
+    return result;
+  }
+}

@@ -1,0 +1,760 @@
+package dev.fencepost.v1;
+
+import static io.grpc.MethodDescriptor.generateFullMethodName;
+
+/**
+ * <pre>
+ * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+ * </pre>
+ */
+@io.grpc.stub.annotations.GrpcGenerated
+public final class TxServiceGrpc {
+
+  private TxServiceGrpc() {}
+
+  public static final java.lang.String SERVICE_NAME = "fencepost.v1.TxService";
+
+  // Static method descriptors that strictly reflect the proto.
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.CreateTxRequest,
+      dev.fencepost.v1.CreateTxResponse> getCreateTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "CreateTx",
+      requestType = dev.fencepost.v1.CreateTxRequest.class,
+      responseType = dev.fencepost.v1.CreateTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.CreateTxRequest,
+      dev.fencepost.v1.CreateTxResponse> getCreateTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.CreateTxRequest, dev.fencepost.v1.CreateTxResponse> getCreateTxMethod;
+    if ((getCreateTxMethod = TxServiceGrpc.getCreateTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getCreateTxMethod = TxServiceGrpc.getCreateTxMethod) == null) {
+          TxServiceGrpc.getCreateTxMethod = getCreateTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.CreateTxRequest, dev.fencepost.v1.CreateTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "CreateTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.CreateTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.CreateTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("CreateTx"))
+              .build();
+        }
+      }
+    }
+    return getCreateTxMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.GetTxRequest,
+      dev.fencepost.v1.GetTxResponse> getGetTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "GetTx",
+      requestType = dev.fencepost.v1.GetTxRequest.class,
+      responseType = dev.fencepost.v1.GetTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.GetTxRequest,
+      dev.fencepost.v1.GetTxResponse> getGetTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.GetTxRequest, dev.fencepost.v1.GetTxResponse> getGetTxMethod;
+    if ((getGetTxMethod = TxServiceGrpc.getGetTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getGetTxMethod = TxServiceGrpc.getGetTxMethod) == null) {
+          TxServiceGrpc.getGetTxMethod = getGetTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.GetTxRequest, dev.fencepost.v1.GetTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "GetTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.GetTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.GetTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("GetTx"))
+              .build();
+        }
+      }
+    }
+    return getGetTxMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ListTxsRequest,
+      dev.fencepost.v1.ListTxsResponse> getListTxsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListTxs",
+      requestType = dev.fencepost.v1.ListTxsRequest.class,
+      responseType = dev.fencepost.v1.ListTxsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ListTxsRequest,
+      dev.fencepost.v1.ListTxsResponse> getListTxsMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ListTxsRequest, dev.fencepost.v1.ListTxsResponse> getListTxsMethod;
+    if ((getListTxsMethod = TxServiceGrpc.getListTxsMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getListTxsMethod = TxServiceGrpc.getListTxsMethod) == null) {
+          TxServiceGrpc.getListTxsMethod = getListTxsMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ListTxsRequest, dev.fencepost.v1.ListTxsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListTxs"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListTxsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListTxsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("ListTxs"))
+              .build();
+        }
+      }
+    }
+    return getListTxsMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.CancelTxRequest,
+      dev.fencepost.v1.CancelTxResponse> getCancelTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "CancelTx",
+      requestType = dev.fencepost.v1.CancelTxRequest.class,
+      responseType = dev.fencepost.v1.CancelTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.CancelTxRequest,
+      dev.fencepost.v1.CancelTxResponse> getCancelTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.CancelTxRequest, dev.fencepost.v1.CancelTxResponse> getCancelTxMethod;
+    if ((getCancelTxMethod = TxServiceGrpc.getCancelTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getCancelTxMethod = TxServiceGrpc.getCancelTxMethod) == null) {
+          TxServiceGrpc.getCancelTxMethod = getCancelTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.CancelTxRequest, dev.fencepost.v1.CancelTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "CancelTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.CancelTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.CancelTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("CancelTx"))
+              .build();
+        }
+      }
+    }
+    return getCancelTxMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.WatchTxRequest,
+      dev.fencepost.v1.WatchTxResponse> getWatchTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "WatchTx",
+      requestType = dev.fencepost.v1.WatchTxRequest.class,
+      responseType = dev.fencepost.v1.WatchTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.WatchTxRequest,
+      dev.fencepost.v1.WatchTxResponse> getWatchTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.WatchTxRequest, dev.fencepost.v1.WatchTxResponse> getWatchTxMethod;
+    if ((getWatchTxMethod = TxServiceGrpc.getWatchTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getWatchTxMethod = TxServiceGrpc.getWatchTxMethod) == null) {
+          TxServiceGrpc.getWatchTxMethod = getWatchTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.WatchTxRequest, dev.fencepost.v1.WatchTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "WatchTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.WatchTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.WatchTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("WatchTx"))
+              .build();
+        }
+      }
+    }
+    return getWatchTxMethod;
+  }
+
+  /**
+   * Creates a new async stub that supports all call types for the service
+   */
+  public static TxServiceStub newStub(io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<TxServiceStub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<TxServiceStub>() {
+        @java.lang.Override
+        public TxServiceStub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new TxServiceStub(channel, callOptions);
+        }
+      };
+    return TxServiceStub.newStub(factory, channel);
+  }
+
+  /**
+   * Creates a new blocking-style stub that supports all types of calls on the service
+   */
+  public static TxServiceBlockingV2Stub newBlockingV2Stub(
+      io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<TxServiceBlockingV2Stub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<TxServiceBlockingV2Stub>() {
+        @java.lang.Override
+        public TxServiceBlockingV2Stub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new TxServiceBlockingV2Stub(channel, callOptions);
+        }
+      };
+    return TxServiceBlockingV2Stub.newStub(factory, channel);
+  }
+
+  /**
+   * Creates a new blocking-style stub that supports unary and streaming output calls on the service
+   */
+  public static TxServiceBlockingStub newBlockingStub(
+      io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<TxServiceBlockingStub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<TxServiceBlockingStub>() {
+        @java.lang.Override
+        public TxServiceBlockingStub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new TxServiceBlockingStub(channel, callOptions);
+        }
+      };
+    return TxServiceBlockingStub.newStub(factory, channel);
+  }
+
+  /**
+   * Creates a new ListenableFuture-style stub that supports unary calls on the service
+   */
+  public static TxServiceFutureStub newFutureStub(
+      io.grpc.Channel channel) {
+    io.grpc.stub.AbstractStub.StubFactory<TxServiceFutureStub> factory =
+      new io.grpc.stub.AbstractStub.StubFactory<TxServiceFutureStub>() {
+        @java.lang.Override
+        public TxServiceFutureStub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+          return new TxServiceFutureStub(channel, callOptions);
+        }
+      };
+    return TxServiceFutureStub.newStub(factory, channel);
+  }
+
+  /**
+   * <pre>
+   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * </pre>
+   */
+  public interface AsyncService {
+
+    /**
+     * <pre>
+     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
+     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * </pre>
+     */
+    default void createTx(dev.fencepost.v1.CreateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.CreateTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getCreateTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * </pre>
+     */
+    default void getTx(dev.fencepost.v1.GetTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.GetTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getGetTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListTxs pages through transactions, newest first.
+     * </pre>
+     */
+    default void listTxs(dev.fencepost.v1.ListTxsRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListTxsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListTxsMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
+     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * </pre>
+     */
+    default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.CancelTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getCancelTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered.
+     * </pre>
+     */
+    default void watchTx(dev.fencepost.v1.WatchTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.WatchTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getWatchTxMethod(), responseObserver);
+    }
+  }
+
+  /**
+   * Base class for the server implementation of the service TxService.
+   * <pre>
+   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * </pre>
+   */
+  public static abstract class TxServiceImplBase
+      implements io.grpc.BindableService, AsyncService {
+
+    @java.lang.Override public final io.grpc.ServerServiceDefinition bindService() {
+      return TxServiceGrpc.bindService(this);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do asynchronous rpc calls to service TxService.
+   * <pre>
+   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * </pre>
+   */
+  public static final class TxServiceStub
+      extends io.grpc.stub.AbstractAsyncStub<TxServiceStub> {
+    private TxServiceStub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected TxServiceStub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new TxServiceStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
+     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * </pre>
+     */
+    public void createTx(dev.fencepost.v1.CreateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.CreateTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getCreateTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * </pre>
+     */
+    public void getTx(dev.fencepost.v1.GetTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.GetTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getGetTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListTxs pages through transactions, newest first.
+     * </pre>
+     */
+    public void listTxs(dev.fencepost.v1.ListTxsRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListTxsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListTxsMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
+     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * </pre>
+     */
+    public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.CancelTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getCancelTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered.
+     * </pre>
+     */
+    public void watchTx(dev.fencepost.v1.WatchTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.WatchTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncServerStreamingCall(
+          getChannel().newCall(getWatchTxMethod(), getCallOptions()), request, responseObserver);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do synchronous rpc calls to service TxService.
+   * <pre>
+   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * </pre>
+   */
+  public static final class TxServiceBlockingV2Stub
+      extends io.grpc.stub.AbstractBlockingStub<TxServiceBlockingV2Stub> {
+    private TxServiceBlockingV2Stub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected TxServiceBlockingV2Stub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new TxServiceBlockingV2Stub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
+     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * </pre>
+     */
+    public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getCreateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * </pre>
+     */
+    public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getGetTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListTxs pages through transactions, newest first.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListTxsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
+     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getCancelTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered.
+     * </pre>
+     */
+    @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
+    public io.grpc.stub.BlockingClientCall<?, dev.fencepost.v1.WatchTxResponse>
+        watchTx(dev.fencepost.v1.WatchTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingV2ServerStreamingCall(
+          getChannel(), getWatchTxMethod(), getCallOptions(), request);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do limited synchronous rpc calls to service TxService.
+   * <pre>
+   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * </pre>
+   */
+  public static final class TxServiceBlockingStub
+      extends io.grpc.stub.AbstractBlockingStub<TxServiceBlockingStub> {
+    private TxServiceBlockingStub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected TxServiceBlockingStub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new TxServiceBlockingStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
+     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * </pre>
+     */
+    public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getCreateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * </pre>
+     */
+    public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getGetTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListTxs pages through transactions, newest first.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListTxsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
+     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getCancelTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered.
+     * </pre>
+     */
+    public java.util.Iterator<dev.fencepost.v1.WatchTxResponse> watchTx(
+        dev.fencepost.v1.WatchTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingServerStreamingCall(
+          getChannel(), getWatchTxMethod(), getCallOptions(), request);
+    }
+  }
+
+  /**
+   * A stub to allow clients to do ListenableFuture-style rpc calls to service TxService.
+   * <pre>
+   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * </pre>
+   */
+  public static final class TxServiceFutureStub
+      extends io.grpc.stub.AbstractFutureStub<TxServiceFutureStub> {
+    private TxServiceFutureStub(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      super(channel, callOptions);
+    }
+
+    @java.lang.Override
+    protected TxServiceFutureStub build(
+        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
+      return new TxServiceFutureStub(channel, callOptions);
+    }
+
+    /**
+     * <pre>
+     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
+     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CreateTxResponse> createTx(
+        dev.fencepost.v1.CreateTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getCreateTxMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetTxResponse> getTx(
+        dev.fencepost.v1.GetTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getGetTxMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * ListTxs pages through transactions, newest first.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListTxsResponse> listTxs(
+        dev.fencepost.v1.ListTxsRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListTxsMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
+     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(
+        dev.fencepost.v1.CancelTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getCancelTxMethod(), getCallOptions()), request);
+    }
+  }
+
+  private static final int METHODID_CREATE_TX = 0;
+  private static final int METHODID_GET_TX = 1;
+  private static final int METHODID_LIST_TXS = 2;
+  private static final int METHODID_CANCEL_TX = 3;
+  private static final int METHODID_WATCH_TX = 4;
+
+  private static final class MethodHandlers<Req, Resp> implements
+      io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
+      io.grpc.stub.ServerCalls.ServerStreamingMethod<Req, Resp>,
+      io.grpc.stub.ServerCalls.ClientStreamingMethod<Req, Resp>,
+      io.grpc.stub.ServerCalls.BidiStreamingMethod<Req, Resp> {
+    private final AsyncService serviceImpl;
+    private final int methodId;
+
+    MethodHandlers(AsyncService serviceImpl, int methodId) {
+      this.serviceImpl = serviceImpl;
+      this.methodId = methodId;
+    }
+
+    @java.lang.Override
+    @java.lang.SuppressWarnings("unchecked")
+    public void invoke(Req request, io.grpc.stub.StreamObserver<Resp> responseObserver) {
+      switch (methodId) {
+        case METHODID_CREATE_TX:
+          serviceImpl.createTx((dev.fencepost.v1.CreateTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.CreateTxResponse>) responseObserver);
+          break;
+        case METHODID_GET_TX:
+          serviceImpl.getTx((dev.fencepost.v1.GetTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.GetTxResponse>) responseObserver);
+          break;
+        case METHODID_LIST_TXS:
+          serviceImpl.listTxs((dev.fencepost.v1.ListTxsRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListTxsResponse>) responseObserver);
+          break;
+        case METHODID_CANCEL_TX:
+          serviceImpl.cancelTx((dev.fencepost.v1.CancelTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.CancelTxResponse>) responseObserver);
+          break;
+        case METHODID_WATCH_TX:
+          serviceImpl.watchTx((dev.fencepost.v1.WatchTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.WatchTxResponse>) responseObserver);
+          break;
+        default:
+          throw new AssertionError();
+      }
+    }
+
+    @java.lang.Override
+    @java.lang.SuppressWarnings("unchecked")
+    public io.grpc.stub.StreamObserver<Req> invoke(
+        io.grpc.stub.StreamObserver<Resp> responseObserver) {
+      switch (methodId) {
+        default:
+          throw new AssertionError();
+      }
+    }
+  }
+
+  public static final io.grpc.ServerServiceDefinition bindService(AsyncService service) {
+    return io.grpc.ServerServiceDefinition.builder(getServiceDescriptor())
+        .addMethod(
+          getCreateTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.CreateTxRequest,
+              dev.fencepost.v1.CreateTxResponse>(
+                service, METHODID_CREATE_TX)))
+        .addMethod(
+          getGetTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.GetTxRequest,
+              dev.fencepost.v1.GetTxResponse>(
+                service, METHODID_GET_TX)))
+        .addMethod(
+          getListTxsMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ListTxsRequest,
+              dev.fencepost.v1.ListTxsResponse>(
+                service, METHODID_LIST_TXS)))
+        .addMethod(
+          getCancelTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.CancelTxRequest,
+              dev.fencepost.v1.CancelTxResponse>(
+                service, METHODID_CANCEL_TX)))
+        .addMethod(
+          getWatchTxMethod(),
+          io.grpc.stub.ServerCalls.asyncServerStreamingCall(
+            new MethodHandlers<
+              dev.fencepost.v1.WatchTxRequest,
+              dev.fencepost.v1.WatchTxResponse>(
+                service, METHODID_WATCH_TX)))
+        .build();
+  }
+
+  private static abstract class TxServiceBaseDescriptorSupplier
+      implements io.grpc.protobuf.ProtoFileDescriptorSupplier, io.grpc.protobuf.ProtoServiceDescriptorSupplier {
+    TxServiceBaseDescriptorSupplier() {}
+
+    @java.lang.Override
+    public com.google.protobuf.Descriptors.FileDescriptor getFileDescriptor() {
+      return dev.fencepost.v1.TxOuterClass.getDescriptor();
+    }
+
+    @java.lang.Override
+    public com.google.protobuf.Descriptors.ServiceDescriptor getServiceDescriptor() {
+      return getFileDescriptor().findServiceByName("TxService");
+    }
+  }
+
+  private static final class TxServiceFileDescriptorSupplier
+      extends TxServiceBaseDescriptorSupplier {
+    TxServiceFileDescriptorSupplier() {}
+  }
+
+  private static final class TxServiceMethodDescriptorSupplier
+      extends TxServiceBaseDescriptorSupplier
+      implements io.grpc.protobuf.ProtoMethodDescriptorSupplier {
+    private final java.lang.String methodName;
+
+    TxServiceMethodDescriptorSupplier(java.lang.String methodName) {
+      this.methodName = methodName;
+    }
+
+    @java.lang.Override
+    public com.google.protobuf.Descriptors.MethodDescriptor getMethodDescriptor() {
+      return getServiceDescriptor().findMethodByName(methodName);
+    }
+  }
+
+  private static volatile io.grpc.ServiceDescriptor serviceDescriptor;
+
+  public static io.grpc.ServiceDescriptor getServiceDescriptor() {
+    io.grpc.ServiceDescriptor result = serviceDescriptor;
+    if (result == null) {
+      synchronized (TxServiceGrpc.class) {
+        result = serviceDescriptor;
+        if (result == null) {
+          serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
+              .setSchemaDescriptor(new TxServiceFileDescriptorSupplier())
+              .addMethod(getCreateTxMethod())
+              .addMethod(getGetTxMethod())
+              .addMethod(getListTxsMethod())
+              .addMethod(getCancelTxMethod())
+              .addMethod(getWatchTxMethod())
+              .build();
+        }
+      }
+    }
+    return result;
+  }
+}
