@@ -1,0 +1,124 @@
+# Everything that a person or CI does with this repository is a target of this file;
+# `make help` lists them. The tools that the targets need are pinned (tools/go.mod,
+# tools/geth/go.mod, package-lock.json, gen/java/pom.xml) and built or fetched into
+# .cache/bin and node_modules when a target first asks for them. Go, a C compiler (for
+# the race detector), Node.js 20, JDK 17 and Maven have to be there.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+BIN := $(CURDIR)/.cache/bin
+# Tests and examples find geth and grpcurl there.
+export PATH := $(BIN):$(PATH)
+
+BUF := node_modules/.bin/buf
+# npm writes this file last: it stands for all that package-lock.json lists.
+NPM := node_modules/.package-lock.json
+# Fetched together with protoc-gen-grpc-java, and stands for both.
+JAVA_PLUGINS := $(BIN)/protoc
+# Every folder that holds generated files.
+GENERATED := gen third_party store/internal docs
+# What `make breaking` compares the contract with.
+BASE ?= main
+# Handed to the program by `make run` and `make demo`.
+ARGS ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: tools
+tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotestsum) ## Build and fetch the pinned tools
+
+.PHONY: generate
+generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Write all generated code and documents anew
+	go run -C tools ./validateproto ../third_party
+	$(BUF) generate
+	sqlc generate
+	go generate ./...
+
+.PHONY: verify
+verify: generate ## Prove that the committed generated code is current
+	scripts/verify-clean $(GENERATED)
+
+.PHONY: lint
+lint: $(NPM) $(BIN)/staticcheck ## Check the form and the usual mistakes of Go, protobuf and shell files
+	@# vet and staticcheck find what matters at a tenth of the cost of a bundle of linters, and
+	@# staticcheck.conf gives a reason for every check that is off.
+	unformatted=$$(find . \( -name node_modules -o -name .cache \) -prune -o -name '*.go' -print | xargs gofmt -s -l); \
+	  if [[ -n $$unformatted ]]; then echo "gofmt -s would change: $$unformatted" >&2; exit 1; fi
+	go vet ./...
+	go vet -C tools ./...
+	staticcheck ./...
+	$(BUF) lint
+	@# Our own files only: third_party is as its generator prints it.
+	$(BUF) format --diff --exit-code proto
+	for script in scripts/* .ci/run; do bash -n "$$script"; done
+
+.PHONY: breaking
+breaking: $(NPM) ## Compare the contract with the one on BASE (main) for breaking changes
+	@if base=$$(git merge-base HEAD "$(BASE)") && git cat-file -e "$$base:buf.yaml"; then \
+	  $(BUF) breaking --against ".git#ref=$$base"; \
+	else \
+	  echo "breaking: $(BASE) has no contract to compare with"; \
+	fi
+
+.PHONY: build
+build: ## Build the programs into bin/
+	go build -o bin/ ./cmd/...
+
+.PHONY: test
+test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, and compile the Java and TypeScript clients
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  gotestsum --format standard-quiet -- -race -timeout 8m $$(go list ./... | grep -v '/e2e')
+	mvn --batch-mode --quiet --file gen/java compile
+	npm run --silent check --workspace gen/ts
+
+.PHONY: e2e
+e2e: $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests: real processes, a real chain, minutes
+	@# -count=1: what these tests depend on is more than what Go's test cache looks at.
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  gotestsum --format testname -- -count=1 -timeout 30m ./e2e/...
+
+.PHONY: run
+run: ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
+	@# Built and then executed, not `go run`: signals and the exit code are the program's own.
+	go build -o bin/ ./cmd/fencepost-dev
+	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/fencepost-dev $(ARGS)
+
+.PHONY: demo
+demo: ## Send calls of a contract through the node that `make run` started, and compare chain and ledger
+	go build -o bin/ ./examples/demo
+	exec bin/demo $(ARGS)
+
+.PHONY: clean
+clean: ## Remove what was built; the tools and the data of `make run` stay
+	rm -rf bin gen/java/target gen/ts/dist
+
+$(NPM): package.json package-lock.json gen/ts/package.json
+	@# No package needs to run code of its own when it is installed.
+	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+$(JAVA_PLUGINS): gen/java/pom.xml scripts/java-plugins
+	scripts/java-plugins $(BIN)
+
+$(BIN)/sqlc: tools/go.mod tools/go.sum
+	@# Without cgo it parses SQL with the same PostgreSQL parser as WebAssembly: same output, a third of the build.
+	CGO_ENABLED=0 go build -C tools -o $@ github.com/sqlc-dev/sqlc/cmd/sqlc
+
+$(BIN)/staticcheck: tools/go.mod tools/go.sum
+	go build -C tools -o $@ honnef.co/go/tools/cmd/staticcheck
+
+$(BIN)/grpcurl: tools/go.mod tools/go.sum
+	go build -C tools -o $@ github.com/fullstorydev/grpcurl/cmd/grpcurl
+
+$(BIN)/gotestsum: tools/go.mod tools/go.sum
+	go build -C tools -o $@ gotest.tools/gotestsum
+
+# A module of its own, so that what only the geth command needs is not in the go.mod that
+# our users inherit. Its versions equal the main module's: most of it is compiled already.
+$(BIN)/geth: tools/geth/go.mod tools/geth/go.sum
+	go build -C tools/geth -o $@ github.com/ethereum/go-ethereum/cmd/geth
