@@ -1,0 +1,166 @@
+-- The one statement that writes the ledger. It carries the changes of many submitters; each of them is done whole or not at all, and none disturbs another.
+-- First every guard is locked, leases before cursors before transactions, each in key order and with every expectation as a predicate: a row that a
+-- concurrent transaction changed is judged by its newest version. Only then is anything written, and each write joins "ok".
+--
+-- name: Commit :many
+WITH change AS (
+    SELECT unnest(@change_no::INT[])              AS change_no,
+           unnest(@submitter_id::INT[])           AS submitter_id,
+           unnest(@fencing_token::BIGINT[])       AS fencing_token,
+           unnest(@write_count::INT[])            AS write_count,
+           unnest(@take_nonce::BIGINT[])          AS take_nonce,     -- -1: takes none
+           unnest(@init_nonce::BIGINT[])          AS init_nonce,     -- -1: starts no cursor
+           unnest(@init_block::BIGINT[])          AS init_block,
+           unnest(@init_block_hash::BYTEA[])      AS init_block_hash,
+           unnest(@protect_expect::BIGINT[])      AS protect_expect, -- -1: does not protect
+           unnest(@protect_reason::TEXT[])        AS protect_reason,
+           unnest(@protect_evidence::TEXT[])      AS protect_evidence,
+           unnest(@new_status::TEXT[])            AS new_status      -- '': unchanged
+), write AS (
+    SELECT unnest(@w_change_no::INT[])            AS change_no,
+           unnest(@w_tx_id::UUID[])               AS tx_id,
+           unnest(@w_version::BIGINT[])           AS version,
+           unnest(@w_from_state::TEXT[])          AS from_state,
+           unnest(@w_kind::TEXT[])                AS kind,           -- '': no event
+           unnest(@w_state::TEXT[])               AS state,
+           unnest(@w_sub_state::TEXT[])           AS sub_state,
+           unnest(@w_nonce::BIGINT[])             AS nonce,          -- -1: none
+           unnest(@w_slot::INT[])                 AS slot,
+           unnest(@w_released::BOOLEAN[])         AS released,
+           unnest(@w_terminal::BOOLEAN[])         AS terminal,
+           unnest(@w_tx_hash::BYTEA[])            AS tx_hash,        -- empty: none
+           unnest(@w_receipt_tx_hash::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
+           unnest(@w_receipt_block::BIGINT[])     AS receipt_block,
+           unnest(@w_receipt_block_hash::BYTEA[]) AS receipt_block_hash,
+           unnest(@w_receipt_success::BOOLEAN[])  AS receipt_success,
+           unnest(@w_receipt_gas_used::BIGINT[])  AS receipt_gas_used,
+           unnest(@w_receipt_gas_price::TEXT[])   AS receipt_gas_price,
+           unnest(@w_executed::TEXT[])            AS executed,
+           unnest(@w_reason::TEXT[])              AS reason,
+           unnest(@w_last_error::TEXT[])          AS last_error,
+           unnest(@w_submit_attempts::INT[])      AS submit_attempts,
+           unnest(@w_cancel_requested::BOOLEAN[]) AS cancel_requested,
+           unnest(@w_delay_ms::BIGINT[])          AS delay_ms
+), attempt AS (
+    SELECT unnest(@a_change_no::INT[])            AS change_no,
+           unnest(@a_tx_id::UUID[])               AS tx_id,
+           unnest(@a_attempt_no::INT[])           AS attempt_no,
+           unnest(@a_kind::TEXT[])                AS kind,
+           unnest(@a_nonce::BIGINT[])             AS nonce,
+           unnest(@a_tx_hash::BYTEA[])            AS tx_hash,
+           unnest(@a_raw_tx::BYTEA[])             AS raw_tx,
+           unnest(@a_gas_limit::BIGINT[])         AS gas_limit,
+           unnest(@a_fee_cap::TEXT[])             AS fee_cap,
+           unnest(@a_tip::TEXT[])                 AS tip,
+           unnest(@a_legacy::BOOLEAN[])           AS legacy
+), ended AS (
+    SELECT unnest(@c_change_no::INT[])            AS change_no,
+           unnest(@c_command_id::BIGINT[])        AS command_id,
+           unnest(@c_result::TEXT[])              AS result
+), lease AS MATERIALIZED (
+    -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
+    SELECT c.change_no, l.submitter_id
+      FROM change c
+      JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
+     WHERE l.owner_node = @owner_node::TEXT AND l.expires_at > clock_timestamp()
+     ORDER BY l.submitter_id
+       FOR KEY SHARE OF l
+), nonce_cursor AS MATERIALIZED (
+    SELECT c.change_no, n.submitter_id
+      FROM lease l
+      JOIN change c ON c.change_no = l.change_no
+      JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
+     WHERE (c.take_nonce >= 0 AND n.next_nonce = c.take_nonce AND n.protect_reason IS NULL)
+        OR (c.protect_expect >= 0 AND n.next_nonce = c.protect_expect)
+     ORDER BY n.submitter_id
+       FOR NO KEY UPDATE OF n
+), tx AS MATERIALIZED (
+    SELECT w.change_no, t.tx_id
+      FROM lease l
+      JOIN write w ON w.change_no = l.change_no
+      JOIN managed_tx t ON t.submitter_id = l.submitter_id AND t.tx_id = w.tx_id
+     WHERE t.version = w.version AND t.state = w.from_state
+     ORDER BY t.submitter_id, t.tx_id
+       FOR NO KEY UPDATE OF t
+), ok AS MATERIALIZED (
+    SELECT c.*
+      FROM change c
+      JOIN lease l ON l.change_no = c.change_no
+      LEFT JOIN nonce_cursor n ON n.change_no = c.change_no
+      LEFT JOIN (SELECT tx.change_no, count(*) AS locked FROM tx GROUP BY tx.change_no) t ON t.change_no = c.change_no
+     WHERE coalesce(t.locked, 0) = c.write_count
+       AND (c.take_nonce < 0 AND c.protect_expect < 0 OR n.change_no IS NOT NULL)
+       AND (c.take_nonce < 0
+            OR EXISTS (SELECT FROM submitter s WHERE s.submitter_id = c.submitter_id AND s.status = 'ACTIVE')
+               AND NOT EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = c.submitter_id AND k.applied_at IS NULL))
+), cursor_started AS (
+    INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+    SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token
+      FROM ok o WHERE o.init_nonce >= 0
+), cursor_moved AS (
+    UPDATE submitter_nonce_cursor n
+       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_nonce + 1 ELSE n.next_nonce END,
+           protect_reason   = CASE WHEN o.protect_expect >= 0 THEN o.protect_reason ELSE n.protect_reason END,
+           protect_evidence = CASE WHEN o.protect_expect >= 0 THEN o.protect_evidence ELSE n.protect_evidence END,
+           protect_at       = CASE WHEN o.protect_expect >= 0 THEN clock_timestamp() ELSE n.protect_at END,
+           fencing_token    = o.fencing_token,
+           updated_at       = clock_timestamp()
+      FROM ok o
+     WHERE n.submitter_id = o.submitter_id AND (o.take_nonce >= 0 OR o.protect_expect >= 0)
+), status_set AS (
+    UPDATE submitter s SET status = o.new_status
+      FROM ok o WHERE s.submitter_id = o.submitter_id AND o.new_status <> ''
+), tx_moved AS (
+    UPDATE managed_tx t
+       SET state              = w.state,
+           sub_state          = w.sub_state,
+           version            = w.version + (w.kind <> '')::INT,
+           nonce              = NULLIF(w.nonce, -1),
+           slot               = w.slot,
+           tx_hash            = NULLIF(w.tx_hash, ''),
+           receipt_tx_hash    = NULLIF(w.receipt_tx_hash, ''),
+           receipt_block      = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
+           receipt_block_hash = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block_hash END,
+           receipt_success    = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
+           receipt_gas_used   = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
+           receipt_gas_price  = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
+           executed           = w.executed,
+           reason             = w.reason,
+           last_error         = w.last_error,
+           submit_attempts    = w.submit_attempts,
+           cancel_requested   = w.cancel_requested,
+           due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
+           released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
+           terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,
+           fencing_token      = o.fencing_token,
+           updated_at         = clock_timestamp()
+      FROM ok o
+      JOIN write w ON w.change_no = o.change_no
+     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id
+), attempt_recorded AS (
+    INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
+    SELECT o.submitter_id, a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap::NUMERIC, a.tip::NUMERIC, a.legacy, o.fencing_token
+      FROM ok o JOIN attempt a ON a.change_no = o.change_no
+), event_told AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash,
+                          receipt_success, receipt_gas_used, receipt_gas_price, reason, message, fencing_token)
+    SELECT o.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed, NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
+           CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
+           CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block_hash END,
+           CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
+           CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
+           CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
+           w.reason, w.last_error, o.fencing_token
+      FROM ok o JOIN write w ON w.change_no = o.change_no
+     WHERE w.kind <> ''
+), command_ended AS (
+    UPDATE submitter_command k
+       SET applied_at = clock_timestamp(), result = e.result, fencing_token = o.fencing_token
+      FROM ok o JOIN ended e ON e.change_no = o.change_no
+     WHERE k.submitter_id = o.submitter_id AND k.command_id = e.command_id AND k.applied_at IS NULL
+)
+SELECT c.change_no::INT AS change_no,
+       (CASE WHEN o.change_no IS NOT NULL THEN 'DONE' WHEN l.change_no IS NULL THEN 'FENCED' ELSE 'CONFLICT' END)::TEXT AS outcome
+  FROM change c
+  LEFT JOIN lease l ON l.change_no = c.change_no
+  LEFT JOIN ok o ON o.change_no = c.change_no;

@@ -1,0 +1,28 @@
+-- The feed of events. Commits finish out of order, so "after the last id" would skip rows. A snapshot tells exactly what a reader has seen: whatever is
+-- visible now and was not visible in the reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a move is made only
+-- by a statement that saw the move before it.
+
+-- name: FeedHead :one
+SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot FROM ledger l;
+
+-- name: EventsSince :many
+SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
+       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.created_at, e.xid::TEXT AS xid
+  FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
+ WHERE e.xid >= pg_snapshot_xmin(CAST(@since::TEXT AS PG_SNAPSHOT))
+   AND NOT pg_visible_in_snapshot(e.xid, CAST(@since::TEXT AS PG_SNAPSHOT))
+   AND pg_visible_in_snapshot(e.xid, CAST(@until::TEXT AS PG_SNAPSHOT))
+   AND (e.xid, e.submitter_id, e.tx_id, e.seq) > (CAST(@after_xid::TEXT AS XID8), @after_submitter::INT, @after_tx::UUID, @after_seq::BIGINT)
+   AND (@submitter_id::INT = 0 OR e.submitter_id = @submitter_id::INT)
+ ORDER BY e.xid, e.submitter_id, e.tx_id, e.seq
+ LIMIT @max_rows::INT;
+
+-- name: EventsOfTx :many
+SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
+       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.created_at, e.xid::TEXT AS xid
+  FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
+ WHERE e.submitter_id = @submitter_id AND e.tx_id = @tx_id AND e.seq > @after_seq::BIGINT
+ ORDER BY e.seq
+ LIMIT @max_rows::INT;

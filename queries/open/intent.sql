@@ -1,0 +1,51 @@
+-- Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
+
+-- InsertTxs queues many at once. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected: the caller finds out which by
+-- a new statement, which sees the winner.
+-- name: InsertTxs :many
+WITH intent AS (
+    SELECT unnest(@submitter_ids::INT[])   AS submitter_id,
+           unnest(@tx_ids::UUID[])         AS tx_id,
+           unnest(@request_ids::TEXT[])    AS request_id,
+           unnest(@request_hashes::BYTEA[]) AS request_hash,
+           unnest(@to_addresses::BYTEA[])  AS to_address, -- empty: contract creation
+           unnest(@values_wei::TEXT[])     AS value_wei,
+           unnest(@datas::BYTEA[])         AS data,
+           unnest(@gas_limits::BIGINT[])   AS gas_limit
+), queued AS (
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
+    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit
+      FROM intent i
+      JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
+      LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
+     WHERE n.protect_reason IS NULL
+    ON CONFLICT (submitter_id, request_id) DO NOTHING
+    RETURNING *
+), told AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+    SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
+)
+SELECT q.tx_id, q.queue_seq, q.created_at FROM queued q;
+
+-- CancelQueued cancels a transaction that has no nonce yet. It waits for a commit that is taking one and then finds nothing to cancel.
+-- name: CancelQueued :one
+WITH cancelled AS (
+    UPDATE managed_tx t
+       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = 'NO', reason = @reason::TEXT, last_error = '', cancel_requested = TRUE,
+           terminal_at = clock_timestamp(), updated_at = clock_timestamp()
+     WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.state = 'QUEUED'
+    RETURNING *
+), told AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+    SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
+)
+SELECT c.version FROM cancelled c;
+
+-- name: InsertCommand :one
+INSERT INTO submitter_command (submitter_id, kind, tx_id, reason)
+VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @reason)
+ON CONFLICT DO NOTHING
+RETURNING command_id;
+
+-- name: CommandResult :one
+SELECT coalesce(k.result, '')::TEXT AS result FROM submitter_command k WHERE k.submitter_id = @submitter_id AND k.command_id = @command_id;

@@ -1,0 +1,69 @@
+-- Leases. Expiry is judged by the database's clock alone, as it is at that moment (clock_timestamp), not at the start of the transaction.
+
+-- AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a new token. A lease whose holder is in the middle of a
+-- commit is skipped; AcquireLease waits for it.
+-- name: AcquireLeases :many
+UPDATE submitter_lease l
+   SET owner_node    = @owner_node::TEXT,
+       fencing_token = l.fencing_token + 1,
+       acquired_at   = clock_timestamp(),
+       expires_at    = clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
+       released      = FALSE
+  FROM (SELECT f.submitter_id
+          FROM submitter_lease f
+         WHERE f.submitter_id = ANY(@submitter_ids::INT[])
+           AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
+         ORDER BY f.submitter_id
+           FOR UPDATE SKIP LOCKED) free
+ WHERE l.submitter_id = free.submitter_id
+RETURNING l.submitter_id, l.fencing_token;
+
+-- AcquireLease is AcquireLeases for one submitter, and waits until the commit of its holder has ended, whichever way.
+-- name: AcquireLease :one
+UPDATE submitter_lease l
+   SET owner_node    = @owner_node::TEXT,
+       fencing_token = l.fencing_token + 1,
+       acquired_at   = clock_timestamp(),
+       expires_at    = clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
+       released      = FALSE
+ WHERE l.submitter_id = @submitter_id
+   AND (l.owner_node = @owner_node::TEXT OR l.expires_at <= clock_timestamp())
+RETURNING l.submitter_id, l.fencing_token;
+
+-- RenewLeases extends leases that are held and live. It leaves the token, a key column, alone: so it never waits for a commit under way.
+-- name: RenewLeases :many
+UPDATE submitter_lease l
+   SET expires_at = clock_timestamp() + make_interval(secs => @seconds::FLOAT8)
+  FROM (SELECT f.submitter_id
+          FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@fencing_tokens::BIGINT[]) AS fencing_token) h
+          JOIN submitter_lease f ON f.submitter_id = h.submitter_id AND f.fencing_token = h.fencing_token
+         WHERE f.owner_node = @owner_node::TEXT AND f.expires_at > clock_timestamp()
+         ORDER BY f.submitter_id
+           FOR NO KEY UPDATE OF f) mine
+ WHERE l.submitter_id = mine.submitter_id
+RETURNING l.submitter_id;
+
+-- ReleaseLeases ends leases at once; the rows and their tokens stay.
+-- name: ReleaseLeases :many
+UPDATE submitter_lease l
+   SET expires_at = clock_timestamp(), released = TRUE
+  FROM (SELECT f.submitter_id
+          FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@fencing_tokens::BIGINT[]) AS fencing_token) h
+          JOIN submitter_lease f ON f.submitter_id = h.submitter_id AND f.fencing_token = h.fencing_token
+         WHERE f.owner_node = @owner_node::TEXT
+         ORDER BY f.submitter_id
+           FOR NO KEY UPDATE OF f) mine
+ WHERE l.submitter_id = mine.submitter_id
+RETURNING l.submitter_id;
+
+-- Orphans are submitters that have something to be done and no live lease.
+-- name: Orphans :many
+SELECT l.submitter_id
+  FROM submitter_lease l
+ WHERE l.expires_at <= clock_timestamp()
+   AND (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
+        OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
+        OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL))
+   AND EXISTS (SELECT FROM submitter s WHERE s.submitter_id = l.submitter_id AND s.chain_id = ANY(@chain_ids::BIGINT[]))
+ ORDER BY l.expires_at, l.submitter_id
+ LIMIT @max_rows::INT;

@@ -1,0 +1,43 @@
+-- What the owner of a submitter reads. Under its lease nobody else writes these rows, except that callers add to the queue, cancel what is queued and add
+-- commands; that part is Inbox.
+
+-- name: OwnedSubmitter :one
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at
+  FROM submitter s WHERE s.submitter_id = @submitter_id;
+
+-- name: Cursor :one
+SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at
+  FROM submitter_nonce_cursor n WHERE n.submitter_id = @submitter_id;
+
+-- OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.
+-- name: OpenTxs :many
+SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
+  FROM managed_tx t
+ WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
+ ORDER BY t.nonce;
+
+-- name: OpenAttempts :many
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
+  FROM tx_attempt a
+  JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
+ WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
+ ORDER BY a.tx_id, a.attempt_no;
+
+-- InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order.
+-- name: InboxTxs :many
+SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
+ CROSS JOIN LATERAL (
+       SELECT q.tx_id FROM managed_tx q
+        WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
+        ORDER BY q.queue_seq
+        LIMIT @head::INT) h
+  JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = h.tx_id
+ ORDER BY t.submitter_id, t.queue_seq;
+
+-- name: InboxCommands :many
+SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.reason
+  FROM submitter_command k
+ WHERE k.submitter_id = ANY(@submitter_ids::INT[]) AND k.applied_at IS NULL
+ ORDER BY k.submitter_id, k.command_id
+ LIMIT @max_rows::INT;

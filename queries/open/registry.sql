@@ -1,0 +1,45 @@
+-- The registry: chains and submitters. Not part of the ledger proper; a submitter comes with its lease row.
+
+-- name: RegisterChain :one
+WITH added AS (
+    INSERT INTO chain (chain_id, genesis_hash) VALUES (@chain_id, @genesis_hash) ON CONFLICT (chain_id) DO NOTHING RETURNING genesis_hash
+)
+SELECT a.genesis_hash FROM added a
+UNION ALL
+SELECT c.genesis_hash FROM chain c WHERE c.chain_id = @chain_id
+LIMIT 1;
+
+-- name: RegisterSubmitter :one
+WITH added AS (
+    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
+    VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from)
+    ON CONFLICT DO NOTHING
+    RETURNING submitter_id
+), lease AS (
+    INSERT INTO submitter_lease (submitter_id) SELECT a.submitter_id FROM added a
+)
+SELECT a.submitter_id FROM added a;
+
+-- SetStartFrom corrects how a submitter starts, while it has not started.
+-- name: SetStartFrom :execrows
+UPDATE submitter s SET start_from = @start_from
+ WHERE s.submitter_id = @submitter_id AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id);
+
+-- name: SubmitterByName :one
+SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
+
+-- name: SubmitterByAccount :one
+SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.address = @address;
+
+-- name: Submitters :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
+       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
+       (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
+       (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
+  FROM submitter s
+  JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+  LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
+ WHERE s.name > @after_name AND (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+ ORDER BY s.name
+ LIMIT @max_rows::INT;

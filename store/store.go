@@ -1,0 +1,2 @@
+// Package store is the only package that speaks SQL.
+package store

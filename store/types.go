@@ -1,0 +1,130 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Lease is the right to write for one submitter under one fencing token. Only the store makes one, and only with one can the ledger be written.
+type Lease struct {
+	submitter txn.SubmitterID
+	token     txn.Token
+	takenAt   time.Time // local clock, read before the request was sent: the lease lasts at least duration longer
+}
+
+// Submitter is whom the lease is for.
+func (l *Lease) Submitter() txn.SubmitterID { return l.submitter }
+
+// Token is the fencing token.
+func (l *Lease) Token() txn.Token { return l.token }
+
+// TakenAt is the local time before the acquisition was asked for.
+func (l *Lease) TakenAt() time.Time { return l.takenAt }
+
+// Outcome is the fate of a Change.
+type Outcome int
+
+// The four answers of DESIGN, and the quarantine of a change that the database refuses for itself.
+const (
+	// Unsettled: the fate is unknown (the reply was lost). The lease must be acquired anew, which waits out the statement, before anything is read or sent.
+	Unsettled Outcome = iota
+	// Done: written and durable.
+	Done
+	// Fenced: the lease is not held any more. Nothing was written; the owner stops.
+	Fenced
+	// Conflict: an expectation did not hold. Nothing was written; the owner reads again.
+	Conflict
+	// Refused: the database refused this change alone (a constraint). Nothing was written, and the same change will be refused again.
+	Refused
+	// Unreached: nothing was sent, because there is no database to send it to. Nothing was written.
+	Unreached
+)
+
+// String names the outcome as metrics and logs have it.
+func (o Outcome) String() string {
+	return [...]string{"unknown", "done", "fenced", "conflict", "refused", "unreached"}[o]
+}
+
+// Errors of the API side. Each wraps nothing of the driver's text.
+var (
+	ErrTxNotFound        = errors.New("no such transaction")
+	ErrSubmitterNotFound = errors.New("no such submitter")
+	ErrKeyReused         = errors.New("request_id was used with another payload")
+	ErrSubmitterExists   = errors.New("submitter is registered with other settings")
+	ErrPaused            = errors.New("submitter is paused")
+	ErrProtected         = errors.New("submitter is protected")
+	ErrTokenExpired      = errors.New("resume token lies before what is kept")
+	ErrUnavailable       = errors.New("database unavailable")
+	ErrSchema            = errors.New("database schema does not fit this program")
+)
+
+// Intent is a transaction that a caller wants queued.
+type Intent struct {
+	Submitter txn.SubmitterID
+	RequestID string
+	Payload   txn.Payload
+}
+
+// TxInfo is a transaction as readers get it: with the name of its submitter.
+type TxInfo struct {
+	txn.Tx
+	SubmitterName string
+}
+
+// EventInfo is an event as readers get it, with its place in the feed.
+type EventInfo struct {
+	txn.Event
+	SubmitterName string
+	Xid           string // of the transaction that wrote it
+}
+
+// SubmitterInfo is a submitter with what is known of its owner, cursor and queue.
+type SubmitterInfo struct {
+	txn.Submitter
+	Lease    LeaseInfo
+	Cursor   *txn.Cursor // nil before the account was looked at
+	Queued   int64
+	InFlight int64
+}
+
+// LeaseInfo tells who writes for a submitter.
+type LeaseInfo struct {
+	OwnerNode  string
+	Token      txn.Token
+	AcquiredAt time.Time
+	ExpiresAt  time.Time
+	Live       bool
+}
+
+// Registration asks for a submitter.
+type Registration struct {
+	Name      string
+	Chain     txn.ChainID
+	Address   txn.Address
+	Signer    string
+	Mode      txn.Mode
+	StartFrom string
+}
+
+// TxFilter selects and pages transactions, newest first.
+type TxFilter struct {
+	Submitter txn.SubmitterID // 0: all
+	States    []txn.State     // empty: all
+	Before    txn.TxID        // zero: from the newest
+	Limit     int
+}
+
+// Ledger is what the owner of a submitter has in memory.
+type Ledger struct {
+	Submitter txn.Submitter
+	Cursor    *txn.Cursor
+	Open      []txn.Tx // with a nonce and not final, lowest nonce first, with their attempts
+}
+
+// Inbox is what others than the owner wrote for a submitter.
+type Inbox struct {
+	Queue    []txn.Tx // head of the queue, first to go first
+	Commands []txn.Command
+}
