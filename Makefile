@@ -37,6 +37,9 @@ tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotes
 generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Write all generated code and documents anew
 	go run -C tools ./validateproto ../third_party
 	$(BUF) generate
+	@# sqlc leaves the file of a deleted query file behind, so all go first; not before it said that it can write them.
+	sqlc compile
+	rm -f store/internal/db/*.sql.go
 	sqlc generate
 	go generate ./...
 
@@ -50,6 +53,7 @@ lint: $(NPM) $(BIN)/staticcheck ## Check the form and the usual mistakes of Go, 
 	@# staticcheck.conf gives a reason for every check that is off.
 	unformatted=$$(find . \( -name node_modules -o -name .cache \) -prune -o -name '*.go' -print | xargs gofmt -s -l); \
 	  if [[ -n $$unformatted ]]; then echo "gofmt -s would change: $$unformatted" >&2; exit 1; fi
+	go mod tidy -diff
 	go vet ./...
 	go vet -C tools ./...
 	staticcheck ./...
