@@ -1,0 +1,251 @@
+package sign
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/txn"
+)
+
+const (
+	// rescanPause is the least time between two looks into the folder for keys that were added.
+	rescanPause = time.Second
+	// maxParallel bounds how many key files are decrypted at a time: with standard scrypt each takes a core and 256 MiB.
+	maxParallel = 4
+)
+
+// KeyStoreOptions say where the keys are.
+type KeyStoreOptions struct {
+	Dir          string // V3 key files, as geth writes them; the folder is never written to
+	PasswordFile string // one password for all of them
+	Clock        clock.Clock
+	Log          *slog.Logger
+}
+
+// KeyStore is a holder whose keys are encrypted files in a folder.
+//
+// All files are decrypted once, when it is opened, and the keys stay in memory: with standard scrypt each file takes about a second of one core, too long to
+// pay for each signature. Opening fails when a single file cannot be opened, because a key that is silently missing shows only when somebody's money does
+// not move. Later the folder is looked at again when somebody asks for a key that is not there, at most once a second: so a key that is added is found
+// without a restart. A file that cannot be opened then is logged and leaves the others alone. A key whose file is taken away stays until the next start.
+type KeyStore struct {
+	dir          string
+	passwordFile string
+	password     string
+	clock        clock.Clock
+	log          *slog.Logger
+
+	mu   sync.RWMutex
+	keys map[txn.Address]*ecdsa.PrivateKey
+
+	scans atomic.Uint64 // looks into the folder that have begun
+	// turn holds one value, which who looks into the folder takes; what follows belongs to its taker.
+	turn  chan struct{}
+	ended time.Time          // when the last look ended
+	whole bool               // it saw everything
+	seen  map[string]KeyFile // by path, as last looked at
+}
+
+// OpenKeyStore decrypts the keys of a folder.
+func OpenKeyStore(ctx context.Context, o KeyStoreOptions) (*KeyStore, error) {
+	password, err := ReadPassword(o.PasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	k := &KeyStore{
+		dir: o.Dir, passwordFile: o.PasswordFile, password: password, clock: o.Clock, log: o.Log.With("keystore", o.Dir),
+		keys: map[txn.Address]*ecdsa.PrivateKey{}, seen: map[string]KeyFile{}, turn: make(chan struct{}, 1),
+	}
+	k.turn <- struct{}{}
+	files, err := k.list()
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	k.warnOfReaders(append(files, KeyFile{Path: o.PasswordFile}))
+	begin := k.clock.Now()
+	if err := k.openAll(ctx, files); err != nil {
+		return nil, fmt.Errorf("sign: open the key store: %w", err)
+	}
+	k.log.Info("keys opened", "keys", len(k.keys), "took", k.clock.Now().Sub(begin))
+	return k, nil
+}
+
+// openAll decrypts files side by side and stops at the first that fails: a wrong password is wrong for a thousand files too.
+func (k *KeyStore) openAll(ctx context.Context, files []KeyFile) error {
+	for _, f := range files {
+		k.seen[f.Path] = f
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(maxParallel, runtime.GOMAXPROCS(0)))
+	for _, f := range files {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return k.open(&f)
+		})
+	}
+	return group.Wait()
+}
+
+// open decrypts one file and keeps its key. What is known of the file is noted in it, also when it cannot be opened.
+func (k *KeyStore) open(f *KeyFile) error {
+	content, address, err := readKeyFile(f.Path)
+	f.Address, f.Broken = address, err
+	if err != nil {
+		return fmt.Errorf("key file %s: %w", f.Path, err)
+	}
+	key, err := decrypt(content, address, k.password)
+	f.Broken = err
+	if errors.Is(err, errPassword) {
+		return fmt.Errorf("key file %s: %w; put the password of this key into the signer's password_file, or move the file into a folder and a signer of its own", f.Path, err)
+	}
+	if err != nil {
+		return fmt.Errorf("key file %s: %w", f.Path, err)
+	}
+	f.Address = key.Address
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keys[key.Address] = key.PrivateKey
+	return nil
+}
+
+// Sign signs with the key of the sender. Errors: txn.ErrKeyMissing, txn.ErrUnavailable.
+func (k *KeyStore) Sign(ctx context.Context, unsigned txn.Unsigned) ([]byte, error) {
+	key, err := k.find(ctx, unsigned.From)
+	if err != nil {
+		return nil, err
+	}
+	return signWith(key, unsigned)
+}
+
+// Addresses lists the accounts whose keys are open.
+func (k *KeyStore) Addresses(context.Context) ([]txn.Address, error) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return sortedAddresses(k.keys), nil
+}
+
+// find returns a key. That there is none is answered only by a look into the folder that began after the question.
+func (k *KeyStore) find(ctx context.Context, a txn.Address) (*ecdsa.PrivateKey, error) {
+	if key := k.lookUp(a); key != nil {
+		return key, nil
+	}
+	asked := k.scans.Load()
+	select {
+	case <-k.turn:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", txn.ErrUnavailable, context.Cause(ctx))
+	}
+	defer func() { k.turn <- struct{}{} }()
+	if k.scans.Load() == asked || !k.whole {
+		if err := k.rescan(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", txn.ErrUnavailable, err)
+		}
+	}
+	if key := k.lookUp(a); key != nil {
+		return key, nil
+	}
+	return nil, k.missing(a)
+}
+
+func (k *KeyStore) lookUp(a txn.Address) *ecdsa.PrivateKey {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.keys[a]
+}
+
+// missing says why there is no key. A file that cannot be opened and may hold it makes that doubtful, and then the answer must not be final.
+func (k *KeyStore) missing(a txn.Address) error {
+	for _, f := range k.seen {
+		if f.Broken != nil && (f.Address == a || f.Address == txn.Address{}) {
+			return fmt.Errorf("%w: a key file that may hold this key cannot be opened; the log names it", txn.ErrUnavailable)
+		}
+	}
+	return fmt.Errorf("%w in the key store; copy its key file into the folder, or make one with \"fencepost key import\"", txn.ErrKeyMissing)
+}
+
+// rescan opens files that are new or changed, one after the other. The caller holds the turn.
+func (k *KeyStore) rescan(ctx context.Context) error {
+	if err := clock.Sleep(ctx, k.clock, rescanPause-k.clock.Now().Sub(k.ended)); err != nil {
+		return err
+	}
+	k.scans.Add(1)
+	k.whole = false
+	defer func() { k.ended = k.clock.Now() }()
+	files, err := k.list()
+	if err != nil {
+		k.log.Error("the folder cannot be looked at", "err", err)
+		return errors.New("the key store folder cannot be looked at; the log says why")
+	}
+	known := k.seen
+	k.seen = make(map[string]KeyFile, len(files))
+	for _, f := range files {
+		if old, ok := known[f.Path]; ok && old.stamp == f.stamp {
+			k.seen[f.Path] = old
+		}
+	}
+	for _, f := range files {
+		if _, ok := k.seen[f.Path]; ok {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // what is left is new to the next look
+		}
+		k.add(f)
+	}
+	k.whole = true
+	return nil
+}
+
+func (k *KeyStore) add(f KeyFile) {
+	if err := k.open(&f); err != nil {
+		k.log.Warn("a key file cannot be used", "err", err)
+	} else {
+		k.warnOfReaders([]KeyFile{f})
+		k.log.Info("key added", "address", f.Address, "file", f.Path)
+	}
+	k.seen[f.Path] = f
+}
+
+// warnOfReaders tells, once for all files, that others than this user can read secrets.
+func (k *KeyStore) warnOfReaders(files []KeyFile) {
+	example, loose := "", 0
+	for _, f := range files {
+		if info, err := os.Stat(f.Path); err == nil && info.Mode().Perm()&0o077 != 0 {
+			example = f.Path
+			loose++
+		}
+	}
+	if loose > 0 {
+		k.log.Warn("secrets can be read by other users of this machine; take the right away with chmod go=", "file", example, "files", loose)
+	}
+}
+
+// list finds the key files, but not a password file that lies among them.
+func (k *KeyStore) list() ([]KeyFile, error) {
+	files, err := list(k.dir)
+	if err != nil {
+		return nil, err
+	}
+	password, err := os.Stat(k.passwordFile)
+	if err != nil {
+		return files, nil // it has been read already
+	}
+	return slices.DeleteFunc(files, func(f KeyFile) bool {
+		info, err := os.Stat(f.Path)
+		return err == nil && os.SameFile(info, password)
+	}), nil
+}
