@@ -13,6 +13,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 BIN := $(CURDIR)/.cache/bin
 # Tests and examples find geth and grpcurl there.
 export PATH := $(BIN):$(PATH)
+export npm_config_update_notifier := false
 
 BUF := node_modules/.bin/buf
 # npm writes this file last: it stands for all that package-lock.json lists.
@@ -77,8 +78,9 @@ build: ## Build the programs into bin/
 .PHONY: test
 test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, and compile the Java and TypeScript clients
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  gotestsum --format standard-quiet -- -race -timeout 8m $$(go list ./... | grep -v '/e2e')
-	mvn --batch-mode --quiet --file gen/java compile
+	  packages=$$(go list ./... | grep -v '/e2e'); \
+	  gotestsum --format standard-quiet -- -race -timeout 8m $$packages
+	mvn --batch-mode --quiet -Dstyle.color=never --file gen/java compile
 	npm run --silent check --workspace gen/ts
 
 .PHONY: e2e
