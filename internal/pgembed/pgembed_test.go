@@ -1,0 +1,314 @@
+package pgembed
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/internal/run/runtest"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == childArg {
+		os.Exit(child())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// publicDir is a folder that any account can enter, unlike t.TempDir.
+func publicDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pgembed-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func mustStart(t *testing.T, o Options) *Server {
+	t.Helper()
+	if o.Settings == nil {
+		o.Settings = Disposable()
+	}
+	s, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func query[T any](t *testing.T, url, sql string) T {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var v T
+	if err := conn.QueryRow(t.Context(), sql).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func execute(t *testing.T, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDataStayOverRestarts(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(publicDir(t), "pg")
+	s := mustStart(t, Options{Dir: dir})
+	execute(t, s.URL("postgres"), "create table kept as select 7 as n")
+	url := s.URL("postgres")
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = mustStart(t, Options{Dir: dir})
+	if got := query[int](t, s.URL("postgres"), "select n from kept"); got != 7 {
+		t.Errorf("read %d", got)
+	}
+	if s.URL("postgres") != url {
+		t.Errorf("the address was %s and is %s", url, s.URL("postgres"))
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{Settings: map[string]string{
+		"max_connections": "17", "fsync": "off", "listen_addresses": "0.0.0.0", "timezone": "Europe/Paris",
+	}})
+	for name, want := range map[string]string{
+		"max_connections": "17", "fsync": "off", "listen_addresses": "", "timezone": "Europe/Paris",
+		"server_encoding": "UTF8", "log_timezone": "UTC", "synchronous_commit": "on",
+	} {
+		if got := query[string](t, s.URL("postgres"), "select current_setting('"+name+"')"); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestBadSettingIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := Start(t.Context(), Options{Settings: map[string]string{"fsync": "off", "no_such_thing": "1"}})
+	if err == nil || !strings.Contains(err.Error(), "no_such_thing") {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+func TestTemporaryFolderIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{})
+	if got := query[int](t, s.URL("postgres"), "select 1"); got != 1 {
+		t.Error(got)
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there (%v)", s.Dir(), err)
+	}
+}
+
+func TestTCPWantsThePassword(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{TCP: true})
+	url := s.TCPURL("postgres")
+	if got := query[string](t, url, "select host(inet_server_addr())"); got != "127.0.0.1" {
+		t.Errorf("the server listens on %s", got)
+	}
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, password := range []string{"", "wrong"} {
+		cfg.Password = password
+		conn, err := pgx.ConnectConfig(t.Context(), cfg)
+		if err == nil {
+			conn.Close(t.Context())
+		}
+		var pgErr *pgconn.PgError
+		if err == nil || errors.As(err, &pgErr) && pgErr.Code != "28P01" {
+			t.Errorf("with the password %q: %v", password, err)
+		}
+	}
+}
+
+func TestNoTCPUnlessAsked(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{})
+	if s.TCPURL("x") != "" || s.TCPAddr() != "" {
+		t.Errorf("it has an address: %s", s.TCPAddr())
+	}
+	info, err := os.Stat(filepath.Dir(s.Socket()))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the socket's folder: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestBusyPort(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{TCP: true})
+	_, err := Start(t.Context(), Options{TCP: true, Port: s.port, Settings: Disposable()})
+	if err == nil || !strings.Contains(err.Error(), "is in use by another program: stop it, or choose another port") {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+func TestKillAndRestart(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{TCP: true})
+	url, pid := s.TCPURL("postgres"), s.PID()
+	execute(t, url, "create table kept as select 7 as n")
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Kill(); err != nil {
+		t.Errorf("Kill again: %v", err)
+	}
+	if s.PID() != 0 || alive(pid) {
+		t.Errorf("pid %d lives, PID says %d", pid, s.PID())
+	}
+	if conn, err := pgx.Connect(t.Context(), url); err == nil {
+		conn.Close(t.Context())
+		t.Error("connected to a dead server")
+	}
+	for range 2 { // from dead, and from alive
+		if err := s.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s.TCPURL("postgres") != url {
+			t.Error("the address moved")
+		}
+		if got := query[int](t, url, "select n from kept"); got != 7 {
+			t.Errorf("read %d", got)
+		}
+	}
+	select {
+	case <-s.Done():
+		t.Error("Done after a kill that we wished for")
+	default:
+	}
+}
+
+func TestServerThatEndsByItself(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{})
+	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "ended by itself (signal: killed)") || !errors.Is(s.Err(), err) {
+		t.Errorf("Run: %v, Err: %v", err, s.Err())
+	}
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{})
+	idle, err := pgx.Connect(t.Context(), s.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close(context.Background())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := s.Stop(t.Context()); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+			if pid := s.PID(); pid != 0 {
+				t.Errorf("Stop returned while pid %d lives", pid)
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.Restart(t.Context()); err == nil {
+		t.Error("a stopped server was restarted: its folder is not held any more")
+	}
+	if <-s.Done(); s.Err() != nil {
+		t.Errorf("Err: %v", s.Err())
+	}
+	log, err := os.ReadFile(s.dir.logFile())
+	if err == nil {
+		t.Errorf("the log is still there: %s", log)
+	}
+}
+
+// A context that has ended turns a shutdown into the hard one.
+func TestStopInAHurry(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{Dir: filepath.Join(publicDir(t), "pg")})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if s = mustStart(t, Options{Dir: s.Dir()}); query[int](t, s.URL("postgres"), "select 1") != 1 {
+		t.Error("no answer")
+	}
+}
+
+func TestStress(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(publicDir(t), "pg")
+	var turn sync.Mutex
+	runtest.Stress(t, func() func(context.Context) error {
+		return func(ctx context.Context) error {
+			turn.Lock()
+			defer turn.Unlock()
+			s, err := Start(ctx, Options{Dir: dir, Settings: Disposable()})
+			if err != nil {
+				if ctx.Err() != nil {
+					return context.Canceled
+				}
+				return err
+			}
+			return s.Run(ctx)
+		}
+	})
+}
+
+func TestStartGivesUp(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(publicDir(t), "pg")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // within initdb
+	defer cancel()
+	if _, err := Start(ctx, Options{Dir: dir}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Start: %v", err)
+	}
+	if s := mustStart(t, Options{Dir: dir}); query[int](t, s.URL("postgres"), "select 1") != 1 {
+		t.Error("an interrupted start spoiled the folder")
+	}
+}
