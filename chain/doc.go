@@ -1,0 +1,2 @@
+// Package chain connects to EVM chains.
+package chain
