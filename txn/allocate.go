@@ -1,0 +1,151 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// simulatedReverts is how often in a row, each on a later block, the chain must say that the head of the queue would revert before it is failed: one reading
+// may come from a node that is behind.
+const simulatedReverts = 3
+
+// allocate decides whether the head of the queue gets the next nonce. ok is false when there is nothing to do about it now.
+func allocate(v View) (Step, bool) {
+	if len(v.Queue) == 0 || v.Submitter.Status != Active || v.Cursor != nil && v.Cursor.Protected != nil {
+		return nil, false
+	}
+	slot, free := freeSlot(v)
+	head := v.Queue[0]
+	if !free || head.Due.After(v.Now) {
+		return nil, false
+	}
+	if v.Account == nil {
+		return LookAtAccount{Head: head}, true
+	}
+	if v.Cursor == nil {
+		return start(v, head), true
+	}
+	if reason, message := disagreement(v); reason != "" {
+		return Record{backOff(v, head, reason, message, 0)}, true
+	}
+	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
+}
+
+// freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
+// new is allocated until all lower nonces are included (law L5).
+func freeSlot(v View) (int16, bool) {
+	used := make(map[int16]bool, len(v.Open))
+	for _, tx := range v.Open {
+		if !tx.Released {
+			used[tx.Slot] = true
+		} else if tx.Sub != Included {
+			return 0, false
+		}
+	}
+	for slot := range int16(v.Submitter.Limit) {
+		if !used[slot] {
+			return slot, true
+		}
+	}
+	return 0, false
+}
+
+// start begins the sequence of nonces, once, from an account that stands still.
+func start(v View, head Tx) Step {
+	a := v.Account
+	if a.Latest != a.Pending || a.Latest != a.Settled {
+		return Record{backOff(v, head, ReasonNotQuiescent, fmt.Sprintf(
+			"the account has transactions that are not settled (next nonce %d by the newest block, %d by the pool, %d when settled); waiting for them to settle",
+			a.Latest, a.Pending, a.Settled), 0)}
+	}
+	if v.Submitter.StartFrom != StartChain && v.Submitter.StartFrom != strconv.FormatUint(uint64(a.Latest), 10) {
+		return Record{backOff(v, head, ReasonStartNonce, fmt.Sprintf(
+			"start_from is %s but the account's next nonce is %d; register the submitter again with start_from %d or \"chain\" if it may go on from there",
+			v.Submitter.StartFrom, a.Latest, a.Latest), 0)}
+	}
+	return Record{Change{Init: &CursorInit{Nonce: a.Latest, Block: a.Head, BlockHash: a.HeadHash}}}
+}
+
+// disagreement tells why the chain's view of the account forbids taking the next nonce. The view was taken at the last acquisition or doubt; since then only
+// we may have moved it, and the cursor moves first.
+func disagreement(v View) (reason, message string) {
+	a, next := v.Account, v.Cursor.Next
+	if a.Latest > next || a.Pending > next {
+		return ReasonNonceElsewhere, fmt.Sprintf(
+			"the account's next nonce is %d on chain and %d here: its key is used elsewhere; nothing is sent until that is cleared up", max(a.Latest, a.Pending), next)
+	}
+	return "", ""
+}
+
+// AccountUnseen tells what follows when the account could not be looked at.
+func AccountUnseen(v View, s LookAtAccount) Change {
+	return backOff(v, s.Head, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
+}
+
+// Preparation is what quoting and signing gave.
+type Preparation struct {
+	Quote   Quote
+	Outcome Outcome // of the quote; ACCEPTED or the reason why there is none
+	Signed  Signed
+	SignErr error
+}
+
+// Prepared tells what follows from a preparation: the nonce is taken together with the signed bytes, or it is not taken.
+func Prepared(v View, s Prepare, p Preparation) Change {
+	switch {
+	case p.Outcome.Class == ExecutionReverted:
+		return wouldRevert(v, s.Tx, p.Outcome)
+	case p.Outcome.Class == Invalid:
+		return failUnsent(v, s.Tx, ReasonInvalid, "the chain would never take it: "+p.Outcome.Detail)
+	case p.Outcome.Class == InsufficientFunds:
+		return backOff(v, s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction; it goes on by itself once funded", 0)
+	case p.Outcome.Class != Accepted:
+		return backOff(v, s.Tx, ReasonChainUnavailable, "the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail, p.Outcome.RetryAfter)
+	case errors.Is(p.SignErr, ErrKeyMissing):
+		return failUnsent(v, s.Tx, ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; add the key and send it under a new request_id",
+			v.Submitter.Signer, v.Submitter.Address.Hex()))
+	case errors.Is(p.SignErr, ErrSignerFault):
+		return backOff(v, s.Tx, ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped", 0)
+	case p.SignErr != nil:
+		return backOff(v, s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
+	}
+	return takeNonce(v, s, p)
+}
+
+func takeNonce(v View, s Prepare, p Preparation) Change {
+	next := s.Tx.Status
+	nonce := s.Nonce
+	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
+	next.TxHash, next.SubmitAttempts, next.Reason, next.LastError = p.Signed.Hash, 0, "", ""
+	w := v.move(s.Tx, EventAllocated, next, 0)
+	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees}
+	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{w}}
+}
+
+func wouldRevert(v View, tx Tx, o Outcome) Change {
+	if tx.Reason == ReasonPrepareReverted && tx.SubmitAttempts+1 >= simulatedReverts {
+		return failUnsent(v, tx, ReasonPrepareReverted, "the chain says that it would revert: "+o.Detail)
+	}
+	return backOff(v, tx, ReasonPrepareReverted, "the chain says that it would revert: "+o.Detail, 0)
+}
+
+// failUnsent ends a transaction that never got a nonce.
+func failUnsent(v View, tx Tx, reason, message string) Change {
+	next := tx.Status
+	next.State, next.Sub, next.Executed, next.Reason, next.LastError = Failed, None, No, reason, message
+	return Change{Writes: []Write{v.move(tx, EventFailed, next, 0)}}
+}
+
+// backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed.
+func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
+	next := tx.Status
+	if tx.Reason != reason {
+		next.SubmitAttempts = 0
+	}
+	delay := max(Backoff(next.SubmitAttempts), hint)
+	next.SubmitAttempts++
+	next.Sub, next.Reason, next.LastError = BackingOff, reason, message
+	return Change{Writes: []Write{v.move(tx, "", next, delay)}}
+}

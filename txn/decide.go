@@ -1,0 +1,289 @@
+package txn
+
+import (
+	"fmt"
+	"time"
+)
+
+// Policy is how a chain's transactions are followed.
+type Policy struct {
+	Confirmations    uint64        // canonical blocks above the receipt's that make it final
+	ReleaseDepth     uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
+	ResubmitInterval time.Duration // between two hand-overs of the same bytes
+	ResubmitMax      int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
+}
+
+// View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
+type View struct {
+	Now       time.Time
+	Policy    Policy
+	Submitter Submitter
+	Cursor    *Cursor // nil before the account was looked at
+	Open      []Tx    // with a nonce and not final, lowest nonce first
+	Queue     []Tx    // head of the queue, in order
+	Commands  []Command
+	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
+	Seen      func(Hash) Inclusion
+}
+
+// Step is what the owner does next. At most one thing outside, then one commit.
+type Step interface{ step() }
+
+type (
+	// Rest waits until something is heard or Until has come; the zero Until is "until heard".
+	Rest struct{ Until time.Time }
+	// Record commits a change that needs nothing from outside.
+	Record struct{ Change Change }
+	// LookAtAccount asks the chain for the account; AccountSeen tells what follows when it cannot be asked.
+	LookAtAccount struct{ Head Tx }
+	// Prepare quotes and signs the head of the queue for the next nonce; Prepared tells what follows.
+	Prepare struct {
+		Tx    Tx
+		Nonce Nonce
+		Slot  int16
+	}
+	// Broadcast hands recorded bytes to the chain; Sent tells what follows.
+	Broadcast struct {
+		Tx      Tx
+		Attempt Attempt
+	}
+)
+
+func (Rest) step()          {}
+func (Record) step()        {}
+func (LookAtAccount) step() {}
+func (Prepare) step()       {}
+func (Broadcast) step()     {}
+
+// Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
+// would have been taken without it.
+func Decide(v View) Step {
+	if len(v.Commands) > 0 {
+		return Record{obey(v, v.Commands[0])}
+	}
+	if change := follow(v); !change.Empty() {
+		return Record{change}
+	}
+	if b, ok := dueBroadcast(v); ok {
+		return b
+	}
+	if step, ok := allocate(v); ok {
+		return step
+	}
+	return Rest{Until: nextDue(v)}
+}
+
+// obey carries out one command.
+func obey(v View, c Command) Change {
+	done := Change{Commands: []CommandResult{{ID: c.ID, Result: Applied}}}
+	switch c.Kind {
+	case CommandPause:
+		done.Status = Paused
+	case CommandResume:
+		done.Status = Active
+	case CommandCancel:
+		write, ok := cancel(v, c.Tx)
+		if !ok {
+			done.Commands[0].Result = "ALREADY_FINAL"
+			break
+		}
+		if write.Tx != (TxID{}) {
+			done.Writes = []Write{write}
+		}
+	}
+	return done
+}
+
+// cancel writes down that a transaction shall not run; ok is false when it is final. The zero Write: that was written before.
+func cancel(v View, id TxID) (Write, bool) {
+	for _, tx := range v.Open {
+		if tx.ID != id {
+			continue
+		}
+		if tx.CancelRequested {
+			return Write{}, true
+		}
+		next := tx.Status
+		next.CancelRequested = true
+		return v.move(tx, EventCancelRequested, next, v.remaining(tx)), true
+	}
+	for _, tx := range v.Queue {
+		if tx.ID == id {
+			next := tx.Status
+			next.State, next.Sub, next.Executed = Cancelled, None, No
+			next.CancelRequested, next.Reason, next.LastError = true, ReasonCancelled, ""
+			return v.move(tx, EventCancelled, next, 0), true
+		}
+	}
+	return Write{}, false
+}
+
+// follow writes down what the chain shows of the transactions in flight.
+func follow(v View) Change {
+	var c Change
+	for _, tx := range v.Open {
+		if w, ok := followOne(v, tx); ok {
+			c.Writes = append(c.Writes, w)
+		}
+	}
+	return c
+}
+
+func followOne(v View, tx Tx) (Write, bool) {
+	seen := v.seen(tx)
+	if !seen.Known {
+		return Write{}, false
+	}
+	if seen.Receipt == nil {
+		return reorged(v, tx)
+	}
+	next := tx.Status
+	next.Released = tx.Released || seen.Confirmations+1 >= v.Policy.ReleaseDepth
+	if tx.Receipt == nil || *tx.Receipt != *seen.Receipt {
+		next.State, next.Sub = Tracking, Included
+		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
+		next.Reason, next.LastError = "", ""
+		return v.move(tx, EventIncluded, next, 0), true
+	}
+	if seen.Confirmations >= v.Policy.Confirmations {
+		return final(v, tx), true
+	}
+	if next.Released != tx.Released {
+		return v.move(tx, "", next, 0), true
+	}
+	return Write{}, false
+}
+
+// reorged puts a transaction whose block left the canonical chain back on its way. Its slot, once released, stays so: what was allocated after it exists.
+func reorged(v View, tx Tx) (Write, bool) {
+	if tx.Receipt == nil {
+		return Write{}, false
+	}
+	next := tx.Status
+	next.State, next.Sub, next.Receipt, next.SubmitAttempts = Tracking, Pending, nil, 0
+	next.TxHash = tx.newest().Hash
+	return v.move(tx, EventReorged, next, 0), true
+}
+
+// final ends an included transaction by what its receipt says of the attempt that was included.
+func final(v View, tx Tx) Write {
+	next := tx.Status
+	next.Sub, next.Released = None, true
+	kind := EventConfirmed
+	switch {
+	case tx.attempt(tx.Receipt.TxHash).Kind == Cancel:
+		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
+	case tx.Receipt.Success:
+		next.State, next.Executed = Confirmed, Success
+	default:
+		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
+		next.LastError = "the transaction was included and reverted; gas was paid"
+	}
+	return v.move(tx, kind, next, 0)
+}
+
+// dueBroadcast finds the lowest nonce whose bytes shall be handed over now. While it is not known whether they are included already, they wait.
+func dueBroadcast(v View) (Broadcast, bool) {
+	for _, tx := range v.Open {
+		if seen := v.seen(tx); !seen.Known || seen.Receipt != nil || tx.Due.After(v.Now) {
+			continue
+		}
+		return Broadcast{Tx: tx, Attempt: tx.newest()}, true
+	}
+	return Broadcast{}, false
+}
+
+// Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
+func Sent(v View, b Broadcast, answer Outcome) Change {
+	tx, next := b.Tx, b.Tx.Status
+	next.SubmitAttempts++
+	kind, delay := Kind(""), v.Policy.ResubmitInterval
+	switch answer.Class {
+	case Accepted, AlreadyKnown:
+		next.Reason, next.LastError = "", ""
+		switch {
+		case tx.State == Allocated:
+			kind, next.State, next.Sub = EventSubmitted, Tracking, Pending
+		case tx.State == Tracking && next.SubmitAttempts >= v.Policy.ResubmitMax:
+			kind, next.State, next.Sub, next.Reason = EventStuck, Stuck, None, ReasonResubmitExhausted
+			next.LastError = fmt.Sprintf("handed over %d times and not included; it is still followed and handed over", next.SubmitAttempts)
+		case tx.State == Tracking && answer.Class == Accepted:
+			kind = EventResubmitted // the node had lost it
+		}
+	case Invalid:
+		next.Reason, next.LastError = ReasonRejected, answer.Detail
+		if tx.State != Stuck {
+			kind, next.State, next.Sub = EventStuck, Stuck, None
+		}
+	default:
+		next.Reason, next.LastError = string(answer.Class), answer.Detail
+		delay = min(max(Backoff(tx.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
+	}
+	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+}
+
+// nextDue is when time alone makes something to do.
+func nextDue(v View) time.Time {
+	var until time.Time
+	earlier := func(t time.Time) {
+		if t.After(v.Now) && (until.IsZero() || t.Before(until)) {
+			until = t
+		}
+	}
+	for _, tx := range v.Open {
+		if tx.Receipt == nil {
+			earlier(tx.Due)
+		}
+	}
+	if len(v.Queue) > 0 {
+		earlier(v.Queue[0].Due)
+	}
+	return until
+}
+
+// seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt.
+func (v View) seen(tx Tx) Inclusion {
+	all := Inclusion{Known: true}
+	for _, a := range tx.Attempts {
+		one := v.Seen(a.Hash)
+		if one.Known && one.Receipt != nil {
+			return one
+		}
+		all.Known = all.Known && one.Known
+	}
+	return all
+}
+
+// move makes the write of one move, or of a schedule when kind is empty.
+func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
+	if kind != "" {
+		next.Version = tx.Version + 1
+	}
+	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
+}
+
+func (v View) remaining(tx Tx) time.Duration { return max(0, tx.Due.Sub(v.Now)) }
+
+func (tx Tx) newest() Attempt { return tx.Attempts[len(tx.Attempts)-1] }
+
+func (tx Tx) attempt(h Hash) Attempt {
+	for _, a := range tx.Attempts {
+		if a.Hash == h {
+			return a
+		}
+	}
+	return Attempt{}
+}
+
+const (
+	backoffFirst = 500 * time.Millisecond
+	backoffMost  = 15 * time.Second
+)
+
+// Backoff is the wait after the n-th fruitless try in a row, n from 0: half a second, doubling, at most 15 seconds.
+func Backoff(n int) time.Duration {
+	if n > 5 {
+		return backoffMost
+	}
+	return min(backoffFirst<<n, backoffMost)
+}

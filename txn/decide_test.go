@@ -1,0 +1,467 @@
+package txn
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+var policy = Policy{Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: time.Minute, ResubmitMax: 4}
+
+// world is a submitter and its chain, reduced to what Decide sees, driven one step after the other.
+type world struct {
+	view     View
+	included map[Hash]*Receipt
+	head     uint64
+	unknown  map[Hash]bool
+	events   map[TxID]int64 // newest event of each transaction
+	kinds    map[TxID][]Kind
+	nonces   []Nonce // in the order of allocation
+	order    []TxID  // in the order of allocation
+	final    []Tx
+}
+
+func newWorld(queued int, p Policy) *world {
+	w := &world{included: map[Hash]*Receipt{}, unknown: map[Hash]bool{}, events: map[TxID]int64{}, kinds: map[TxID][]Kind{}, head: 100}
+	w.view = View{Now: noon, Policy: p, Submitter: Submitter{ID: 1, Limit: 1, Mode: Strict, Status: Active, StartFrom: "0", Chain: 1}}
+	w.view.Seen = func(h Hash) Inclusion {
+		r := w.included[h]
+		i := Inclusion{Known: !w.unknown[h], Receipt: r}
+		if r != nil {
+			i.Confirmations = w.head - r.BlockNumber
+		}
+		return i
+	}
+	for i := range queued {
+		id, _ := NewTxID(noon, 1)
+		w.view.Queue = append(w.view.Queue, Tx{ID: id, Submitter: 1, QueueSeq: int64(i + 1), Status: Status{State: Queued, Version: 1, Executed: Unknown}})
+		w.events[id] = 1
+	}
+	return w
+}
+
+type fataler interface {
+	Fatalf(string, ...any)
+	Helper()
+}
+
+// do carries out a step the way the engine does, with these answers from outside.
+func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
+	t.Helper()
+	switch s := s.(type) {
+	case Record:
+		w.apply(t, s.Change)
+	case LookAtAccount:
+		n := Nonce(0)
+		if w.view.Cursor != nil {
+			n = w.view.Cursor.Next
+		}
+		w.view.Account = &Account{Latest: n, Pending: n, Settled: n, Head: w.head}
+	case Prepare:
+		if prep.Outcome.Class == Accepted {
+			prep.Signed = Signed{Hash: Hash{byte(s.Nonce), byte(s.Nonce >> 8), 1}, Raw: []byte{1}}
+			prep.Quote = Quote{GasLimit: 21000}
+		}
+		w.apply(t, Prepared(w.view, s, prep))
+	case Broadcast:
+		w.apply(t, Sent(w.view, s, answer))
+	}
+}
+
+// apply checks what every change must keep and brings the world to where it leads.
+func (w *world) apply(t fataler, c Change) {
+	t.Helper()
+	if c.Init != nil {
+		w.view.Cursor = &Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
+	}
+	if c.Status != "" {
+		w.view.Submitter.Status = c.Status
+	}
+	for _, r := range c.Commands {
+		w.view.Commands = slices.DeleteFunc(w.view.Commands, func(k Command) bool { return k.ID == r.ID })
+	}
+	for _, x := range c.Writes {
+		w.write(t, c, x)
+	}
+}
+
+func (w *world) write(t fataler, c Change, x Write) {
+	t.Helper()
+	tx := w.remove(x.Tx)
+	if tx.State != x.From || tx.Version != x.Version {
+		t.Fatalf("a write expects %s/%d where the ledger has %s/%d", x.From, x.Version, tx.State, tx.Version)
+	}
+	if x.Kind == "" && (x.Next.State != tx.State || x.Next.Version != tx.Version) {
+		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State, x.Next.Version)
+	}
+	if x.Kind != "" {
+		if !Legal(x.Kind, x.From, x.Next.State) || x.Next.Version != tx.Version+1 {
+			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State, x.Next.Version)
+		}
+		w.events[tx.ID]++
+		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
+	}
+	if x.Next.Nonce != nil && tx.Nonce == nil {
+		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil || w.view.Cursor.Next != *x.Next.Nonce {
+			t.Fatalf("nonce %d is taken without cursor and attempt", *x.Next.Nonce)
+		}
+		w.view.Cursor = &Cursor{Next: c.Take.Nonce + 1, Init: w.view.Cursor.Init}
+		w.nonces, w.order = append(w.nonces, c.Take.Nonce), append(w.order, tx.ID)
+	}
+	tx.Status, tx.Due = x.Next, w.view.Now.Add(x.Delay)
+	if x.Attempt != nil {
+		tx.Attempts = append(tx.Attempts, *x.Attempt)
+	}
+	switch {
+	case tx.State.Final():
+		w.final = append(w.final, tx)
+	case tx.Nonce == nil:
+		w.view.Queue, w.view.Account = slices.Insert(w.view.Queue, 0, tx), nil
+	default:
+		w.view.Open = append(w.view.Open, tx)
+		slices.SortFunc(w.view.Open, func(a, b Tx) int { return int(*a.Nonce) - int(*b.Nonce) })
+	}
+}
+
+func (w *world) remove(id TxID) Tx {
+	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue} {
+		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
+			tx := (*list)[i]
+			*list = slices.Delete(slices.Clone(*list), i, i+1)
+			return tx
+		}
+	}
+	return Tx{}
+}
+
+func (w *world) include(h Hash, ok bool) {
+	w.head++
+	w.included[h] = &Receipt{TxHash: h, BlockNumber: w.head, BlockHash: Hash{byte(w.head), byte(w.head >> 8), 2}, Success: ok, GasUsed: 21000}
+}
+
+var accepted = Preparation{Outcome: Outcome{Class: Accepted}}
+
+// TestAnyWeatherKeepsTheLaw drives queues through random answers, inclusions, reorgs and passing time. Every change must be legal (write checks that), nonces
+// are taken in queue order without gap or double, at most one is in flight, and when the weather clears everything ends.
+func TestAnyWeatherKeepsTheLaw(t *testing.T) {
+	t.Parallel()
+	classes := []Class{Accepted, AlreadyKnown, NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, FeeCapBelowBaseFee, InsufficientFunds, PoolFull,
+		RateLimited, Unavailable, Unauthorized, WrongChain, Invalid, ExecutionReverted, Ambiguous}
+	rapid.Check(t, func(t *rapid.T) {
+		p := policy
+		p.ReleaseDepth = rapid.Uint64Range(1, 3).Draw(t, "release depth")
+		queued := rapid.IntRange(1, 5).Draw(t, "queued")
+		w := newWorld(queued, p)
+		for range rapid.IntRange(0, 80).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "weather") {
+			case 0:
+				w.view.Now = w.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+			case 1:
+				w.head++
+			case 2:
+				if n := len(w.view.Open); n > 0 {
+					w.include(w.view.Open[n-1].newest().Hash, rapid.Bool().Draw(t, "success"))
+				}
+			case 3:
+				if n := len(w.view.Open); n > 0 {
+					delete(w.included, w.view.Open[rapid.IntRange(0, n-1).Draw(t, "reorged")].newest().Hash)
+				}
+			case 4:
+				if n := len(w.view.Open); n > 0 {
+					h := w.view.Open[n-1].newest().Hash
+					w.unknown[h] = !w.unknown[h]
+				}
+			case 5:
+				id := w.someTx(t)
+				w.view.Commands = append(w.view.Commands, Command{ID: int64(w.head), Kind: CommandCancel, Tx: id})
+			default:
+				prep := Preparation{Outcome: Outcome{Class: rapid.SampledFrom(classes).Draw(t, "quote")}}
+				if rapid.Bool().Draw(t, "signer fails") {
+					prep.SignErr = rapid.SampledFrom([]error{ErrKeyMissing, ErrSignerFault, ErrUnavailable}).Draw(t, "signer")
+				}
+				w.do(t, Decide(w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, prep)
+			}
+			w.check(t)
+		}
+		w.clearUp(t)
+		if len(w.final) != queued {
+			t.Fatalf("%d of %d ended; open %d, queue %d", len(w.final), queued, len(w.view.Open), len(w.view.Queue))
+		}
+	})
+}
+
+func (w *world) someTx(t *rapid.T) TxID {
+	all := slices.Concat(w.view.Open, w.view.Queue, w.final)
+	return all[rapid.IntRange(0, len(all)-1).Draw(t, "cancelled")].ID
+}
+
+func (w *world) check(t fataler) {
+	t.Helper()
+	for i, n := range w.nonces {
+		if n != Nonce(i) {
+			t.Fatalf("nonces %v", w.nonces)
+		}
+	}
+	unreleased := 0
+	for _, tx := range w.view.Open {
+		if !tx.Released {
+			unreleased++
+		}
+	}
+	if unreleased > w.view.Submitter.Limit {
+		t.Fatalf("%d in flight", unreleased)
+	}
+}
+
+// clearUp is good weather: every node answers, every sent transaction is included, blocks go on.
+func (w *world) clearUp(t fataler) {
+	t.Helper()
+	w.unknown = map[Hash]bool{}
+	for range 400 {
+		step := Decide(w.view)
+		if b, ok := step.(Broadcast); ok {
+			w.include(b.Attempt.Hash, true)
+		}
+		if _, ok := step.(Rest); ok {
+			w.head++
+			w.view.Now = w.view.Now.Add(time.Minute)
+		}
+		w.do(t, step, Outcome{Class: Accepted}, accepted)
+		w.check(t)
+	}
+}
+
+func TestTheUsualLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, policy)
+	ids := []TxID{w.view.Queue[0].ID, w.view.Queue[1].ID}
+	w.clearUp(t)
+	for _, id := range ids {
+		want := []Kind{EventAllocated, EventSubmitted, EventIncluded, EventConfirmed}
+		if !slices.Equal(w.kinds[id], want) {
+			t.Errorf("events %v, want %v", w.kinds[id], want)
+		}
+	}
+	if !slices.Equal(w.order, ids) {
+		t.Error("the queue was reordered")
+	}
+}
+
+// until runs good steps until the wanted one is decided.
+func until[S Step](t *testing.T, w *world) S {
+	t.Helper()
+	for range 50 {
+		step := Decide(w.view)
+		if s, ok := step.(S); ok {
+			return s
+		}
+		if r, ok := step.(Rest); ok {
+			if r.Until.IsZero() {
+				break
+			}
+			w.view.Now = r.Until
+		}
+		w.do(t, step, Outcome{Class: Accepted}, accepted)
+	}
+	var none S
+	t.Fatalf("no %T is decided", none)
+	return none
+}
+
+func TestNoAnswerToASendFreesTheNonce(t *testing.T) {
+	t.Parallel()
+	for _, class := range []Class{NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, InsufficientFunds, Unavailable, Invalid, WrongChain, ExecutionReverted, Ambiguous} {
+		w := newWorld(2, policy)
+		b := until[Broadcast](t, w)
+		w.apply(t, Sent(w.view, b, Outcome{Class: class, Detail: "said so"}))
+		tx := w.view.Open[0]
+		if tx.Nonce == nil || tx.Released || tx.State.Final() || len(w.nonces) != 1 {
+			t.Errorf("%s: %+v", class, tx.Status)
+		}
+		again := until[Broadcast](t, w)
+		if again.Tx.ID != b.Tx.ID || again.Attempt.Hash != b.Attempt.Hash {
+			t.Errorf("%s: other bytes are sent next", class)
+		}
+	}
+}
+
+func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prep Preparation
+		ends bool
+		why  string
+	}{
+		"no funds":     {Preparation{Outcome: Outcome{Class: InsufficientFunds}}, false, ReasonInsufficientFunds},
+		"no chain":     {Preparation{Outcome: Outcome{Class: Unavailable}}, false, ReasonChainUnavailable},
+		"unclear":      {Preparation{Outcome: Outcome{Class: Ambiguous}}, false, ReasonChainUnavailable},
+		"invalid":      {Preparation{Outcome: Outcome{Class: Invalid}}, true, ReasonInvalid},
+		"no key":       {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}, true, ReasonSignerKeyMissing},
+		"signer fault": {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault}, false, ReasonSignerFault},
+		"signer down":  {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")}, false, ReasonSignerUnavailable},
+	} {
+		w := newWorld(1, policy)
+		p := until[Prepare](t, w)
+		change := Prepared(w.view, p, c.prep)
+		if change.Take != nil {
+			t.Errorf("%s: takes a nonce", name)
+		}
+		if next := change.Writes[0].Next; next.State.Final() != c.ends || next.Reason != c.why || next.LastError == "" || c.ends && next.Executed != No {
+			t.Errorf("%s: %+v", name, next)
+		}
+	}
+}
+
+func TestARevertIsBelievedTheThirdTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, policy)
+	for range simulatedReverts {
+		p := until[Prepare](t, w)
+		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
+	}
+	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != No || w.final[0].Reason != ReasonPrepareReverted {
+		t.Fatalf("%+v", w.final)
+	}
+	w.clearUp(t)
+	if len(w.final) != 2 || w.final[1].State != Confirmed || *w.final[1].Nonce != 0 {
+		t.Error("the follower did not go on with the nonce that was never taken")
+	}
+}
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	still := func(n Nonce) Account { return Account{Latest: n, Pending: n, Settled: n} }
+	for name, c := range map[string]struct {
+		from    string
+		account Account
+		nonce   Nonce
+		why     string
+	}{
+		"fresh":                  {"0", still(0), 0, ""},
+		"not fresh":              {"0", still(7), 0, ReasonStartNonce},
+		"goes on":                {StartChain, still(7), 7, ""},
+		"exact":                  {"7", still(7), 7, ""},
+		"exact, wrong":           {"8", still(7), 0, ReasonStartNonce},
+		"pending somewhere":      {StartChain, Account{Latest: 7, Pending: 8, Settled: 7}, 0, ReasonNotQuiescent},
+		"not settled":            {StartChain, Account{Latest: 7, Pending: 7, Settled: 6}, 0, ReasonNotQuiescent},
+		"fresh, not quiescent":   {"0", Account{Latest: 0, Pending: 1, Settled: 0}, 0, ReasonNotQuiescent},
+		"lagging pool, goes on":  {StartChain, Account{Latest: 7, Pending: 6, Settled: 7}, 0, ReasonNotQuiescent},
+		"number of many figures": {"123456789012345678", still(123456789012345678), 123456789012345678, ""},
+	} {
+		w := newWorld(1, policy)
+		w.view.Submitter.StartFrom = c.from
+		w.view.Account = &c.account
+		record, ok := Decide(w.view).(Record)
+		if !ok {
+			t.Errorf("%s: no record", name)
+			continue
+		}
+		if c.why == "" {
+			if record.Change.Init == nil || record.Change.Init.Nonce != c.nonce {
+				t.Errorf("%s: %+v", name, record.Change)
+			}
+		} else if record.Change.Init != nil || record.Change.Writes[0].Next.Reason != c.why {
+			t.Errorf("%s: %+v", name, record.Change)
+		}
+	}
+}
+
+func TestAKeyUsedElsewhereStopsAllocation(t *testing.T) {
+	t.Parallel()
+	for _, a := range []Account{{Latest: 1, Pending: 1}, {Latest: 0, Pending: 1}} {
+		w := newWorld(1, policy)
+		w.view.Cursor = &Cursor{}
+		w.view.Account = &a
+		record, ok := Decide(w.view).(Record)
+		if !ok || record.Change.Writes[0].Next.Reason != ReasonNonceElsewhere {
+			t.Errorf("%+v: %+v", a, record)
+		}
+	}
+}
+
+func TestAReleasedTransactionThatIsReorgedStopsAllocationAndIsSentAgainFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(3, policy)
+	first := until[Broadcast](t, w)
+	w.include(first.Attempt.Hash, true)
+	w.do(t, first, Outcome{Class: Accepted}, accepted)
+	second := until[Broadcast](t, w) // released at depth 1, so the next was allocated
+	w.do(t, second, Outcome{Class: Accepted}, accepted)
+	delete(w.included, first.Attempt.Hash)
+	again := until[Broadcast](t, w)
+	if again.Tx.ID != first.Tx.ID || again.Attempt.Hash != first.Attempt.Hash {
+		t.Fatal("the reorged transaction is not handed over again first")
+	}
+	w.include(second.Attempt.Hash, true) // cannot really happen before the first, but nothing may be allocated on it
+	w.do(t, again, Outcome{Class: Accepted}, accepted)
+	if step, ok := Decide(w.view).(Prepare); ok {
+		t.Fatalf("nonce %d would be allocated above a gap", step.Nonce)
+	}
+	w.clearUp(t)
+	if len(w.final) != 3 {
+		t.Fatalf("%d ended", len(w.final))
+	}
+}
+
+func TestPauseStopsAllocationOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, policy)
+	b := until[Broadcast](t, w)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandPause}}
+	w.do(t, Decide(w.view), Outcome{}, Preparation{})
+	w.include(b.Attempt.Hash, true)
+	w.clearUp(t)
+	if len(w.final) != 1 || len(w.view.Queue) != 1 {
+		t.Fatalf("%d ended, %d wait", len(w.final), len(w.view.Queue))
+	}
+	w.view.Commands = []Command{{ID: 2, Kind: CommandResume}}
+	w.clearUp(t)
+	if len(w.final) != 2 {
+		t.Fatalf("%d ended after the pause", len(w.final))
+	}
+}
+
+func TestStuckIsStillFollowedAndHandedOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	for w.kindCount(EventStuck) == 0 {
+		w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
+	}
+	b := until[Broadcast](t, w)
+	w.include(b.Attempt.Hash, false)
+	w.clearUp(t)
+	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != Reverted {
+		t.Fatalf("%+v", w.final)
+	}
+}
+
+func (w *world) kindCount(k Kind) int {
+	n := 0
+	for _, kinds := range w.kinds {
+		for _, kind := range kinds {
+			if kind == k {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func TestEveryStateHasAWayToTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, s := range States {
+		if s.Final() {
+			continue
+		}
+		if !slices.ContainsFunc(Moves, func(m Move) bool {
+			return slices.Contains(m.From, s) && slices.ContainsFunc(m.To, State.Final)
+		}) {
+			t.Errorf("no move leads from %s to an end", s)
+		}
+	}
+}
