@@ -87,7 +87,7 @@ func uidOf(t *testing.T, pid int) uint32 {
 
 func TestServerDiesWithItsParent(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(publicDir(t), "pg")
+	dir := usedDir(t)
 	cmd, _, pid := startChild(t, dir, nil)
 	if !alive(pid) {
 		t.Fatal("the server is not there")
@@ -104,7 +104,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 
 func TestFolderInUse(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(publicDir(t), "pg")
+	dir := usedDir(t)
 	cmd, _, _ := startChild(t, dir, nil)
 	_, err := Start(t.Context(), Options{Dir: dir})
 	want := fmt.Sprintf("the process with pid %d already runs a PostgreSQL in %s: stop it, or choose another folder", cmd.Process.Pid, dir)
@@ -116,10 +116,9 @@ func TestFolderInUse(t *testing.T) {
 // A server that somebody else started on our data holds no lock of ours.
 func TestForeignServer(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{Dir: filepath.Join(publicDir(t), "pg")})
+	s := mustStart(t, Options{Dir: usedDir(t)})
 	pid := s.PID()
-	ctx := t.Context()
-	_, err := awaitPredecessor(ctx, s.dir.data())
+	_, err := awaitPredecessor(t.Context(), s.dir.data())
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a PostgreSQL with pid %d already runs on", pid)) {
 		t.Errorf("awaitPredecessor: %v", err)
 	}
@@ -129,7 +128,7 @@ func TestForeignServer(t *testing.T) {
 // the server's own account, which PostgreSQL by itself takes for its predecessor.
 func TestStalePIDFile(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{Dir: filepath.Join(publicDir(t), "pg")})
+	s := mustStart(t, Options{Dir: usedDir(t)})
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +184,7 @@ func TestAsAnotherUser(t *testing.T) {
 
 func TestRootDropsItsRights(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{})
+	s := mustStart(t, Options{Dir: usedDir(t)})
 	if got := uidOf(t, s.PID()); got == 0 || got != s.dir.account.uid {
 		t.Errorf("the server runs as %d, want %v", got, s.dir.account)
 	}

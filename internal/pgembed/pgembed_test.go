@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,7 +23,44 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(child())
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if dir := template.dir; dir != "" {
+			os.RemoveAll(dir)
+		}
+		os.Exit(code)
+	}))
+}
+
+// template is a folder made once, since initdb takes most of a start's time.
+var template struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// usedDir is a folder that has data: a copy of the template.
+func usedDir(t *testing.T) string {
+	t.Helper()
+	template.Do(func() {
+		if template.dir, template.err = os.MkdirTemp("", "pgembed-template-"); template.err != nil {
+			return
+		}
+		if template.err = os.Chmod(template.dir, 0o711); template.err != nil {
+			return
+		}
+		var s *Server
+		if s, template.err = Start(context.Background(), Options{Dir: template.dir, Settings: Disposable()}); template.err == nil {
+			template.err = s.Stop(context.Background())
+		}
+	})
+	if template.err != nil {
+		t.Fatal(template.err)
+	}
+	dir := filepath.Join(publicDir(t), "pg")
+	if out, err := exec.Command("cp", "-a", template.dir, dir).CombinedOutput(); err != nil {
+		t.Fatalf("copy the template: %v: %s", err, out)
+	}
+	return dir
 }
 
 // publicDir is a folder that any account can enter, unlike t.TempDir.
@@ -106,7 +144,7 @@ func TestDataStayOverRestarts(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{Settings: map[string]string{
+	s := mustStart(t, Options{Dir: usedDir(t), Settings: map[string]string{
 		"max_connections": "17", "fsync": "off", "listen_addresses": "0.0.0.0", "timezone": "Europe/Paris",
 	}})
 	for name, want := range map[string]string{
@@ -121,7 +159,7 @@ func TestSettings(t *testing.T) {
 
 func TestBadSettingIsNamed(t *testing.T) {
 	t.Parallel()
-	_, err := Start(t.Context(), Options{Settings: map[string]string{"fsync": "off", "no_such_thing": "1"}})
+	_, err := Start(t.Context(), Options{Dir: usedDir(t), Settings: map[string]string{"fsync": "off", "no_such_thing": "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no_such_thing") {
 		t.Errorf("Start: %v", err)
 	}
@@ -143,7 +181,7 @@ func TestTemporaryFolderIsRemoved(t *testing.T) {
 
 func TestTCPWantsThePassword(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{TCP: true})
+	s := mustStart(t, Options{Dir: usedDir(t), TCP: true})
 	url := s.TCPURL("postgres")
 	if got := query[string](t, url, "select host(inet_server_addr())"); got != "127.0.0.1" {
 		t.Errorf("the server listens on %s", got)
@@ -167,7 +205,7 @@ func TestTCPWantsThePassword(t *testing.T) {
 
 func TestNoTCPUnlessAsked(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{})
+	s := mustStart(t, Options{Dir: usedDir(t)})
 	if s.TCPURL("x") != "" || s.TCPAddr() != "" {
 		t.Errorf("it has an address: %s", s.TCPAddr())
 	}
@@ -179,8 +217,8 @@ func TestNoTCPUnlessAsked(t *testing.T) {
 
 func TestBusyPort(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{TCP: true})
-	_, err := Start(t.Context(), Options{TCP: true, Port: s.port, Settings: Disposable()})
+	s := mustStart(t, Options{Dir: usedDir(t), TCP: true})
+	_, err := Start(t.Context(), Options{Dir: usedDir(t), TCP: true, Port: s.port, Settings: Disposable()})
 	if err == nil || !strings.Contains(err.Error(), "is in use by another program: stop it, or choose another port") {
 		t.Errorf("Start: %v", err)
 	}
@@ -188,7 +226,7 @@ func TestBusyPort(t *testing.T) {
 
 func TestKillAndRestart(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{TCP: true})
+	s := mustStart(t, Options{Dir: usedDir(t), TCP: true})
 	url, pid := s.TCPURL("postgres"), s.PID()
 	execute(t, url, "create table kept as select 7 as n")
 	if err := s.Kill(); err != nil {
@@ -224,7 +262,7 @@ func TestKillAndRestart(t *testing.T) {
 
 func TestServerThatEndsByItself(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{})
+	s := mustStart(t, Options{Dir: usedDir(t)})
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +274,7 @@ func TestServerThatEndsByItself(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{})
+	s := mustStart(t, Options{Dir: usedDir(t)})
 	idle, err := pgx.Connect(t.Context(), s.URL("postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -261,19 +299,23 @@ func TestStop(t *testing.T) {
 		t.Errorf("Err: %v", s.Err())
 	}
 	log, err := os.ReadFile(s.dir.logFile())
-	if err == nil {
-		t.Errorf("the log is still there: %s", log)
+	if err != nil || !strings.Contains(string(log), "received fast shutdown request") || strings.Contains(string(log), "received immediate") {
+		t.Errorf("not a fast shutdown: %v\n%s", err, log)
 	}
 }
 
-// A context that has ended turns a shutdown into the hard one.
+// A context that has ended makes a shutdown the hard one.
 func TestStopInAHurry(t *testing.T) {
 	t.Parallel()
-	s := mustStart(t, Options{Dir: filepath.Join(publicDir(t), "pg")})
+	s := mustStart(t, Options{Dir: usedDir(t)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Stop(ctx); err != nil {
 		t.Error(err)
+	}
+	log, err := os.ReadFile(s.dir.logFile())
+	if err != nil || !strings.Contains(string(log), "received immediate shutdown request") {
+		t.Errorf("not an immediate shutdown: %v\n%s", err, log)
 	}
 	if s = mustStart(t, Options{Dir: s.Dir()}); query[int](t, s.URL("postgres"), "select 1") != 1 {
 		t.Error("no answer")
@@ -282,7 +324,7 @@ func TestStopInAHurry(t *testing.T) {
 
 func TestStress(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(publicDir(t), "pg")
+	dir := usedDir(t)
 	var turn sync.Mutex
 	runtest.Stress(t, func() func(context.Context) error {
 		return func(ctx context.Context) error {
