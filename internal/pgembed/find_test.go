@@ -72,12 +72,12 @@ func TestFind(t *testing.T) {
 func TestCandidates(t *testing.T) { // not parallel: the environment is everybody's
 	dir := publicDir(t)
 	t.Setenv("PG_BIN", "")
-	real := fakePrograms(t, filepath.Join(dir, "real"), "14.1")
+	whole := fakePrograms(t, filepath.Join(dir, "real"), "14.1")
 	linked := filepath.Join(dir, "linked")
 	if err := os.Mkdir(linked, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(real, "postgres"), filepath.Join(linked, "postgres")); err != nil {
+	if err := os.Symlink(filepath.Join(whole, "postgres"), filepath.Join(linked, "postgres")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", linked)
@@ -89,8 +89,8 @@ func TestCandidates(t *testing.T) { // not parallel: the environment is everybod
 	npm := npmPackage(t, filepath.Join(dir, "project"))
 
 	got := candidates("")
-	if at := slices.Index(got, real); at < 0 || slices.Index(got, npm) < at {
-		t.Errorf("candidates are %v; want %s and then %s", got, real, npm)
+	if at := slices.Index(got, whole); at < 0 || slices.Index(got, npm) < at {
+		t.Errorf("candidates are %v; want %s and then %s", got, whole, npm)
 	}
 	found, refused := find(t.Context(), "", serverAccount(), "/")
 	if !slices.Contains(found, Programs{npm, 18}) {
@@ -228,7 +228,7 @@ func TestLongPathGetsAShortSocket(t *testing.T) {
 
 func TestSweep(t *testing.T) { // not parallel: the temporary folder is everybody's
 	t.Setenv("TMPDIR", publicDir(t))
-	make := func(age time.Duration) string {
+	leave := func(age time.Duration) string {
 		dir, err := os.MkdirTemp("", tempPrefix)
 		if err != nil {
 			t.Fatal(err)
@@ -242,7 +242,7 @@ func TestSweep(t *testing.T) { // not parallel: the temporary folder is everybod
 		}
 		return dir
 	}
-	left, fresh, held := make(2*abandonedAfter), make(0), make(2*abandonedAfter)
+	left, fresh, held := leave(2*abandonedAfter), leave(0), leave(2*abandonedAfter)
 	lock, err := os.Open(filepath.Join(held, "lock"))
 	if err != nil || !tryLock(lock) {
 		t.Fatalf("lock: %v", err)
