@@ -199,10 +199,64 @@ func TestKeyStoreWarnsOfReaders(t *testing.T) {
 	if err := os.Chmod(made.Path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	f.open(t)
-	if text := f.log.String(); !strings.Contains(text, "read by other users") || !strings.Contains(text, made.Path) || !strings.Contains(text, "files=1") {
-		t.Errorf("logged %s", text)
+	k := f.open(t)
+	warned := func(of sign.KeyFile) bool {
+		text := f.log.String()
+		return strings.Contains(text, "read by other users") && strings.Contains(text, "file="+of.Path+" files=1")
 	}
+	if !warned(made) {
+		t.Errorf("logged %s", f.log.String())
+	}
+	late := f.add(t, testKey("late"))
+	if err := os.Chmod(late.Path, 0o604); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Sign(t.Context(), request(late.Address)); err != nil || !warned(late) {
+		t.Errorf("%v; logged %s", err, f.log.String())
+	}
+}
+
+// A look that was cut short opens no further file, and is no evidence for whoever waited for it.
+func TestKeyStoreLookIsCutShort(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	k := f.open(t)
+	f.add(t, testKey("a"))
+	last := f.add(t, testKey("b"))
+	ctx, cancel := context.WithCancel(t.Context())
+	f.log.onWrite(cancel) // the first key that is added is logged
+	if _, err := k.Sign(ctx, request(last.Address)); !errors.Is(err, txn.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("cut short: %v", err)
+	}
+	if n := strings.Count(f.log.String(), "key added"); n != 1 {
+		t.Errorf("%d keys were added", n)
+	}
+	if _, err := k.Sign(t.Context(), request(last.Address)); err != nil {
+		t.Errorf("next look: %v", err)
+	}
+}
+
+func TestKeyStoreLookThatFailsIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	synctest.Test(t, func(t *testing.T) {
+		k := f.open(t)
+		if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err, txn.ErrKeyMissing) {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(f.dir); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err, txn.ErrUnavailable) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	})
 }
 
 func TestKeyStoreFindsKeysThatAreAddedLater(t *testing.T) {
@@ -448,13 +502,23 @@ func (o object) bytes(t *testing.T) []byte {
 }
 
 type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu   sync.Mutex
+	b    bytes.Buffer
+	hook func()
+}
+
+func (s *syncBuffer) onWrite(hook func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
 }
 
 func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.hook != nil {
+		s.hook()
+	}
 	return s.b.Write(p)
 }
 
