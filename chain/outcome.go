@@ -95,6 +95,8 @@ func classByStatus(status int) (verdict, bool) {
 	switch status {
 	case 402, 429:
 		return verdict{txn.RateLimited, "HTTP status for too many requests, or for a plan that is used up"}, true
+	case 301, 302, 303, 307, 308:
+		return verdict{txn.Unavailable, "the endpoint has moved, and bytes are sent only to configured addresses"}, true
 	case 401, 403, 404, 405, 407, 451:
 		return verdict{txn.Unauthorized, "HTTP status for an endpoint that does not serve us"}, true
 	}

@@ -1,0 +1,245 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Client is one EVM chain behind one or more RPC endpoints. It is safe for use by many goroutines.
+type Client struct {
+	o         Options
+	endpoints []*endpoint // in order of preference
+	pin       *genesisPin
+
+	mu          sync.Mutex
+	current     *endpoint // served the last head: the reads of one pass stay with it
+	mark        uint64    // highest head that counts
+	behindSince time.Time // since when no endpoint reaches the mark; zero: one does
+}
+
+// Dial makes a client. It speaks to nobody: an endpoint is connected and verified when it is first needed, and again whenever it broke, so a client made
+// while the chain is down recovers by itself. Connections end with ctx, or by Close.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("chain %q: %w", o.Name, err)
+	}
+	c := &Client{o: o, pin: &genesisPin{hash: o.Genesis}}
+	for i := range o.Endpoints {
+		c.endpoints = append(c.endpoints, newEndpoint(i, &c.o, c.pin))
+	}
+	context.AfterFunc(ctx, c.Close)
+	return c, nil
+}
+
+// Close ends every connection. A later call opens them again.
+func (c *Client) Close() {
+	for _, e := range c.endpoints {
+		e.close()
+	}
+}
+
+// ID is the configured chain id; no endpoint is used before it answered the same.
+func (c *Client) ID() txn.ChainID { return c.o.ChainID }
+
+// Genesis is the hash of block 0 that the endpoints are held to; zero until the first one was verified, unless the options named it.
+func (c *Client) Genesis() txn.Hash { return c.pin.get() }
+
+// Verify connects every endpoint now. A wrong chain behind any of them is an error that says which ids were expected and found (ErrWrongChain,
+// ErrWrongGenesis): a start-up must not go on with it. When no endpoint can be reached the error is txn.ErrUnavailable and a start-up may go on and wait.
+func (c *Client) Verify(ctx context.Context) error {
+	faults := make([]*fault, len(c.endpoints))
+	var asked sync.WaitGroup
+	for i, e := range c.endpoints {
+		asked.Go(func() { _, faults[i] = e.ready(ctx) })
+	}
+	asked.Wait()
+	var r refusals
+	for i, f := range faults {
+		if f == nil {
+			continue
+		}
+		r.add(c.endpoints[i], f)
+		if f.cause != nil {
+			return fmt.Errorf("chain %q: %s: %w", c.o.Name, c.endpoints[i].label, f)
+		}
+	}
+	if len(r) < len(c.endpoints) {
+		return nil
+	}
+	return c.unavailable("verify", r)
+}
+
+// refusals are the endpoints that could not answer, and why.
+type refusals []said
+
+type said struct {
+	from *endpoint
+	f    *fault
+}
+
+func (r *refusals) add(e *endpoint, f *fault) { *r = append(*r, said{e, f}) }
+
+// unavailable joins what every endpoint said into one error, which is txn.ErrUnavailable and whatever more they are.
+func (c *Client) unavailable(what string, r refusals) error {
+	texts := make([]string, len(r))
+	errs := make([]error, len(r))
+	for i := range r {
+		texts[i], errs[i] = r[i].from.label+": "+r[i].f.detail, r[i].f
+	}
+	return &unavailableError{text: fmt.Sprintf("chain %q: %s: %s", c.o.Name, what, strings.Join(texts, "; ")), errs: append(errs, txn.ErrUnavailable)}
+}
+
+type unavailableError struct {
+	text string
+	errs []error
+}
+
+func (e *unavailableError) Error() string   { return e.text }
+func (e *unavailableError) Unwrap() []error { return e.errs }
+
+// read asks the endpoints in turn until one answers. The one that served the last head comes first; another must have seen as much of the chain.
+func (c *Client) read(ctx context.Context, what string, fn func(context.Context, *endpoint, *rpc.Client) error) error {
+	var r refusals
+	for _, e := range c.order() {
+		f := c.upToDate(ctx, e)
+		if f == nil {
+			f = e.call(ctx, func(ctx context.Context, client *rpc.Client) error { return fn(ctx, e, client) })
+		}
+		if f == nil {
+			c.stayWith(e)
+			return nil
+		}
+		r.add(e, f)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return c.unavailable(what, r)
+}
+
+// order is the current endpoint, then the others by preference.
+func (c *Client) order() []*endpoint {
+	c.mu.Lock()
+	current := c.current
+	c.mu.Unlock()
+	if current == nil || current == c.endpoints[0] {
+		return c.endpoints
+	}
+	order := []*endpoint{current}
+	for _, e := range c.endpoints {
+		if e != current {
+			order = append(order, e)
+		}
+	}
+	return order
+}
+
+func (c *Client) stayWith(e *endpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = e
+}
+
+// upToDate keeps a lagging endpoint from answering in place of the current one: its "no receipt" or its old nonce would be read as a reorg.
+func (c *Client) upToDate(ctx context.Context, e *endpoint) *fault {
+	c.mu.Lock()
+	current, mark := c.current, c.mark
+	c.mu.Unlock()
+	if e == current || mark == 0 {
+		return nil
+	}
+	if _, f := e.ready(ctx); f != nil { // connecting asks for the head too
+		return f
+	}
+	if _, _, fresh := e.view(); !fresh {
+		if f := e.call(ctx, e.probe); f != nil {
+			return f
+		}
+	}
+	if head, _, _ := e.view(); head < mark {
+		return behind(head, mark)
+	}
+	return nil
+}
+
+func behind(head, mark uint64) *fault {
+	return &fault{class: txn.Unavailable, answered: true, detail: fmt.Sprintf("its head is block %d, behind block %d that was seen already", head, mark)}
+}
+
+// Head is the newest block of the most preferred endpoint that has seen as much of the chain as any other did.
+//
+// An endpoint that had reached the highest block itself and now tells a lower one has gone back, and is believed. One that never reached it lags, and is
+// kept out while that can be told from a chain that went back: for LagGrace.
+func (c *Client) Head(ctx context.Context) (txn.Block, error) {
+	var (
+		r      refusals
+		newest *txn.Block
+		source *endpoint
+	)
+	for _, e := range c.endpoints {
+		block, f := e.headBlock(ctx)
+		switch {
+		case f != nil:
+			r.add(e, f)
+		case c.reaches(e, block.Number):
+			return *block, nil
+		default:
+			r.add(e, behind(block.Number, c.highest()))
+			if newest == nil || block.Number > newest.Number {
+				newest, source = block, e
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if newest != nil && c.graceIsOver() {
+		c.lowerMark(source, newest.Number)
+		return *newest, nil
+	}
+	return txn.Block{}, c.unavailable("read head", r)
+}
+
+// reaches tells whether the endpoint's head counts, and makes it the current endpoint if so.
+func (c *Client) reaches(e *endpoint, number uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, highest, _ := e.view()
+	if number < c.mark && highest < c.mark {
+		return false
+	}
+	c.mark, c.current, c.behindSince = number, e, time.Time{}
+	e.goBackTo(number)
+	return true
+}
+
+func (c *Client) highest() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mark
+}
+
+func (c *Client) graceIsOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.o.Clock.Now()
+	if c.behindSince.IsZero() {
+		c.behindSince = now
+	}
+	return now.Sub(c.behindSince) >= c.o.LagGrace
+}
+
+func (c *Client) lowerMark(e *endpoint, number uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.o.Logger.Warn("no RPC endpoint reaches the highest block that was seen; going on from a lower one", "chain", c.o.Name, "endpoint", e.label,
+		"seen", c.mark, "head", number)
+	c.mark, c.current, c.behindSince = number, e, time.Time{}
+}

@@ -1,0 +1,81 @@
+package devchain
+
+import (
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/rawdb"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/eth/ethconfig"
+	"github.com/ethereum/go-ethereum/node"
+	"github.com/ethereum/go-ethereum/p2p"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+var defaultGasLimit = ethconfig.Defaults.Miner.GasCeil
+
+const (
+	cacheMB     = 16
+	openFiles   = 64
+	loopback    = "127.0.0.1"
+	nodeName    = "devchain"
+	journalFile = "pool.rlp"
+)
+
+func nodeConfig(o Options) *node.Config {
+	c := node.DefaultConfig
+	c.Name = nodeName
+	c.DataDir = o.DataDir
+	c.IPCPath = ""
+	c.P2P = p2p.Config{NoDiscovery: true, NoDial: true}
+	modules := []string{"eth", "net", "web3", "txpool"}
+	if o.DevRPC {
+		modules = append(modules, "debug", "dev")
+	}
+	c.HTTPHost, c.HTTPPort, c.HTTPModules = loopback, o.Port, modules
+	c.WSHost, c.WSPort, c.WSModules, c.WSOrigins = loopback, o.Port, modules, []string{"*"}
+	c.Logger = gethLogger(o.Log)
+	return &c
+}
+
+func ethConfig(o Options) *ethconfig.Config {
+	c := ethconfig.Defaults
+	c.NetworkId = o.ChainID
+	c.Genesis = genesis(o)
+	c.SyncMode = ethconfig.FullSync
+	c.Miner.GasCeil = o.GasLimit
+	c.TxPool.NoLocals = true
+	// The defaults reserve gigabytes.
+	c.DatabaseCache, c.DatabaseHandles = cacheMB, openFiles
+	c.TrieCleanCache, c.TrieDirtyCache, c.SnapshotCache = cacheMB, cacheMB, 0
+	c.LogNoHistory = true // searching logs without an index is quick enough here
+	c.StateScheme = rawdb.HashScheme
+	c.NoPruning = o.DataDir != "" // each block's state goes to disk at once
+	return &c
+}
+
+// genesis must depend on the options alone: a kept chain is known by it.
+func genesis(o Options) *core.Genesis {
+	alloc := core.SystemContractAllocs()
+	delete(alloc, params.BeaconRootsAddress)
+	delete(alloc, params.HistoryStorageAddress)
+	for i := range o.Accounts {
+		alloc[Address(i)] = types.Account{Balance: o.Balance}
+	}
+	return &core.Genesis{
+		Config:     chainConfig(o.ChainID),
+		Alloc:      alloc,
+		GasLimit:   o.GasLimit,
+		BaseFee:    big.NewInt(params.InitialBaseFee),
+		Difficulty: new(big.Int),
+	}
+}
+
+// chainConfig has mainnet's rules from the first block on, up to Osaka: nobody's
+// contract should work here thanks to a fork that is yet to come.
+func chainConfig(id uint64) *params.ChainConfig {
+	c := *params.AllDevChainProtocolChanges
+	c.ChainID = new(big.Int).SetUint64(id)
+	c.BogotaTime = nil
+	return &c
+}

@@ -1,0 +1,412 @@
+package devchain
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
+	gethlog "github.com/ethereum/go-ethereum/log"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/rpc"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is for waits that end by an event: it is there to fail, not to measure.
+const patience = 20 * time.Second
+
+// chain is a chain with a client.
+type chain struct {
+	*Chain
+	*ethclient.Client
+	t *testing.T
+}
+
+func mustStart(t *testing.T, o Options) chain {
+	t.Helper()
+	c, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client, err := ethclient.Dial(c.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if err := c.AwaitIndexed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return chain{c, client, t}
+}
+
+func (c chain) Close() error { return c.Chain.Close() }
+
+func (c chain) mine(n int) {
+	c.t.Helper()
+	if _, err := c.Mine(n); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// send sends one wei, at the nonce given, to nobody.
+func (c chain) send(from *ecdsa.PrivateKey, nonce uint64) common.Hash {
+	c.t.Helper()
+	to := common.HexToAddress("0xdead")
+	tx := types.MustSignNewTx(from, types.LatestSignerForChainID(new(big.Int).SetUint64(c.ID())), &types.DynamicFeeTx{
+		ChainID: new(big.Int).SetUint64(c.ID()), Nonce: nonce, To: &to, Value: big.NewInt(1),
+		Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(100 * params.GWei),
+	})
+	if err := c.SendTransaction(c.t.Context(), tx); err != nil {
+		c.t.Fatal(err)
+	}
+	return tx.Hash()
+}
+
+func (c chain) head() *types.Header {
+	c.t.Helper()
+	h, err := c.HeaderByNumber(c.t.Context(), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return h
+}
+
+// receipt is nil when there is none.
+func (c chain) receipt(tx common.Hash) *types.Receipt {
+	c.t.Helper()
+	r, err := c.TransactionReceipt(c.t.Context(), tx)
+	if err != nil && !errors.Is(err, ethereum.NotFound) {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+func (c chain) pool() (pending, queued int) {
+	c.t.Helper()
+	var status map[string]string
+	if err := c.Client.Client().Call(&status, "txpool_status"); err != nil {
+		c.t.Fatal(err)
+	}
+	number := func(s string) int {
+		n, ok := new(big.Int).SetString(s, 0)
+		if !ok {
+			c.t.Fatalf("txpool_status says %q", s)
+		}
+		return int(n.Int64())
+	}
+	return number(status["pending"]), number(status["queued"])
+}
+
+func (c chain) tag(name string) uint64 {
+	c.t.Helper()
+	var h *types.Header
+	if err := c.Client.Client().Call(&h, "eth_getBlockByNumber", name, false); err != nil {
+		c.t.Fatal(err)
+	}
+	return h.Number.Uint64()
+}
+
+func TestMine(t *testing.T) {
+	t.Parallel()
+	c := mustStart(t, Options{ChainID: 4242, Accounts: 2, Balance: big.NewInt(params.Ether), GasLimit: 10_000_000})
+	if id, err := c.Client.ChainID(t.Context()); err != nil || id.Uint64() != 4242 {
+		t.Errorf("chain id %v, %v", id, err)
+	}
+	for i, want := range []int64{params.Ether, params.Ether, 0} {
+		if got, err := c.BalanceAt(t.Context(), Address(i), nil); err != nil || got.Int64() != want {
+			t.Errorf("account %d has %v, %v; want %d", i, got, err, want)
+		}
+	}
+	tx := c.send(Key(0), 0)
+	if r := c.receipt(tx); r != nil {
+		t.Errorf("mined without Mine, in block %v", r.BlockNumber)
+	}
+	hash, err := c.Mine(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := c.receipt(tx); r == nil || r.BlockHash != hash || r.Status != types.ReceiptStatusSuccessful {
+		t.Errorf("receipt %v, want one in block %v", r, hash)
+	}
+	if h := c.head(); h.Hash() != hash || h.GasLimit != 10_000_000 || h.BaseFee == nil {
+		t.Errorf("the head is %v", h)
+	}
+	if got := crypto.PubkeyToAddress(Key(3).PublicKey); got != Address(3) || got == Address(4) {
+		t.Errorf("key 3 belongs to %v", got)
+	}
+}
+
+func TestPeriod(t *testing.T) {
+	t.Parallel()
+	c := mustStart(t, Options{Period: 20 * time.Millisecond})
+	ws, err := ethclient.Dial(c.WSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	heads := make(chan *types.Header)
+	sub, err := ws.SubscribeNewHead(t.Context(), heads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Unsubscribe()
+	first := <-heads
+	last := first
+	for range 10 {
+		next := <-heads
+		if next.ParentHash != last.Hash() {
+			t.Fatalf("block %v does not follow %v", next.Number, last.Number)
+		}
+		last = next
+	}
+	if !strings.HasPrefix(c.WSURL(), "ws://127.0.0.1:") || c.WSURL()[len("ws"):] != c.URL()[len("http"):] {
+		t.Errorf("WebSocket at %s, HTTP at %s", c.WSURL(), c.URL())
+	}
+}
+
+// A subscriber that listens on must not hold up the end.
+func TestCloseIsPrompt(t *testing.T) {
+	t.Parallel()
+	c := mustStart(t, Options{Period: 20 * time.Millisecond, DataDir: t.TempDir()})
+	ws, err := rpc.Dial(c.WSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	heads := make(chan *types.Header, 100)
+	sub, err := ws.EthSubscribe(t.Context(), heads, "newHeads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Unsubscribe()
+	<-heads
+	from := time.Now()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(from); took > 3*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("Close again: %v", err)
+	}
+	if _, err := c.Mine(1); err == nil {
+		t.Error("a closed chain made a block")
+	}
+	if err := c.Reorg(1, Keep); err == nil {
+		t.Error("a closed chain was reorganised")
+	}
+	if err := c.DropPending(); err == nil {
+		t.Error("the pool of a closed chain was emptied")
+	}
+}
+
+func TestReorg(t *testing.T) {
+	t.Parallel()
+	type outcome struct {
+		included bool // right after the reorg
+		later    bool // after one more block
+		pending  int  // right after the reorg, one that was never mined aside
+	}
+	for fate, want := range map[Fate]outcome{
+		Keep:   {included: true, later: true},
+		Return: {later: true, pending: 3},
+		Drop:   {},
+	} {
+		t.Run(string(fate), func(t *testing.T) {
+			t.Parallel()
+			c := mustStart(t, Options{})
+			c.mine(2)
+			var txs []common.Hash
+			for nonce := range uint64(3) {
+				txs = append(txs, c.send(Key(0), nonce))
+				c.mine(1)
+			}
+			c.send(Key(1), 0) // never mined, and not to be harmed
+			old := c.head()
+			before := c.receipt(txs[0])
+			if err := c.Reorg(3, fate); err != nil {
+				t.Fatal(err)
+			}
+			now := c.head()
+			if now.Number.Uint64() != old.Number.Uint64()+1 || now.Hash() == old.Hash() {
+				t.Errorf("the head was %v and is %v", old.Number, now.Number)
+			}
+			if h, err := c.HeaderByNumber(t.Context(), old.Number); err != nil || h.Hash() == old.Hash() {
+				t.Errorf("the old head is still canonical (%v)", err)
+			}
+			if pending, queued := c.pool(); pending != want.pending+1 || queued != 0 {
+				t.Errorf("the pool has %d pending and %d queued, want %d", pending, queued, want.pending+1)
+			}
+			for i, tx := range txs {
+				if got := c.receipt(tx) != nil; got != want.included {
+					t.Errorf("transaction %d is included: %v, want %v", i, got, want.included)
+				}
+			}
+			if r := c.receipt(txs[0]); r != nil && (r.BlockHash == before.BlockHash || r.BlockNumber.Cmp(before.BlockNumber) != 0) {
+				t.Errorf("it is in block %v %v, and was in %v %v", r.BlockNumber, r.BlockHash, before.BlockNumber, before.BlockHash)
+			}
+			c.mine(1)
+			for i, tx := range txs {
+				if got := c.receipt(tx) != nil; got != want.later {
+					t.Errorf("transaction %d is included in the end: %v, want %v", i, got, want.later)
+				}
+			}
+		})
+	}
+}
+
+func TestSafeAndFinal(t *testing.T) {
+	t.Parallel()
+	c := mustStart(t, Options{})
+	c.mine(FinalDepth + 10)
+	if safe, final := c.tag("safe"), c.tag("finalized"); safe != FinalDepth+10-SafeDepth || final != 10 {
+		t.Errorf("safe is %d, final is %d", safe, final)
+	}
+	for _, depth := range []int{0, -1, FinalDepth + 1, 1 << 40} {
+		if err := c.Reorg(depth, Keep); err == nil || !strings.Contains(err.Error(), "the depth must be 1 to 64") {
+			t.Errorf("Reorg(%d): %v", depth, err)
+		}
+	}
+	if err := c.Reorg(1, "forget"); err == nil {
+		t.Error("Reorg took a fate that there is not")
+	}
+	if err := c.Reorg(FinalDepth, Keep); err != nil {
+		t.Errorf("Reorg(%d): %v", FinalDepth, err)
+	}
+	if final := c.tag("finalized"); final != 11 {
+		t.Errorf("block %d is final", final)
+	}
+}
+
+func TestDropPending(t *testing.T) {
+	t.Parallel()
+	c := mustStart(t, Options{})
+	gone := c.send(Key(0), 0)
+	c.send(Key(0), 1) // has a gap before it then
+	stays := c.send(Key(1), 0)
+	if err := c.DropPending(gone); err != nil {
+		t.Fatal(err)
+	}
+	if pending, queued := c.pool(); pending != 1 || queued != 1 {
+		t.Errorf("the pool has %d pending, %d queued", pending, queued)
+	}
+	c.mine(1)
+	if c.receipt(gone) != nil || c.receipt(stays) == nil {
+		t.Error("the wrong one was dropped")
+	}
+	if err := c.DropPending(); err != nil {
+		t.Fatal(err)
+	}
+	if pending, queued := c.pool(); pending != 0 || queued != 0 {
+		t.Errorf("the pool has %d pending, %d queued", pending, queued)
+	}
+}
+
+func TestDevRPC(t *testing.T) {
+	t.Parallel()
+	t.Run("off", func(t *testing.T) {
+		t.Parallel()
+		c := mustStart(t, Options{})
+		for _, method := range []string{"dev_mine", "dev_reorg", "dev_dropPending", "debug_setHead"} {
+			err := c.Client.Client().Call(nil, method)
+			if err == nil || !strings.Contains(err.Error(), "does not exist") {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+	})
+	t.Run("on", func(t *testing.T) {
+		t.Parallel()
+		c := mustStart(t, Options{DevRPC: true})
+		call := func(method string, args ...any) {
+			t.Helper()
+			if err := c.Client.Client().Call(nil, method, args...); err != nil {
+				t.Errorf("%s%v: %v", method, args, err)
+			}
+		}
+		tx := c.send(Key(0), 0)
+		call("dev_dropPending", []common.Hash{tx})
+		tx = c.send(Key(0), 0)
+		call("dev_mine")
+		call("dev_mine", 3)
+		if c.receipt(tx) == nil || c.head().Number.Uint64() != 4 {
+			t.Errorf("dev_mine: the head is %v", c.head().Number)
+		}
+		call("dev_reorg", 2)
+		call("dev_reorg", 5, Drop)
+		if c.receipt(tx) != nil {
+			t.Error("dev_reorg dropped nothing")
+		}
+		c.send(Key(0), 0)
+		call("dev_dropPending")
+		if pending, _ := c.pool(); pending != 0 {
+			t.Error("dev_dropPending dropped nothing")
+		}
+	})
+}
+
+func TestBusyPort(t *testing.T) {
+	t.Parallel()
+	c := mustStart(t, Options{})
+	_, err := Start(Options{Port: c.stack.Server().Config.MaxPeers}) // 0: any other is fine
+	if err == nil {
+		t.Fatal("unreachable")
+	}
+}
+
+func TestLogs(t *testing.T) { // not parallel: go-ethereum's logger is everybody's
+	var out bytes.Buffer
+	before := slog.Default()
+	RouteLogs(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	gethlog.Info("hello", "n", 1)
+	gethlog.Warn("beware")
+	RouteLogs(nil)
+	gethlog.Error("lost")
+	if slog.Default() != before {
+		t.Error("the default logger of log/slog was changed")
+	}
+	got := out.String()
+	if !strings.Contains(got, "level=DEBUG msg=hello n=1") || !strings.Contains(got, "level=WARN msg=beware") || strings.Contains(got, "lost") {
+		t.Errorf("logged:\n%s", got)
+	}
+}
+
+func TestAwaitIndexedGivesUp(t *testing.T) {
+	t.Parallel()
+	c, err := Start(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.AwaitIndexed(ctx); err != nil {
+		t.Error(err)
+	}
+	_, err = ethclient.NewClient(c.stack.Attach()).TransactionReceipt(ctx, common.Hash{1})
+	if !errors.Is(err, ethereum.NotFound) {
+		t.Errorf("an unknown transaction: %v", err)
+	}
+}
+
+var _ = filepath.Join
+var _ = os.Getpid

@@ -1,0 +1,91 @@
+package devchain
+
+import (
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Fate is what a reorg does with the transactions of the blocks it removes.
+type Fate string
+
+// The fates of transactions in a reorg.
+const (
+	// Keep includes them again: the same in blocks of the same height.
+	Keep Fate = "keep"
+	// Return puts them back into the pool. The new blocks are empty; those made
+	// later will have them.
+	Return Fate = "return"
+	// Drop makes them vanish, from the pool too.
+	Drop Fate = "drop"
+)
+
+// Reorg replaces the newest depth blocks by depth+1 others in one step. Other
+// transactions in the pool stay there.
+func (c *Chain) Reorg(depth int, fate Fate) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.reorg(depth, fate); err != nil {
+		return fmt.Errorf("devchain: reorg of %d blocks: %w", depth, err)
+	}
+	return nil
+}
+
+func (c *Chain) reorg(depth int, fate Fate) error {
+	if fate != Keep && fate != Return && fate != Drop {
+		return fmt.Errorf("unknown fate %q: it is %q, %q or %q", fate, Keep, Return, Drop)
+	}
+	removed, err := c.newest(depth)
+	if err != nil {
+		return err
+	}
+	bc := c.eth.BlockChain()
+	tip := bc.GetBlockByHash(removed[0].ParentHash())
+	for _, old := range removed {
+		txs := old.Transactions()
+		if fate != Keep {
+			txs = nil
+		}
+		if tip, err = c.build(tip.Header(), txs, len(txs) == 0); err != nil {
+			return err
+		}
+	}
+	if tip, err = c.build(tip.Header(), nil, true); err != nil {
+		return err
+	}
+	if err := c.choose(tip); err != nil {
+		return err
+	}
+	if fate == Drop {
+		return c.drop(hashes(removed))
+	}
+	return nil
+}
+
+// newest are the newest depth blocks, oldest first.
+func (c *Chain) newest(depth int) ([]*types.Block, error) {
+	if c.closed {
+		return nil, errClosed
+	}
+	bc := c.eth.BlockChain()
+	head, final := bc.CurrentBlock().Number.Uint64(), bc.CurrentFinalBlock().Number.Uint64()
+	if depth < 1 || uint64(depth) > head-final {
+		return nil, fmt.Errorf("the head is block %d and block %d is final: the depth must be 1 to %d", head, final, head-final)
+	}
+	var list []*types.Block
+	for n := head - uint64(depth) + 1; n <= head; n++ {
+		list = append(list, bc.GetBlockByNumber(n))
+	}
+	return list, nil
+}
+
+func hashes(blocks []*types.Block) map[common.Hash]bool {
+	set := map[common.Hash]bool{}
+	for _, b := range blocks {
+		for _, tx := range b.Transactions() {
+			set[tx.Hash()] = true
+		}
+	}
+	return set
+}

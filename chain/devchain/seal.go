@@ -1,0 +1,122 @@
+package devchain
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/beacon/engine"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/miner"
+
+	"github.com/fencepost/fencepost/internal/clock"
+)
+
+var errClosed = errors.New("the chain is closed")
+
+// Mine makes n blocks from what the pool has, and tells the hash of the last.
+func (c *Chain) Mine(n int) (common.Hash, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range n {
+		if err := c.mine(); err != nil {
+			return common.Hash{}, fmt.Errorf("devchain: mine: %w", err)
+		}
+	}
+	return c.eth.BlockChain().CurrentBlock().Hash(), nil
+}
+
+func (c *Chain) mine() error {
+	if c.closed {
+		return errClosed
+	}
+	// The pool follows the head in the background: without this a block would miss
+	// what was sent before, or try again what the last one held.
+	if err := c.eth.TxPool().Sync(); err != nil {
+		return fmt.Errorf("sync the pool: %w", err)
+	}
+	block, err := c.build(c.eth.BlockChain().CurrentBlock(), nil, false)
+	if err != nil {
+		return err
+	}
+	return c.choose(block)
+}
+
+// build makes a block on parent and stores it beside the chain. It holds txs; with
+// none given, and unless it is to be empty, it holds what the pool offers.
+func (c *Chain) build(parent *types.Header, txs types.Transactions, empty bool) (*types.Block, error) {
+	var random common.Hash
+	_, _ = rand.Read(random[:]) // never fails
+	args := &miner.BuildPayloadArgs{
+		Parent:       parent.Hash(),
+		Timestamp:    max(parent.Time+1, uint64(clock.Real{}.Now().Unix())),
+		FeeRecipient: feeRecipient,
+		Random:       random, // so that no two blocks have the same hash
+		Withdrawals:  types.Withdrawals{},
+		BeaconRoot:   &common.Hash{},
+		Version:      engine.PayloadV3,
+	}
+	block, _, err := c.eth.Miner().BuildTestingPayload(args, txs, empty, nil)
+	if err != nil {
+		return nil, fmt.Errorf("build block %d: %w", parent.Number.Uint64()+1, err)
+	}
+	if _, err := c.eth.BlockChain().InsertBlockWithoutSetHead(context.Background(), block, false); err != nil {
+		return nil, fmt.Errorf("import block %d: %w", block.NumberU64(), err)
+	}
+	return block, nil
+}
+
+// choose makes block the head.
+func (c *Chain) choose(block *types.Block) error {
+	if _, err := c.eth.BlockChain().SetCanonical(block); err != nil {
+		return fmt.Errorf("choose block %d: %w", block.NumberU64(), err)
+	}
+	c.mark(block.Header())
+	return nil
+}
+
+// mark moves the safe and the final block along with the head. The final one
+// never moves back: go-ethereum may have put it away where nothing is changed.
+func (c *Chain) mark(head *types.Header) {
+	bc := c.eth.BlockChain()
+	bc.SetSafe(bc.GetHeaderByNumber(below(head, SafeDepth)))
+	final := below(head, FinalDepth)
+	if old := bc.CurrentFinalBlock(); old == nil || old.Number.Uint64() < final {
+		bc.SetFinalized(bc.GetHeaderByNumber(final))
+	}
+}
+
+func below(head *types.Header, depth uint64) uint64 {
+	return head.Number.Uint64() - min(head.Number.Uint64(), depth)
+}
+
+// sealEvery makes a block in each period until stop is called. Periods that
+// went by unused, as on a machine that slept, are not made up for.
+func (c *Chain) sealEvery(period time.Duration) (stop func()) {
+	if period <= 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		next := clock.Real{}.Now()
+		for {
+			now := clock.Real{}.Now()
+			next = next.Add(max(period, now.Sub(next)))
+			if clock.Sleep(ctx, clock.Real{}, next.Sub(now)) != nil {
+				return
+			}
+			if _, err := c.Mine(1); err != nil {
+				c.log.Error("no block was made", "error", err)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

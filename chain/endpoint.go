@@ -1,0 +1,362 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ErrWrongChain says that an endpoint serves another chain than the one configured.
+var ErrWrongChain = errors.New("wrong chain")
+
+// ErrWrongGenesis says that an endpoint serves a chain of the right id that began with another block: it was reset, or it is another network.
+var ErrWrongGenesis = errors.New("wrong genesis block")
+
+const (
+	firstBackoff = 250 * time.Millisecond
+	lastBackoff  = 10 * time.Second
+	// longBackoff is for faults that a person has to mend: a wrong chain, a refused key.
+	longBackoff = 30 * time.Second
+	// wsPatience is how many calls in a row may stay without an answer before a WebSocket is taken to be dead.
+	wsPatience = 3
+	// probeAge is how old the known head of an endpoint may be before a fail-over trusts it.
+	probeAge = 2 * time.Second
+)
+
+// endpoint is one RPC address: its connection, what was verified about it, its health and how far its view of the chain reaches.
+//
+// A connection is used only after chain id and genesis block were checked on it. Over HTTP a request can open a connection by itself; then the answer counts
+// only once the check has been repeated.
+type endpoint struct {
+	label string // "endpoint 1": addresses are secrets
+	url   string
+	ws    bool
+	o     *Options
+	pin   *genesisPin
+
+	secrets redactor // the parts of url
+
+	slots      chan struct{} // bounds the calls under way
+	connecting chan struct{} // one connects, the others wait for it
+	dials      atomic.Uint64 // connections opened so far
+
+	mu       sync.Mutex
+	client   *rpc.Client // nil: not connected
+	idle     func()      // closes idle connections; nil for a WebSocket
+	verified bool        // nothing happened since the last good check that calls for another
+	checked  uint64      // value of dials at the last good check
+	failures int
+	retryAt  time.Time
+	last     *fault
+	head     uint64 // newest block number it told
+	highest  uint64 // highest block number it ever told
+	headAt   time.Time
+}
+
+// genesisPin is the genesis hash that all endpoints must share.
+type genesisPin struct {
+	mu   sync.Mutex
+	hash txn.Hash
+}
+
+// hold pins the hash if none is pinned, and returns the pinned one.
+func (p *genesisPin) hold(hash txn.Hash) txn.Hash {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hash == (txn.Hash{}) {
+		p.hash = hash
+	}
+	return p.hash
+}
+
+func (p *genesisPin) get() txn.Hash {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hash
+}
+
+func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
+	address := o.Endpoints[i]
+	scheme, _, _ := strings.Cut(address, ":")
+	return &endpoint{
+		label: fmt.Sprintf("endpoint %d", i+1), url: address, ws: isWebSocket(strings.ToLower(scheme)), o: o, pin: pin, secrets: redactorFor(address),
+		slots: make(chan struct{}, o.MaxInFlight), connecting: make(chan struct{}, 1),
+	}
+}
+
+// call runs fn against the verified endpoint, bounded by the timeout, and keeps the endpoint's health. What fn returns is read as a fault.
+func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Client) error) *fault {
+	client, f := e.ready(ctx)
+	if f != nil {
+		return f
+	}
+	f = e.do(ctx, client, e.o.Timeout, fn)
+	e.keepHealth(ctx, f)
+	if f != nil || e.covered() {
+		return f
+	}
+	if _, unverified := e.ready(ctx); unverified != nil {
+		// The answer came over a connection that nobody had checked. A send may have been taken, by whatever chain that is.
+		return &fault{class: txn.Ambiguous, detail: unverified.detail, cause: unverified.cause}
+	}
+	return nil
+}
+
+// do is one call in one slot.
+func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, fn func(context.Context, *rpc.Client) error) *fault {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return &fault{class: txn.Unavailable, detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots))}
+	}
+	var n notes
+	n.mayHaveLeft.Store(e.ws) // a WebSocket is open by now
+	err := fn(withNotes(ctx, &n), client)
+	if err == nil {
+		return nil
+	}
+	return e.faultOf(err, &n)
+}
+
+// ready connects and verifies, unless that is done, and refuses while the endpoint is backing off. What it refuses has surely not left.
+func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
+	if client, f := e.state(); client != nil || f != nil {
+		return client, f
+	}
+	select {
+	case e.connecting <- struct{}{}:
+		defer func() { <-e.connecting }()
+	case <-ctx.Done():
+		return nil, &fault{class: txn.Unavailable, detail: "no connection in time"}
+	}
+	if client, f := e.state(); client != nil || f != nil { // another caller was faster
+		return client, f
+	}
+	client, f := e.connect(ctx)
+	if f != nil {
+		f.answered = false // whatever it answered to the check, it cannot be used
+		if f.class == txn.Ambiguous {
+			f.class = txn.Unavailable // only the check left, not the caller's request
+		}
+		e.keepHealth(ctx, f)
+		return nil, f
+	}
+	return client, nil
+}
+
+// state is the verified connection, or the reason to stay away, or neither.
+func (e *endpoint) state() (*rpc.Client, *fault) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if wait := e.retryAt.Sub(e.o.Clock.Now()); wait > 0 && e.last != nil {
+		f := *e.last
+		f.retryAfter, f.answered = wait, false
+		if f.class == txn.Ambiguous {
+			f.class = txn.Unavailable
+		}
+		return nil, &f
+	}
+	if e.client != nil && e.verified && e.checked == e.dials.Load() {
+		return e.client, nil
+	}
+	return nil, nil
+}
+
+// covered tells whether every connection opened so far has been checked.
+func (e *endpoint) covered() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.checked == e.dials.Load()
+}
+
+// connect opens a client if there is none and checks it.
+func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
+	e.mu.Lock()
+	client := e.client
+	e.mu.Unlock()
+	if client == nil {
+		var err error
+		if client, err = e.open(ctx); err != nil {
+			return nil, e.faultOf(err, nil)
+		}
+		e.mu.Lock()
+		e.client = client
+		e.mu.Unlock()
+	}
+	if f := e.verify(ctx, client); f != nil {
+		return nil, f
+	}
+	return client, nil
+}
+
+// connectTimeout leaves a caller with one timeout's patience time for another endpoint.
+func (e *endpoint) connectTimeout() time.Duration { return e.o.Timeout / 2 }
+
+func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.connectTimeout())
+	defer cancel()
+	if !e.ws {
+		client, idle, err := openHTTP(ctx, e.url, e.o.MaxInFlight, func() { e.dials.Add(1) })
+		e.mu.Lock()
+		e.idle = idle
+		e.mu.Unlock()
+		return client, err
+	}
+	client, err := openWS(ctx, e.url)
+	if err == nil {
+		e.dials.Add(1)
+	}
+	return client, err
+}
+
+// verify asks for chain id, genesis block and head in one batch.
+func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
+	var (
+		id      hexutil.Big
+		genesis *header
+		head    hexutil.Uint64
+	)
+	f := e.do(ctx, client, e.connectTimeout(), func(ctx context.Context, client *rpc.Client) error {
+		return batch(ctx, client, []rpc.BatchElem{
+			{Method: "eth_chainId", Result: &id},
+			{Method: "eth_getBlockByNumber", Args: []any{"0x0", false}, Result: &genesis},
+			{Method: "eth_blockNumber", Result: &head},
+		})
+	})
+	if f != nil {
+		return f
+	}
+	if got := id.ToInt(); !got.IsUint64() || txn.ChainID(got.Uint64()) != e.o.ChainID {
+		return &fault{class: txn.WrongChain, cause: ErrWrongChain, detail: fmt.Sprintf(
+			"the configuration says chain_id %d, the node answers %s: point the chain's rpc at the right network, or correct its chain_id", e.o.ChainID, got)}
+	}
+	if genesis == nil || genesis.Hash == (txn.Hash{}) {
+		return &fault{class: txn.Unavailable, detail: "the node does not serve block 0, so it cannot be told which chain it follows"}
+	}
+	if want := e.pin.hold(genesis.Hash); want != genesis.Hash {
+		return &fault{class: txn.WrongChain, cause: ErrWrongGenesis, detail: fmt.Sprintf(
+			"block 0 is %s, expected %s: the chain was reset or this is another network with the same chain_id", genesis.Hash, want)}
+	}
+	e.sawHead(uint64(head))
+	e.mu.Lock()
+	e.verified, e.checked = true, e.dials.Load()
+	e.mu.Unlock()
+	return nil
+}
+
+// batch sends one JSON-RPC batch whose every element must succeed.
+func batch(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error {
+	if err := client.BatchCallContext(ctx, elems); err != nil {
+		return err
+	}
+	for i := range elems {
+		if elems[i].Error != nil {
+			return elems[i].Error
+		}
+	}
+	return nil
+}
+
+// keepHealth decides by the class of a fault how long the endpoint is left alone. A refusal of our bytes, an unknown block, a revert: the node is well.
+func (e *endpoint) keepHealth(ctx context.Context, f *fault) {
+	if f != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return // the caller went away: that says nothing about the endpoint
+	}
+	if dropped := e.judge(f); dropped != nil {
+		dropped.Close()
+	}
+}
+
+// judge returns the connection that is given up, if any.
+func (e *endpoint) judge(f *fault) *rpc.Client {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f == nil || f.answered && f.class != txn.RateLimited {
+		if e.failures > 0 {
+			e.o.Logger.Info("RPC endpoint is back", "chain", e.o.Name, "endpoint", e.label)
+		}
+		e.failures, e.retryAt, e.last = 0, time.Time{}, nil
+		return nil
+	}
+	wait := backoff(e.failures, f)
+	e.failures++
+	e.retryAt, e.last = e.o.Clock.Now().Add(wait), f
+	if e.failures == 1 {
+		e.o.Logger.Warn("RPC endpoint is not usable", "chain", e.o.Name, "endpoint", e.label, "class", string(f.class), "reason", f.detail, "retry_in", wait)
+	}
+	if f.answered || f.status != 0 {
+		return nil
+	}
+	e.verified = false // whoever answers after a broken connection may be another node
+	// One late answer is no reason to cut off the other calls of a WebSocket; several are.
+	if !e.ws || f.late && e.failures < wsPatience {
+		return nil
+	}
+	dropped := e.client
+	e.client = nil
+	return dropped
+}
+
+func backoff(failures int, f *fault) time.Duration {
+	wait := min(firstBackoff<<min(failures, 16), lastBackoff)
+	if f.cause != nil || f.class == txn.Unauthorized {
+		wait = longBackoff
+	}
+	return max(wait, f.retryAfter)
+}
+
+// sawHead keeps how far the endpoint's view reaches.
+func (e *endpoint) sawHead(number uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.head, e.highest, e.headAt = number, max(e.highest, number), e.o.Clock.Now()
+}
+
+// goBackTo forgets heights that the endpoint itself no longer claims.
+func (e *endpoint) goBackTo(number uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.highest = number
+}
+
+// view is the newest head and the highest head that the endpoint told, and whether the newest is fresh.
+func (e *endpoint) view() (head, highest uint64, fresh bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.head, e.highest, !e.headAt.IsZero() && e.o.Clock.Now().Sub(e.headAt) < probeAge
+}
+
+// drop gives up a connection that broke, unless another took its place already.
+func (e *endpoint) drop(client *rpc.Client) {
+	e.mu.Lock()
+	if e.client == client {
+		e.client, e.verified = nil, false
+	}
+	e.mu.Unlock()
+	client.Close()
+}
+
+// close ends the connection and lets idle ones go.
+func (e *endpoint) close() {
+	e.mu.Lock()
+	client, idle := e.client, e.idle
+	e.client, e.verified = nil, false
+	e.mu.Unlock()
+	if client != nil {
+		client.Close()
+	}
+	if idle != nil {
+		idle()
+	}
+}

@@ -1,0 +1,323 @@
+package chain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testChain = txn.ChainID(31337)
+
+// fakeNode is a JSON-RPC server, HTTP and WebSocket on one address, with answers that a test sets. The server itself is go-ethereum's.
+type fakeNode struct {
+	addr  string
+	http  *httptest.Server
+	rpc   *rpc.Server
+	heads chan struct{} // a send makes every subscription tell of a head
+
+	mu        sync.Mutex
+	chainID   uint64
+	genesis   common.Hash
+	head      uint64
+	baseFee   *hexutil.Big
+	calls     map[string]int
+	requests  int // HTTP requests that reached the JSON-RPC server
+	send      func(raw hexutil.Bytes) (common.Hash, error)
+	receipt   func(hash common.Hash) (map[string]any, error)
+	count     func(tag string) (hexutil.Uint64, error)
+	estimate  func(args map[string]any) (hexutil.Uint64, error)
+	history   func() (map[string]any, error)
+	balance   *hexutil.Big
+	gasPrice  *hexutil.Big
+	intercept func(w http.ResponseWriter, r *http.Request) bool // true: it answered
+}
+
+func newNode(t *testing.T) *fakeNode {
+	t.Helper()
+	n := &fakeNode{chainID: uint64(testChain), genesis: common.HexToHash("0x9e"), head: 10, calls: map[string]int{}, heads: make(chan struct{})}
+	n.listen(t, "127.0.0.1:0")
+	t.Cleanup(n.stop)
+	return n
+}
+
+// listen serves at the address; a node that was stopped can come back at its own.
+func (n *fakeNode) listen(t *testing.T, addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.rpc = rpc.NewServer()
+	if err := n.rpc.RegisterName("eth", &fakeAPI{n}); err != nil {
+		t.Fatal(err)
+	}
+	n.http = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(n.serve)}}
+	n.http.Start()
+	n.addr = l.Addr().String()
+}
+
+func (n *fakeNode) serve(w http.ResponseWriter, r *http.Request) {
+	n.mu.Lock()
+	intercept := n.intercept
+	n.mu.Unlock()
+	if intercept != nil && intercept(w, r) {
+		return
+	}
+	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		n.rpc.WebsocketHandler([]string{"*"}).ServeHTTP(w, r)
+		return
+	}
+	n.mu.Lock()
+	n.requests++
+	n.mu.Unlock()
+	n.rpc.ServeHTTP(w, r)
+}
+
+func (n *fakeNode) stop() {
+	n.http.CloseClientConnections()
+	n.http.Close()
+	n.rpc.Stop()
+}
+
+func (n *fakeNode) url() string   { return "http://" + n.addr }
+func (n *fakeNode) wsURL() string { return "ws://" + n.addr }
+
+// set changes the node under its lock.
+func (n *fakeNode) set(change func(*fakeNode)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n)
+}
+
+func (n *fakeNode) called(method string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calls[method]
+}
+
+// answerHTTP makes every request fail in the given way.
+func (n *fakeNode) answerHTTP(status int, header map[string]string, body string) {
+	n.set(func(n *fakeNode) {
+		n.intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+			for k, v := range header {
+				w.Header().Set(k, v)
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+			return true
+		}
+	})
+}
+
+// onSend makes only requests that hold eth_sendRawTransaction fail.
+func (n *fakeNode) onSend(answer http.HandlerFunc) {
+	n.set(func(n *fakeNode) {
+		n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			body := readBody(r)
+			if !strings.Contains(body, "eth_sendRawTransaction") {
+				return false
+			}
+			answer(w, r)
+			return true
+		}
+	})
+}
+
+// fakeAPI is the eth namespace.
+type fakeAPI struct{ n *fakeNode }
+
+func (a *fakeAPI) begin(method string) *fakeNode {
+	a.n.mu.Lock()
+	a.n.calls[method]++
+	return a.n
+}
+
+func (a *fakeAPI) ChainId() hexutil.Uint64 { //nolint:staticcheck // the method's name on the wire is eth_chainId
+	n := a.begin("eth_chainId")
+	defer n.mu.Unlock()
+	return hexutil.Uint64(n.chainID)
+}
+
+func (a *fakeAPI) BlockNumber() hexutil.Uint64 {
+	n := a.begin("eth_blockNumber")
+	defer n.mu.Unlock()
+	return hexutil.Uint64(n.head)
+}
+
+func (a *fakeAPI) GetBlockByNumber(tag string, _ bool) (map[string]any, error) {
+	n := a.begin("eth_getBlockByNumber")
+	defer n.mu.Unlock()
+	if tag == "latest" {
+		return n.block(n.head), nil
+	}
+	number, err := hexutil.DecodeUint64(tag)
+	if err != nil {
+		return nil, err
+	}
+	if number > n.head {
+		return nil, nil
+	}
+	return n.block(number), nil
+}
+
+func (a *fakeAPI) GetBlockByHash(hash common.Hash, _ bool) map[string]any {
+	n := a.begin("eth_getBlockByHash")
+	defer n.mu.Unlock()
+	for number := range n.head + 1 {
+		if n.hash(number) == hash {
+			return n.block(number)
+		}
+	}
+	return nil
+}
+
+func (n *fakeNode) hash(number uint64) common.Hash {
+	if number == 0 {
+		return n.genesis
+	}
+	return common.BigToHash(new(big.Int).SetUint64(0xb10c0000 + number))
+}
+
+func (n *fakeNode) block(number uint64) map[string]any {
+	b := map[string]any{
+		"number": hexutil.Uint64(number), "hash": n.hash(number), "timestamp": hexutil.Uint64(number), "gasLimit": hexutil.Uint64(30_000_000), "transactions": []common.Hash{},
+		"parentHash": common.Hash{},
+	}
+	if number > 0 {
+		b["parentHash"] = n.hash(number - 1)
+	}
+	if n.baseFee != nil {
+		b["baseFeePerGas"] = n.baseFee
+	}
+	return b
+}
+
+func (a *fakeAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
+	n := a.begin("eth_sendRawTransaction")
+	send := n.send
+	n.mu.Unlock()
+	if send == nil {
+		return common.Hash{}, errors.New("no answer was set")
+	}
+	return send(raw)
+}
+
+func (a *fakeAPI) GetTransactionReceipt(hash common.Hash) (map[string]any, error) {
+	n := a.begin("eth_getTransactionReceipt")
+	receipt := n.receipt
+	n.mu.Unlock()
+	if receipt == nil {
+		return nil, nil
+	}
+	return receipt(hash)
+}
+
+func (a *fakeAPI) GetTransactionCount(_ common.Address, tag string) (hexutil.Uint64, error) {
+	n := a.begin("eth_getTransactionCount")
+	count := n.count
+	n.mu.Unlock()
+	if count == nil {
+		return 0, nil
+	}
+	return count(tag)
+}
+
+func (a *fakeAPI) GetCode(common.Address, string) hexutil.Bytes {
+	defer a.begin("eth_getCode").mu.Unlock()
+	return nil
+}
+
+func (a *fakeAPI) GetBalance(common.Address, string) *hexutil.Big {
+	n := a.begin("eth_getBalance")
+	defer n.mu.Unlock()
+	if n.balance == nil {
+		return (*hexutil.Big)(common.Big0)
+	}
+	return n.balance
+}
+
+func (a *fakeAPI) EstimateGas(args map[string]any) (hexutil.Uint64, error) {
+	n := a.begin("eth_estimateGas")
+	estimate := n.estimate
+	n.mu.Unlock()
+	if estimate == nil {
+		return 21000, nil
+	}
+	return estimate(args)
+}
+
+func (a *fakeAPI) FeeHistory(hexutil.Uint64, string, []float64) (map[string]any, error) {
+	n := a.begin("eth_feeHistory")
+	history := n.history
+	n.mu.Unlock()
+	if history == nil {
+		return nil, coded{code: -32601, msg: "the method eth_feeHistory does not exist/is not available"}
+	}
+	return history()
+}
+
+func (a *fakeAPI) GasPrice() (*hexutil.Big, error) {
+	n := a.begin("eth_gasPrice")
+	defer n.mu.Unlock()
+	if n.gasPrice == nil {
+		return nil, coded{code: -32601, msg: "the method eth_gasPrice does not exist/is not available"}
+	}
+	return n.gasPrice, nil
+}
+
+func (a *fakeAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
+	notifier, ok := rpc.NotifierFromContext(ctx)
+	if !ok {
+		return nil, rpc.ErrNotificationsUnsupported
+	}
+	sub := notifier.CreateSubscription()
+	go func() {
+		for {
+			select {
+			case <-a.n.heads:
+				_ = notifier.Notify(sub.ID, map[string]any{"number": "0x1"})
+			case <-sub.Err():
+				return
+			}
+		}
+	}()
+	return sub, nil
+}
+
+// coded is an error with a JSON-RPC code and data.
+type coded struct {
+	code int
+	msg  string
+	data any
+}
+
+func (c coded) Error() string  { return c.msg }
+func (c coded) ErrorCode() int { return c.code }
+func (c coded) ErrorData() any { return c.data }
+
+// readBody reads a request's body and puts it back.
+func readBody(r *http.Request) string {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return ""
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return string(b)
+}

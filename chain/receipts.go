@@ -1,0 +1,94 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
+)
+
+// receipt is a node's receipt. Block number and hash are null while a transaction is pending, at nodes that answer at all then.
+type receipt struct {
+	TxHash      txn.Hash       `json:"transactionHash"`
+	BlockHash   *txn.Hash      `json:"blockHash"`
+	BlockNumber *hexutil.Big   `json:"blockNumber"`
+	Status      *hexutil.Big   `json:"status"`
+	GasUsed     hexutil.Uint64 `json:"gasUsed"`
+	GasPrice    *hexutil.Big   `json:"effectiveGasPrice"`
+}
+
+// Receipts looks up every hash in batches. A whole batch that fails goes to the next endpoint; a single look-up that fails is an answer of its own, and
+// "transaction indexing is in progress" is such a failure, never a "not found".
+func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+	answers := make([]txn.ReceiptAnswer, 0, len(hashes))
+	for start := 0; start < len(hashes); start += c.o.BatchLimit {
+		answers = append(answers, c.receiptBatch(ctx, hashes[start:min(start+c.o.BatchLimit, len(hashes))])...)
+	}
+	return answers
+}
+
+func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+	answers := make([]txn.ReceiptAnswer, len(hashes))
+	err := c.read(ctx, fmt.Sprintf("read %d receipts", len(hashes)), func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+		elems, found := make([]rpc.BatchElem, len(hashes)), make([]*receipt, len(hashes))
+		for i, hash := range hashes {
+			elems[i] = rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{hash}, Result: &found[i]}
+		}
+		if err := client.BatchCallContext(ctx, elems); err != nil {
+			return err
+		}
+		for i, hash := range hashes {
+			answers[i] = txn.ReceiptAnswer{Hash: hash}
+			if elems[i].Error != nil {
+				answers[i].Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, hash, e.faultOf(elems[i].Error, nil))
+				continue
+			}
+			answers[i].Receipt, answers[i].Err = found[i].of(hash)
+		}
+		return refusedAsAWhole(elems)
+	})
+	if err != nil {
+		for i, hash := range hashes {
+			answers[i] = txn.ReceiptAnswer{Hash: hash, Err: err}
+		}
+	}
+	return answers
+}
+
+// refusedAsAWhole is the error of a batch in which nothing was answered: then the endpoint is at fault, not the hashes.
+func refusedAsAWhole(elems []rpc.BatchElem) error {
+	for i := range elems {
+		if elems[i].Error == nil {
+			return nil
+		}
+	}
+	return elems[0].Error
+}
+
+// of is the receipt as a fact, nil when there is none or the transaction is still pending.
+func (r *receipt) of(hash txn.Hash) (*txn.Receipt, error) {
+	if r == nil || r.BlockNumber == nil || r.BlockHash == nil || *r.BlockHash == (txn.Hash{}) {
+		return nil, nil
+	}
+	switch {
+	case r.TxHash != hash:
+		return nil, fmt.Errorf("read receipt %s: the node answered the receipt of %s: %w", hash, r.TxHash, txn.ErrUnavailable)
+	case r.Status == nil:
+		return nil, fmt.Errorf("read receipt %s: it does not say whether the transaction succeeded: %w", hash, txn.ErrUnavailable)
+	case !r.BlockNumber.ToInt().IsUint64():
+		return nil, fmt.Errorf("read receipt %s: block number out of range: %w", hash, txn.ErrUnavailable)
+	}
+	fact := &txn.Receipt{
+		TxHash: hash, BlockNumber: r.BlockNumber.ToInt().Uint64(), BlockHash: *r.BlockHash,
+		Success: r.Status.ToInt().Sign() > 0, GasUsed: uint64(r.GasUsed),
+	}
+	if r.GasPrice != nil {
+		if price, overflow := uint256.FromBig(r.GasPrice.ToInt()); !overflow {
+			fact.EffectiveGasPrice = *price
+		}
+	}
+	return fact, nil
+}

@@ -1,0 +1,186 @@
+package chain
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/fencepost/fencepost/txn"
+)
+
+var signed = txn.Signed{Hash: common.HexToHash("0x5e"), Raw: []byte{0x02, 0xab}}
+
+func accept(hexutil.Bytes) (common.Hash, error) { return signed.Hash, nil }
+
+func says(code int, msg string) func(hexutil.Bytes) (common.Hash, error) {
+	return func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, coded{code: code, msg: msg} }
+}
+
+func TestSend(t *testing.T) {
+	t.Parallel()
+	body := func(status int, body string) func(*fakeNode) {
+		return func(n *fakeNode) {
+			n.onSend(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				_, _ = w.Write([]byte(body))
+			})
+		}
+	}
+	answer := func(send func(hexutil.Bytes) (common.Hash, error)) func(*fakeNode) {
+		return func(n *fakeNode) { n.set(func(n *fakeNode) { n.send = send }) }
+	}
+	for name, c := range map[string]struct {
+		node func(*fakeNode)
+		want txn.Class
+	}{
+		"accepted":               {answer(accept), txn.Accepted},
+		"known":                  {answer(says(-32000, "already known")), txn.AlreadyKnown},
+		"another hash":           {answer(func(hexutil.Bytes) (common.Hash, error) { return common.HexToHash("0xbad"), nil }), txn.Ambiguous},
+		"zero hash":              {answer(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, nil }), txn.Ambiguous},
+		"null":                   {body(200, `{"jsonrpc":"2.0","id":1,"result":null}`), txn.Ambiguous},
+		"no result":              {body(200, `{"jsonrpc":"2.0","id":1}`), txn.Ambiguous},
+		"not JSON":               {body(200, `<html>welcome</html>`), txn.Ambiguous},
+		"half an answer":         {body(200, `{"jsonrpc":"2.0","id":1,"res`), txn.Ambiguous},
+		"empty":                  {body(200, ``), txn.Ambiguous},
+		"unknown words":          {answer(says(-32000, "the moon is in the wrong house")), txn.Ambiguous},
+		"500":                    {body(500, `Internal Server Error`), txn.Ambiguous},
+		"502":                    {body(502, `<h1>502 Bad Gateway</h1>`), txn.Ambiguous},
+		"503":                    {body(503, `Service Unavailable`), txn.Ambiguous},
+		"504":                    {body(504, `upstream timed out`), txn.Ambiguous},
+		"429":                    {body(429, ``), txn.RateLimited},
+		"401":                    {body(401, ``), txn.Unauthorized},
+		"302":                    {body(302, ``), txn.Unavailable},
+		"nonce too low in a 400": {body(400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"nonce too low"}}`), txn.NonceTooLow},
+		"known in a 500":         {body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"already known"}}`), txn.AlreadyKnown},
+		"batch answer in a 429":  {body(429, `[{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit"}}]`), txn.RateLimited},
+		"invalid":                {answer(says(-32000, "intrinsic gas too low: gas 20000, minimum needed 21000")), txn.Invalid},
+		"wrong chain":            {answer(says(-32000, "invalid sender: invalid chain id for signer: have 1 want 31337")), txn.WrongChain},
+		"method is closed":       {answer(says(-32601, "the method eth_sendRawTransaction does not exist/is not available")), txn.Unauthorized},
+		"node shuts down":        {answer(says(-32000, "server shutting down")), txn.Unavailable},
+		"cut": {func(n *fakeNode) {
+			n.onSend(func(w http.ResponseWriter, r *http.Request) { cutConnection(w, r) })
+		}, txn.Ambiguous},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			r := dial(t, nil, n.url())
+			r.mustHead(t)
+			c.node(n)
+			o := r.Send(t.Context(), signed)
+			if o.Class != c.want || (o.Detail == "") != (o.Class == txn.Accepted) {
+				t.Errorf("%+v, want %s with a detail unless it was accepted", o, c.want)
+			}
+		})
+	}
+}
+
+func TestSendWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, transport := range []string{"http", "ws"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			entered, release := make(chan struct{}), make(chan struct{})
+			t.Cleanup(func() { close(release) })
+			n.set(func(n *fakeNode) {
+				n.send = func(hexutil.Bytes) (common.Hash, error) {
+					close(entered)
+					<-release
+					return signed.Hash, nil
+				}
+			})
+			r := dial(t, func(o *Options) { o.Timeout = time.Minute }, transport+"://"+n.addr)
+			r.mustHead(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				<-entered
+				cancel()
+			}()
+			if o := r.Send(ctx, signed); o.Class != txn.Ambiguous {
+				t.Errorf("%+v; the node has the bytes", o)
+			}
+			// That the caller gave up says nothing about the endpoint.
+			r.mustHead(t)
+		})
+	}
+}
+
+func TestSendTimeout(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	r := dial(t, func(o *Options) { o.Timeout = 100 * time.Millisecond }, n.url())
+	r.mustHead(t)
+	n.onSend(func(http.ResponseWriter, *http.Request) { <-release })
+	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous || !strings.Contains(o.Detail, "in time") {
+		t.Errorf("%+v, want AMBIGUOUS", o)
+	}
+}
+
+func TestSendThatNeverLeft(t *testing.T) {
+	t.Parallel()
+	for _, transport := range []string{"http", "ws"} {
+		for _, connected := range []bool{false, true} {
+			n := newNode(t)
+			r := dial(t, nil, transport+"://"+n.addr)
+			if connected {
+				r.mustHead(t)
+				n.stop()
+				r.Close() // idle connections are gone: the send has to dial
+			} else {
+				n.stop()
+			}
+			if o := r.Send(t.Context(), signed); o.Class != txn.Unavailable {
+				t.Errorf("%s, connected before %v: %+v; not a byte left, want UNAVAILABLE", transport, connected, o)
+			}
+			n.listen(t, n.addr)
+		}
+	}
+	t.Run("context over", func(t *testing.T) {
+		t.Parallel()
+		n := newNode(t)
+		r := dial(t, nil, n.url())
+		r.mustHead(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if o := r.Send(ctx, signed); o.Class != txn.Unavailable || n.called("eth_sendRawTransaction") != 0 {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestSendDoubtAndFanOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		second func(hexutil.Bytes) (common.Hash, error)
+		want   txn.Class
+	}{
+		"settled by acceptance":       {accept, txn.Accepted},
+		"settled by known":            {says(-32000, "already known"), txn.AlreadyKnown},
+		"settled by nonce":            {says(-32000, "nonce too low"), txn.NonceTooLow},
+		"a refusal says nothing":      {says(-32000, "intrinsic gas too low"), txn.Ambiguous},
+		"no funds there says nothing": {says(-32000, "insufficient funds for gas * price + value"), txn.Ambiguous},
+		"unavailable says nothing":    {says(-32000, "server shutting down"), txn.Ambiguous},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := newNode(t), newNode(t)
+			r := dial(t, nil, a.url(), b.url())
+			r.mustHead(t)
+			a.onSend(func(w http.ResponseWriter, r *http.Request) { cutConnection(w, r) })
+			b.set(func(n *fakeNode) { n.send = c.second })
+			if o := r.Send(t.Context(), signed); o.Class != c.want {
+				t.Errorf("%+v, want %s", o, c.want)
+			}
+			if b.called("eth_sendRawTransaction") != 1 {
+				t.Error("the second endpoint was not asked")
+			}
+		})
+	}
+}

@@ -1,0 +1,276 @@
+package chain
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+)
+
+const (
+	// maxAnswer bounds an answer in bytes: a batch of receipts with many logs stays below it, a broken endpoint does not fill our memory.
+	maxAnswer = 64 << 20
+	// tlsTimeout bounds a TLS handshake apart from the call that waits for it.
+	tlsTimeout = 10 * time.Second
+	// idleTimeout is how long a connection without calls is kept.
+	idleTimeout = 90 * time.Second
+)
+
+// errLost ends a WebSocket connection for good: rpc.Client would connect again by itself, and whoever answers then has not been verified.
+var errLost = errors.New("connection lost")
+
+// notes are what a call learns beside its answer.
+type notes struct {
+	mayHaveLeft atomic.Bool  // false: surely not a byte of the request reached the other side
+	retryAfter  atomic.Int64 // nanoseconds, from the Retry-After header
+}
+
+func (n *notes) hint() time.Duration {
+	if n == nil {
+		return 0
+	}
+	return time.Duration(n.retryAfter.Load())
+}
+
+type notesKey struct{}
+
+// withNotes gives a call its notes. Over HTTP the request cannot have left before a connection was at hand.
+func withNotes(ctx context.Context, n *notes) context.Context {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { n.mayHaveLeft.Store(true) }})
+	return context.WithValue(ctx, notesKey{}, n)
+}
+
+// openHTTP makes a client that connects when it is first used and tells of every connection that it opens.
+func openHTTP(ctx context.Context, url string, maxConns int, dialed func()) (client *rpc.Client, idle func(), err error) {
+	dialer := &net.Dialer{KeepAlive: 30 * time.Second}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialed()
+			return dialer.DialContext(ctx, network, address)
+		},
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        maxConns,
+		MaxIdleConnsPerHost: maxConns,
+		IdleConnTimeout:     idleTimeout,
+		TLSHandshakeTimeout: tlsTimeout,
+	}
+	caller := &http.Client{
+		Transport: noteTaker{transport},
+		// A redirect would hand signed bytes to an address that nobody configured.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	client, err = rpc.DialOptions(ctx, url, rpc.WithHTTPClient(caller))
+	return client, transport.CloseIdleConnections, err
+}
+
+// openWS opens a connection that is used until it breaks and never replaced behind our back.
+func openWS(ctx context.Context, url string) (*rpc.Client, error) {
+	var used atomic.Bool
+	once := func(http.Header) error { // called for each connection that rpc.Client is about to open
+		if used.Swap(true) {
+			return errLost
+		}
+		return nil
+	}
+	return rpc.DialOptions(ctx, url, rpc.WithHTTPAuth(once))
+}
+
+// noteTaker bounds answers and keeps the one header that matters.
+type noteTaker struct{ *http.Transport }
+
+func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.Transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := r.Context().Value(notesKey{}).(*notes); ok {
+		n.retryAfter.Store(int64(retryAfterHeader(resp.Header)))
+	}
+	resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+	return resp, nil
+}
+
+// retryAfterHeader reads a delay in seconds, or the distance between the two dates that the server gives, so that no clock of ours is asked.
+func retryAfterHeader(h http.Header) time.Duration {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryHint)
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return max(0, min(at.Sub(now), maxRetryHint))
+}
+
+// fault is a call without the answer that was asked for. Its text is safe to show.
+type fault struct {
+	class      txn.Class
+	detail     string
+	retryAfter time.Duration
+	late       bool  // no answer in time, or the caller went away: the connection may be well
+	answered   bool  // the node itself refused: the endpoint is well
+	status     int   // HTTP status, 0 if none came
+	cause      error // ErrWrongChain, ErrWrongGenesis, or nil
+}
+
+func (f *fault) Error() string { return f.detail }
+
+// Unwrap makes every fault txn.ErrUnavailable: for a read nothing follows from one.
+func (f *fault) Unwrap() []error {
+	if f.cause != nil {
+		return []error{txn.ErrUnavailable, f.cause}
+	}
+	return []error{txn.ErrUnavailable}
+}
+
+// outcome is what a send or an estimate says of a fault.
+func (f *fault) outcome() txn.Outcome {
+	return txn.Outcome{Class: f.class, Detail: f.detail, RetryAfter: f.retryAfter}
+}
+
+// faultOf reads an error of rpc.Client. Notes are nil when the error is one answer out of a batch.
+func (e *endpoint) faultOf(err error, n *notes) *fault {
+	var f *fault
+	if errors.As(err, &f) {
+		return f
+	}
+	var refused rpc.Error
+	if errors.As(err, &refused) {
+		return refusal(answerOf(refused), e.secrets)
+	}
+	var status rpc.HTTPError
+	if errors.As(err, &status) {
+		return httpFault(status, n.hint(), e.secrets)
+	}
+	f = &fault{class: txn.Unavailable, detail: describe(err), late: errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)}
+	if n != nil && n.mayHaveLeft.Load() {
+		f.class = txn.Ambiguous
+	}
+	return f
+}
+
+// refusal is a node's own answer.
+func refusal(a Answer, secrets redactor) *fault {
+	a.Message = secrets.hide(a.Message)
+	if words, ok := a.Data.(string); ok {
+		a.Data = secrets.hide(words)
+	}
+	o := Classify(a)
+	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus}
+}
+
+func answerOf(err rpc.Error) Answer {
+	a := Answer{Code: err.ErrorCode(), Message: err.Error()}
+	if withData, ok := err.(rpc.DataError); ok {
+		a.Data = withData.ErrorData()
+	}
+	return a
+}
+
+// httpFault looks for a JSON-RPC error in the body first: some gateways put "nonce too low" under a status of 400 or 500.
+func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fault {
+	if a, ok := answerInBody(e.Body); ok {
+		a.HTTPStatus = e.StatusCode
+		f := refusal(a, secrets)
+		f.retryAfter = max(f.retryAfter, retryAfter)
+		f.answered = f.class != txn.Unauthorized && f.class != txn.Unavailable
+		return f
+	}
+	a := Answer{HTTPStatus: e.StatusCode, Message: "HTTP " + e.Status}
+	if len(e.Body) > 0 {
+		a.Message += ": " + secrets.hide(string(e.Body[:min(len(e.Body), textLimit)]))
+	}
+	o := Classify(a)
+	return &fault{class: o.Class, detail: o.Detail, retryAfter: max(o.RetryAfter, retryAfter), status: e.StatusCode}
+}
+
+func answerInBody(body []byte) (Answer, bool) {
+	var envelope struct {
+		Error struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+			Data    any    `json:"data"`
+		} `json:"error"`
+	}
+	trimmed := strings.TrimSpace(string(body))
+	if strings.HasPrefix(trimmed, "[") { // a refused batch may be answered as a batch
+		var batch []json.RawMessage
+		if json.Unmarshal(body, &batch) != nil || len(batch) == 0 {
+			return Answer{}, false
+		}
+		body = batch[0]
+	}
+	if json.Unmarshal(body, &envelope) != nil || envelope.Error.Message == "" {
+		return Answer{}, false
+	}
+	return Answer{Code: envelope.Error.Code, Message: envelope.Error.Message, Data: envelope.Error.Data}, true
+}
+
+var handshakeStatus = regexp.MustCompile(`HTTP status (\d{3})`)
+
+// describe names a failure of the transport in our own words: the libraries' texts hold addresses, and addresses hold API keys.
+func describe(err error) string {
+	var (
+		dns       *net.DNSError
+		cert      *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		record    tls.RecordHeaderError
+		tooLarge  *http.MaxBytesError
+		syntax    *json.SyntaxError
+		wrongType *json.UnmarshalTypeError
+		timeout   net.Error
+	)
+	switch {
+	case errors.Is(err, errMalformed):
+		return err.Error() // our own words
+	case errors.Is(err, context.Canceled):
+		return "the call was cancelled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.As(err, &dns):
+		return "the host's name could not be resolved"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection reset"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "the host is unreachable"
+	case errors.As(err, &cert), errors.As(err, &authority), errors.As(err, &record):
+		return "TLS failed: the certificate or the protocol is not accepted"
+	case errors.As(err, &tooLarge):
+		return fmt.Sprintf("the answer is larger than %d bytes", tooLarge.Limit)
+	case errors.As(err, &syntax), errors.As(err, &wrongType):
+		return "the answer is not the JSON-RPC that was expected"
+	case errors.Is(err, rpc.ErrNoResult), errors.Is(err, rpc.ErrMissingBatchResponse):
+		return "the answer lacks the result"
+	case errors.Is(err, errLost), errors.Is(err, rpc.ErrClientQuit), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return "the connection closed before the answer"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	}
+	if m := handshakeStatus.FindStringSubmatch(err.Error()); m != nil {
+		return "the WebSocket handshake was refused with HTTP " + m[1]
+	}
+	return "the transport failed"
+}
