@@ -1,0 +1,267 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// actor owns one submitter. It is one goroutine that takes one step after the other; what it has in memory is a cache of the ledger, which nobody else may
+// write while its lease lives.
+type actor struct {
+	e     *Engine
+	id    txn.SubmitterID
+	lease *store.Lease
+	lost  context.CancelFunc
+	chain Chain
+	track *tracker
+	log   *slog.Logger
+
+	wakes chan struct{} // something may have changed; no data
+	mail  atomic.Bool   // callers may have written: read the inbox before the next step
+
+	loaded    bool
+	ledger    store.Ledger
+	inbox     store.Inbox
+	account   *txn.Account
+	conflicts int       // in a row
+	busyAt    time.Time // last time that there was anything to follow or to do
+}
+
+// errIdle ends an actor that has had nothing to do for a while; its lease is given back.
+var errIdle = errors.New("nothing to do")
+
+// errFenced ends an actor whose lease is another's now.
+var errFenced = errors.New("fenced")
+
+// errForeign ends an actor whose chain this node does not work on; its lease is given back.
+var errForeign = errors.New("chain is not configured on this node")
+
+func newActor(e *Engine, l *store.Lease, lost context.CancelFunc) *actor {
+	a := &actor{
+		e: e, id: l.Submitter(), lost: lost, wakes: make(chan struct{}, 1), busyAt: e.Clock.Now(),
+	}
+	a.adopt(l)
+	a.mail.Store(true)
+	return a
+}
+
+// adopt puts a new lease under the actor.
+func (a *actor) adopt(l *store.Lease) {
+	a.lease = l
+	a.loaded = false
+	a.log = a.e.Logger.With("submitter_id", int(a.id), "fencing_token", int64(l.Token()))
+	a.e.keeper.hold(l, a.lost)
+}
+
+// wake makes the actor look again.
+func (a *actor) wake() {
+	select {
+	case a.wakes <- struct{}{}:
+	default:
+	}
+}
+
+// deliver says that callers may have written for this submitter.
+func (a *actor) deliver() {
+	a.mail.Store(true)
+	a.wake()
+}
+
+// run takes steps until the lease is lost, there is nothing left to do, or ctx ends.
+func (a *actor) run(ctx context.Context) error {
+	defer a.forget()
+	failures := 0
+	for ctx.Err() == nil {
+		if err := a.refresh(ctx); err != nil {
+			if errors.Is(err, errForeign) {
+				return err
+			}
+			a.log.Warn("the ledger cannot be read; trying again", "error", err)
+			a.pause(ctx, txn.Backoff(failures))
+			failures++
+			continue
+		}
+		failures = 0
+		if err := a.step(ctx); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// refresh reads what memory lacks: the ledger after an acquisition or a conflict, the inbox after a delivery.
+func (a *actor) refresh(ctx context.Context) error {
+	if !a.loaded {
+		if err := a.load(ctx); err != nil {
+			return err
+		}
+	}
+	if !a.mail.Swap(false) {
+		return nil
+	}
+	inbox, err := a.e.router.inboxes.get(ctx, a.id)
+	if err != nil {
+		a.mail.Store(true)
+		return err
+	}
+	a.inbox = inbox
+	return nil
+}
+
+func (a *actor) load(ctx context.Context) error {
+	ledger, err := a.e.Store.Load(ctx, a.lease)
+	if err != nil {
+		return err
+	}
+	a.forget()
+	track := a.e.trackers[ledger.Submitter.Chain]
+	if track == nil {
+		return errForeign
+	}
+	a.track, a.chain = track, track.chain
+	a.log = a.log.With("submitter", ledger.Submitter.Name)
+	for i := range ledger.Open {
+		for _, attempt := range ledger.Open[i].Attempts {
+			track.follow(attempt.Hash, false, a.wake)
+		}
+	}
+	a.ledger, a.account, a.loaded = ledger, nil, true
+	a.mail.Store(true)
+	return nil
+}
+
+// forget ends the following of every hash of this submitter.
+func (a *actor) forget() {
+	for _, tx := range a.ledger.Open {
+		a.unfollow(tx)
+	}
+}
+
+func (a *actor) unfollow(tx txn.Tx) {
+	for _, attempt := range tx.Attempts {
+		a.track.forget(attempt.Hash)
+	}
+}
+
+// view freezes what is known now.
+func (a *actor) view() txn.View {
+	return txn.View{
+		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Seen: a.track.view(a.ledger.Open),
+	}
+}
+
+// step does the one next thing.
+func (a *actor) step(ctx context.Context) error {
+	view := a.view()
+	next := txn.Decide(view)
+	if rest, ok := next.(txn.Rest); ok {
+		return a.rest(ctx, view, rest)
+	}
+	a.busyAt = view.Now
+	change, err := a.perform(ctx, view, next)
+	if err != nil || change.Empty() {
+		return err
+	}
+	outcome, err := a.e.Store.Commit(a.lease, change)
+	a.e.metrics.commit(ctx, outcome)
+	if outcome == store.Done {
+		a.conflicts = 0
+		a.apply(view, change)
+		return a.e.Gate(ctx, afterCommit(next), a.id)
+	}
+	return a.notDone(ctx, outcome, err)
+}
+
+func afterCommit(s txn.Step) Point {
+	switch s.(type) {
+	case txn.Prepare:
+		return AfterAllocate
+	case txn.Broadcast:
+		return AfterRecordSend
+	}
+	return AfterRecord
+}
+
+// rest waits to be woken, for the time that the decision named, or until the actor counts as idle.
+func (a *actor) rest(ctx context.Context, v txn.View, r txn.Rest) error {
+	until := v.Now.Add(a.e.IdleAfter)
+	if idle := len(v.Open) == 0 && len(v.Queue) == 0; idle {
+		until = a.busyAt.Add(a.e.IdleAfter)
+		if !until.After(v.Now) {
+			return errIdle
+		}
+	} else {
+		a.busyAt = v.Now
+	}
+	if !r.Until.IsZero() && r.Until.Before(until) {
+		until = r.Until
+	}
+	timer := a.e.Clock.NewTimer(until.Sub(v.Now))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-a.wakes:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// notDone decides what an outcome other than done allows. Whatever it was, memory is not to be trusted any more.
+func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error) error {
+	a.loaded = false
+	switch outcome {
+	case store.Fenced:
+		return errFenced
+	case store.Conflict:
+		a.conflicts++
+		if a.conflicts > 1 {
+			a.pause(ctx, txn.Backoff(a.conflicts-2))
+		}
+		return nil
+	case store.Unsettled:
+		a.log.Warn("the fate of a commit is unknown; acquiring the lease anew before going on", "error", cause)
+		return a.reacquire(ctx)
+	case store.Unreached:
+		a.log.Warn("the database cannot be reached; trying again", "error", cause)
+		a.pause(ctx, txn.Backoff(1))
+		return nil
+	default:
+		a.log.Error("the database refuses a change; this submitter waits, which needs an operator's look", "error", cause)
+		a.pause(ctx, quarantine)
+		return nil
+	}
+}
+
+// quarantine is how long a submitter whose change is refused waits before it is tried again.
+const quarantine = 30 * time.Second
+
+// reacquire takes the lease under a new token. That waits until the statement of unknown fate has ended, so that what is read next is what it left.
+func (a *actor) reacquire(ctx context.Context) error {
+	for tries := 0; ctx.Err() == nil; tries++ {
+		l, err := a.e.Store.AcquireOne(ctx, a.id)
+		if err != nil {
+			a.pause(ctx, txn.Backoff(tries))
+			continue
+		}
+		if l == nil {
+			return errFenced
+		}
+		a.e.metrics.lease(ctx, "reacquire", 1)
+		a.adopt(l)
+		return nil
+	}
+	return ctx.Err()
+}
+
+func (a *actor) pause(ctx context.Context, d time.Duration) {
+	_ = clock.Sleep(ctx, a.e.Clock, d) // an early end is seen by the caller's loop
+}

@@ -1,0 +1,126 @@
+// Package engine does the work of a node: it owns submitters by lease, decides for each what comes next, does it, and records it.
+//
+// # Parts
+//
+// The [keeper] renews all leases of the node in one statement on a connection of its own and ends whoever lost one. The [router] finds submitters with work
+// and no owner, acquires them, and gives each an [actor]. An actor holds the ledger of its submitter in memory and repeats one step: look at what is known,
+// let [txn.Decide] say the one thing to do, do at most one thing outside, commit at most one [txn.Change] under the lease. A [tracker] per chain follows the
+// head and tells which hashes are in canonical blocks; actors read that as facts.
+//
+// # Failure
+//
+// There is no recovery mode. An owner that crashed, froze or lost its lease leaves a ledger from which its successor takes the next step. What a commit said
+// decides what an actor may do: done, go on; fenced, stop; conflict, read again; unknown, acquire the lease anew (which waits out the old statement and makes
+// a new token) before anything is read or sent.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ChainOptions is one chain that the node works on.
+type ChainOptions struct {
+	Chain        Chain
+	Policy       txn.Policy
+	PollInterval time.Duration // between two looks at the head when the chain does not push
+}
+
+// Options is what an engine is made of. Zero durations and counts take the defaults.
+type Options struct {
+	Store         *store.Store
+	Signer        Signer
+	Chains        []ChainOptions
+	LeaseDuration time.Duration
+	RenewInterval time.Duration // at most LeaseDuration/3
+	SweepInterval time.Duration // between two looks for submitters without an owner; 1 s
+	PollInterval  time.Duration // between two looks at queues and commands of owned submitters; 1 s
+	IdleAfter     time.Duration // an owner without work gives its lease back after this; 30 s
+	MaxSubmitters int           // owned at a time; 10,000
+	Clock         clock.Clock
+	Logger        *slog.Logger
+	Meter         metric.Meter
+	Gate          Gate // nil: always open
+}
+
+// Engine is the working part of a node.
+type Engine struct {
+	Options
+	trackers map[txn.ChainID]*tracker
+	keeper   *keeper
+	router   *router
+	metrics  metrics
+}
+
+// queueHead is how much of a queue an actor reads at a time.
+const queueHead = 64
+
+// New checks the options and makes an engine. It does nothing before Run.
+func New(o Options) (*Engine, error) {
+	if o.Store == nil || o.Signer == nil || o.Clock == nil || o.Logger == nil || len(o.Chains) == 0 {
+		return nil, errors.New("engine: new: store, signer, clock, logger and at least one chain are needed")
+	}
+	if o.RenewInterval <= 0 || o.RenewInterval*3 > o.LeaseDuration {
+		return nil, fmt.Errorf("engine: new: renew interval %s must be positive and at most a third of the lease duration %s", o.RenewInterval, o.LeaseDuration)
+	}
+	o.SweepInterval = orDefault(o.SweepInterval, time.Second)
+	o.PollInterval = orDefault(o.PollInterval, time.Second)
+	o.IdleAfter = orDefault(o.IdleAfter, 30*time.Second)
+	if o.MaxSubmitters <= 0 {
+		o.MaxSubmitters = 10_000
+	}
+	if o.Gate == nil {
+		o.Gate = func(context.Context, Point, txn.SubmitterID) error { return nil }
+	}
+	e := &Engine{Options: o, trackers: map[txn.ChainID]*tracker{}}
+	var err error
+	if e.metrics, err = newMetrics(o.Meter); err != nil {
+		return nil, err
+	}
+	for _, c := range o.Chains {
+		if e.trackers[c.Chain.ID()] != nil {
+			return nil, fmt.Errorf("engine: new: chain %d is given twice", c.Chain.ID())
+		}
+		e.trackers[c.Chain.ID()] = newTracker(c, o.Clock, o.Logger)
+	}
+	e.keeper = newKeeper(e)
+	e.router = newRouter(e)
+	return e, nil
+}
+
+// Run works until ctx ends, then stops the actors, gives all leases back and returns. The leases are given back on a context that outlives ctx.
+func (e *Engine) Run(ctx context.Context) error {
+	actors, stopActors := context.WithCancel(context.WithoutCancel(ctx))
+	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx)) // what the actors stand on ends after them
+	var lower sync.WaitGroup
+	for _, t := range e.trackers {
+		lower.Go(func() { t.run(below) })
+	}
+	lower.Go(func() { e.keeper.run(below) })
+	e.router.run(ctx, actors)
+	stopActors()
+	e.router.wait()
+	release, cancel := context.WithTimeout(below, e.RenewInterval)
+	defer cancel()
+	err := e.keeper.releaseAll(release)
+	stopBelow()
+	lower.Wait()
+	return err
+}
+
+func orDefault(d, fallback time.Duration) time.Duration {
+	if d <= 0 {
+		return fallback
+	}
+	return d
+}

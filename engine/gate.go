@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Point is a boundary in a step at which a crash, a freeze or a switch to another node may fall.
+type Point string
+
+// The points of peek, sign, commit, send, in their order.
+const (
+	BeforeQuote     Point = "before-quote"
+	BeforeSign      Point = "before-sign"
+	BeforeAllocate  Point = "before-allocate" // signed, nothing recorded
+	AfterAllocate   Point = "after-allocate"  // recorded, nothing sent
+	BeforeSend      Point = "before-send"     // about to hand bytes to the chain
+	AfterSend       Point = "after-send"      // the chain has them, the ledger does not know
+	AfterRecordSend Point = "after-record-send"
+	BeforeRecord    Point = "before-record" // about to record what the chain shows
+	AfterRecord     Point = "after-record"
+)
+
+// Points lists every point, for tests that try them all.
+var Points = []Point{BeforeQuote, BeforeSign, BeforeAllocate, AfterAllocate, BeforeSend, AfterSend, AfterRecordSend, BeforeRecord, AfterRecord}
+
+// Gate is passed at every point. An error ends the actor on the spot, as a crash would: nothing is tidied up. Simulations use it to fix the interleaving and
+// to inject faults; in production it is open.
+type Gate func(context.Context, Point, txn.SubmitterID) error

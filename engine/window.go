@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"github.com/fencepost/fencepost/txn"
+)
+
+// window is the newest part of the canonical chain: blocks of consecutive numbers, each the parent of the next. It is a value: a pass makes a new one.
+type window struct {
+	blocks []txn.Block // oldest first
+	limit  int
+}
+
+// windowLimit is enough to see a block from its inclusion past its finality, with as much again for reorgs; at least 128.
+func windowLimit(p txn.Policy) int {
+	const least, most = 128, 4096
+	return int(min(max(least, 2*p.Confirmations+2), most))
+}
+
+func (w window) empty() bool      { return len(w.blocks) == 0 }
+func (w window) first() txn.Block { return w.blocks[0] }
+func (w window) tip() txn.Block   { return w.blocks[len(w.blocks)-1] }
+
+// at is the block of a number; ok is false outside the window.
+func (w window) at(number uint64) (txn.Block, bool) {
+	if w.empty() || number < w.first().Number || number > w.tip().Number {
+		return txn.Block{}, false
+	}
+	return w.blocks[number-w.first().Number], true
+}
+
+// holds tells whether the window has this block.
+func (w window) holds(number uint64, hash txn.Hash) bool {
+	b, ok := w.at(number)
+	return ok && b.Hash == hash
+}
+
+// mayHold tells whether a receipt that was canonical can still be: its block is in the window, or below it where no reorg that we saw has reached.
+func (w window) mayHold(r *txn.Receipt) bool {
+	return !w.empty() && (r.BlockNumber < w.first().Number || w.holds(r.BlockNumber, r.BlockHash))
+}
+
+// links tells whether the parent of a block (or the block itself) is in the window.
+func (w window) links(b txn.Block) bool {
+	return w.holds(b.Number, b.Hash) || b.Number > 0 && w.holds(b.Number-1, b.Parent)
+}
+
+// join puts a branch, newest first, on the window: above the common ancestor its blocks replace what was there. A branch that does not meet the window
+// replaces it whole. added are the blocks that are new in the view, oldest first.
+func (w window) join(branch []txn.Block) (joined window, added []txn.Block) {
+	oldest := branch[len(branch)-1]
+	var kept []txn.Block
+	if w.links(oldest) {
+		kept = w.blocks[:oldest.Number-w.first().Number] // those below the branch
+	}
+	blocks := make([]txn.Block, 0, len(kept)+len(branch))
+	blocks = append(blocks, kept...)
+	for i := len(branch) - 1; i >= 0; i-- {
+		b := branch[i]
+		if !w.holds(b.Number, b.Hash) {
+			added = append(added, b)
+		}
+		b.Txs = nil // matched once, when it is added
+		blocks = append(blocks, b)
+	}
+	if over := len(blocks) - w.limit; over > 0 {
+		blocks = blocks[over:]
+	}
+	return window{blocks: blocks, limit: w.limit}, added
+}
+
+// below puts the parent of its oldest block under the window.
+func (w window) below(parent txn.Block) window {
+	parent.Txs = nil
+	return window{blocks: append([]txn.Block{parent}, w.blocks...), limit: w.limit}
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// tree makes blocks of one number on any parent, each with a hash of its own.
+type tree struct{ made uint64 }
+
+func (t *tree) child(of txn.Block) txn.Block {
+	t.made++
+	b := txn.Block{Number: of.Number + 1, Parent: of.Hash}
+	binary.BigEndian.PutUint64(b.Hash[:], t.made)
+	return b
+}
+
+// TestTheWindowIsAlwaysALinkedChain grows a chain with forks of any depth and checks, after every join, that the window is a linked piece of the branch that it
+// was given, no longer than its limit, and that it calls new exactly what it did not have.
+func TestTheWindowIsAlwaysALinkedChain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		blocks := &tree{}
+		genesis := txn.Block{Hash: txn.Hash{0xff}}
+		canonical := []txn.Block{genesis}
+		w := window{limit: rapid.IntRange(2, 12).Draw(t, "limit")}
+		for range rapid.IntRange(1, 30).Draw(t, "passes") {
+			depth := rapid.IntRange(0, min(5, len(canonical)-1)).Draw(t, "reorged")
+			canonical = canonical[:len(canonical)-depth]
+			for range depth + rapid.IntRange(0, 6).Draw(t, "grown") {
+				canonical = append(canonical, blocks.child(canonical[len(canonical)-1]))
+			}
+			had := w
+			var added []txn.Block
+			w, added = w.join(branchTo(w, canonical))
+			checkLinked(t, w, canonical)
+			for _, b := range added {
+				if had.holds(b.Number, b.Hash) {
+					t.Fatalf("block %d was there before and is called new", b.Number)
+				}
+			}
+			for _, b := range w.blocks {
+				if !had.holds(b.Number, b.Hash) && !containsBlock(added, b) {
+					t.Fatalf("block %d is new and not called so", b.Number)
+				}
+			}
+		}
+	})
+}
+
+// branchTo is the branch that a pass would fetch: from the head down until it meets the window, or as long as the window may be.
+func branchTo(w window, canonical []txn.Block) []txn.Block {
+	var branch []txn.Block
+	for i := len(canonical) - 1; i >= 0; i-- {
+		branch = append(branch, canonical[i])
+		if w.empty() || w.links(canonical[i]) || len(branch) == w.limit || canonical[i].Number <= w.first().Number {
+			break
+		}
+	}
+	return branch
+}
+
+func checkLinked(t *rapid.T, w window, canonical []txn.Block) {
+	if len(w.blocks) > w.limit || w.tip().Hash != canonical[len(canonical)-1].Hash {
+		t.Fatalf("%d blocks of at most %d, tip %d", len(w.blocks), w.limit, w.tip().Number)
+	}
+	for i, b := range w.blocks {
+		if canonical[b.Number].Hash != b.Hash {
+			t.Fatalf("block %d is not canonical", b.Number)
+		}
+		if i > 0 && (b.Number != w.blocks[i-1].Number+1 || b.Parent != w.blocks[i-1].Hash) {
+			t.Fatalf("block %d does not link", b.Number)
+		}
+	}
+}
+
+func containsBlock(all []txn.Block, b txn.Block) bool {
+	for _, a := range all {
+		if a.Hash == b.Hash {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAReceiptCountsOnlyInACanonicalBlock(t *testing.T) {
+	t.Parallel()
+	blocks := &tree{}
+	w := window{limit: 10}
+	genesis := txn.Block{Number: 5, Hash: txn.Hash{0xff}}
+	one := blocks.child(genesis)
+	w, _ = w.join([]txn.Block{one, genesis})
+	in := func(number uint64, hash txn.Hash) txn.ReceiptAnswer {
+		return txn.ReceiptAnswer{Receipt: &txn.Receipt{BlockNumber: number, BlockHash: hash}}
+	}
+	for name, c := range map[string]struct {
+		answer  txn.ReceiptAnswer
+		known   bool
+		receipt bool
+	}{
+		"in the window":            {in(6, one.Hash), true, true},
+		"of another branch":        {in(6, txn.Hash{1}), false, false},
+		"ahead of the view":        {in(7, txn.Hash{2}), false, false},
+		"below, canonical":         {in(4, txn.Hash{4}), true, true},
+		"below, not canonical":     {in(4, txn.Hash{3}), false, false},
+		"below, not asked for":     {in(3, txn.Hash{3}), false, false},
+		"not there":                {txn.ReceiptAnswer{}, true, false},
+		"could not be looked up":   {txn.ReceiptAnswer{Err: txn.ErrUnavailable}, false, false},
+		"error beside a receipt":   {txn.ReceiptAnswer{Err: txn.ErrUnavailable, Receipt: in(6, one.Hash).Receipt}, false, false},
+		"the oldest of the window": {in(5, genesis.Hash), true, true},
+	} {
+		known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.answer)
+		if known != c.known || (receipt != nil) != c.receipt {
+			t.Errorf("%s: known %v, receipt %v", name, known, receipt)
+		}
+	}
+}
