@@ -1,2 +1,195 @@
-// Package store is the only package that speaks SQL.
+// Package store is the ledger, and the only package that speaks SQL.
+//
+// # The fence
+//
+// For each submitter one node at a time may write. The right is a [Lease]: a row with an owner, an expiry and a fencing token that rises with every
+// acquisition. A write to the ledger is a [txn.Change], and the one statement that carries it (queries/fenced/commit.sql) begins by locking the lease row FOR
+// KEY SHARE under its token. The lock is held to the commit. A takeover changes the token, which a unique index makes a key column, and so it waits for the
+// lock or comes first, in which case the statement finds no row and writes nothing. Nothing rests on a clock: expiry, judged by the database's clock alone,
+// only decides when somebody else may try. A renewal leaves the token alone and never waits.
+//
+// # Answers
+//
+// A change is done whole or not at all, and every fate has a name (see [Outcome]): Done; Fenced, when the lease is gone; Conflict, when the ledger is not what
+// the change expected; Unsettled, when the reply was lost. In between lie Refused, when the database refuses this change for itself, and Unreached, when
+// nothing was written for want of a database. A server's ERROR means that nothing of its statement was done. Anything that ends the connection once a byte
+// was out means that nobody knows: whatever the driver says of safety, the count of bytes decides (see wire). The lease of an unsettled change is spent, and
+// its acquisition anew waits for the old statement.
+//
+// # Groups
+//
+// While one fenced statement is under way, the changes of other submitters gather, and go as one statement when it has ended: one round trip and one flush to
+// disk for all. When the database refuses a group, a second connection finds the change that is to blame by halving, and the rest of the node goes on
+// meanwhile. CreateTx shares statements by the same combiner. A fenced statement is never cancelled by a context; Bind, Execute and Sync leave in one write,
+// since a client that stops between Execute and Sync would keep its locks for as long as it is stopped. A takeover that waits longer than a third of a lease
+// ends the session that it waits for.
+//
+// # Connections
+//
+// Callers and owners have a pool each, renewals and fenced statements a connection each of their own: no load of one starves another. Every session carries
+// its time limits on the server's side. All connect lazily, so that a node starts and runs without its database, and finds it again.
+//
+// # Events
+//
+// Each move writes its event in the same statement. Commits finish out of order, so the feed is read by snapshots and not by a number that rises: see
+// [Position].
 package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store/internal/db"
+)
+
+// Config says where the ledger is and how it is used.
+type Config struct {
+	URL    string // of the database; several hosts and target_session_attrs are understood
+	Schema string // search_path; empty is the database's default
+	Node   string // owner_node of the leases: "name/boot-uuid", another with each start of a process
+
+	LeaseDuration    time.Duration // 0: 10 s
+	StatementTimeout time.Duration // of fenced statements, on the server's side; 0: a quarter of LeaseDuration. Below a third of it
+	MaxGroupChanges  int           // in one fenced statement, and transactions in one grouped insert; 0: 256
+	MaxGroupBytes    int           // of one fenced statement, so that it fits the socket's buffer; 0: 128 KiB. A larger change goes alone
+	APIConns         int           // pool of callers; 0: 8
+	OwnerConns       int           // pool of owners: acquisitions, loads, inboxes; 0: 4
+
+	Logger *slog.Logger // nil: none
+	Clock  clock.Clock  // nil: the machine's
+}
+
+const (
+	connectLimit = 5 * time.Second  // of one attempt to connect, unless the URL says less
+	readLimit    = 10 * time.Second // of a caller's statement, on the server's side
+)
+
+// complete fills in what is left out and checks how the values relate.
+func (c Config) complete() (Config, error) {
+	if c.Node == "" || len(c.Node) > 255 {
+		return c, fmt.Errorf("node must be 1 to 255 characters, is %d", len(c.Node))
+	}
+	def(&c.LeaseDuration, 10*time.Second)
+	def(&c.StatementTimeout, c.LeaseDuration/4)
+	def(&c.MaxGroupChanges, 256)
+	def(&c.MaxGroupBytes, 128<<10)
+	def(&c.APIConns, 8)
+	def(&c.OwnerConns, 4)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.Real{}
+	}
+	switch {
+	case c.LeaseDuration < 10*time.Millisecond:
+		return c, fmt.Errorf("lease duration must be at least 10ms, is %v", c.LeaseDuration)
+	case c.StatementTimeout < time.Millisecond || c.StatementTimeout*3 >= c.LeaseDuration:
+		return c, fmt.Errorf("statement timeout must be at least 1ms and below a third of the lease duration (%v), is %v", c.LeaseDuration, c.StatementTimeout)
+	case c.MaxGroupChanges < 1 || c.MaxGroupBytes < 1 || c.APIConns < 1 || c.OwnerConns < 1:
+		return c, errors.New("group limits and pool sizes must be at least 1")
+	}
+	return c, nil
+}
+
+func def[T comparable](value *T, otherwise T) {
+	var zero T
+	if *value == zero {
+		*value = otherwise
+	}
+}
+
+// Store is the ledger as one node uses it. Its methods are safe for concurrent use.
+type Store struct {
+	cfg   Config
+	log   *slog.Logger
+	clock clock.Clock
+	nodes string // the stable part of the node's name, for application_name
+
+	api   *pgxpool.Pool
+	owner *pgxpool.Pool
+	renew *lane
+	first *lane // fenced statements
+	side  *lane // those that failed, in parts
+
+	commits *combiner[*commitJob]
+	creates *combiner[*createJob]
+
+	wakes   wakes
+	lookups lookups
+}
+
+// Open makes a store. It asks nothing of the database, which may be down: see [Store.CheckSchema].
+func Open(_ context.Context, cfg Config) (*Store, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, fmt.Errorf("store: open: %w", err)
+	}
+	s := &Store{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, wakes: newWakes()}
+	s.nodes, _, _ = strings.Cut(cfg.Node, "/")
+	if err := s.connect(); err != nil {
+		return nil, fmt.Errorf("store: open: %w", err)
+	}
+	s.commits = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: cfg.MaxGroupBytes, outstanding: maxOutstanding}, s.sendCommits, s.refuseCommit)
+	s.creates = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: maxCreateBytes, outstanding: maxOutstanding}, s.sendCreates, s.refuseCreate)
+	return s, nil
+}
+
+func (s *Store) connect() error {
+	fenced := s.cfg.StatementTimeout
+	sessions := []struct {
+		role  string
+		limit time.Duration // of a statement
+		lock  time.Duration // of a wait for a lock
+	}{
+		{"api", readLimit, fenced},
+		{"owner", s.cfg.LeaseDuration, s.cfg.LeaseDuration * 2 / 3},
+		{"renew", s.cfg.LeaseDuration / 3, s.cfg.LeaseDuration / 4},
+		{"commit", fenced, fenced * 3 / 4},
+	}
+	for _, session := range sessions {
+		cfg, err := s.session(session.role, session.limit, session.lock)
+		if err != nil {
+			return err
+		}
+		switch session.role {
+		case "api":
+			s.api, err = s.newPool(cfg, s.cfg.APIConns)
+		case "owner":
+			s.owner, err = s.newPool(cfg, s.cfg.OwnerConns)
+		case "renew":
+			s.renew = newLane(s, cfg, nil)
+		case "commit":
+			planFenced(cfg)
+			s.first, s.side = newLane(s, cfg, prepareCommit), newLane(s, cfg, prepareCommit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close waits for the statements under way and ends all connections. What is asked of the store afterwards is answered as if the database were down.
+func (s *Store) Close() {
+	s.commits.close()
+	s.creates.close()
+	for _, l := range []*lane{s.first, s.side, s.renew} {
+		l.close()
+	}
+	s.api.Close()
+	s.owner.Close()
+}
+
+// read is for callers' statements.
+func (s *Store) read() *db.Queries { return db.New(s.api) }
+
+// own is for owners' statements that need no fence.
+func (s *Store) own() *db.Queries { return db.New(s.owner) }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/txn"
@@ -11,7 +12,8 @@ import (
 type Lease struct {
 	submitter txn.SubmitterID
 	token     txn.Token
-	takenAt   time.Time // local clock, read before the request was sent: the lease lasts at least duration longer
+	takenAt   time.Time   // local clock, read before the request was sent: the lease lasts at least duration longer
+	spent     atomic.Bool // a change under it was fenced, or its fate is unknown: nothing more is sent under this token
 }
 
 // Submitter is whom the lease is for.
@@ -38,7 +40,7 @@ const (
 	Conflict
 	// Refused: the database refused this change alone (a constraint). Nothing was written, and the same change will be refused again.
 	Refused
-	// Unreached: nothing was sent, because there is no database to send it to. Nothing was written.
+	// Unreached: nothing was written, because there is no database to send it to, or none that can take it now (read-only, out of space).
 	Unreached
 )
 

@@ -219,6 +219,16 @@ END $$;
 CREATE TRIGGER move_is_legal BEFORE UPDATE ON managed_tx FOR EACH ROW EXECUTE FUNCTION move_is_legal();
 
 -- +goose Down
+-- A step back throws the ledger away, and with it every key to "executed at most once". Whoever has the table locked sees that nobody registers meanwhile.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    LOCK TABLE submitter IN ACCESS EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM submitter) AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
+        RAISE EXCEPTION 'the ledger holds submitters' USING ERRCODE = 'object_in_use';
+    END IF;
+END $$;
+-- +goose StatementEnd
 DROP TABLE submitter_command, tx_event, tx_attempt, managed_tx, submitter_nonce_cursor, submitter_lease, submitter, chain, ledger;
 DROP SEQUENCE command_id, queue_seq;
 DROP FUNCTION move_is_legal, lease_only_rises;

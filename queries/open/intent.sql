@@ -19,22 +19,29 @@ WITH intent AS (
       JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
       LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
      WHERE n.protect_reason IS NULL
+     ORDER BY i.submitter_id, i.request_id -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
     RETURNING *
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
 )
-SELECT q.tx_id, q.queue_seq, q.created_at FROM queued q;
+SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_name FROM queued q JOIN submitter s ON s.submitter_id = q.submitter_id;
 
--- CancelQueued cancels a transaction that has no nonce yet. It waits for a commit that is taking one and then finds nothing to cancel.
+-- CancelQueued cancels a transaction that has no nonce yet. It waits for a commit that is taking one and then finds nothing to cancel. The row is locked
+-- first and changed then: an UPDATE would draw its xid before it waits, and its event would stand in the feed before the one that it waited for.
 -- name: CancelQueued :one
-WITH cancelled AS (
+WITH queued AS MATERIALIZED (
+    SELECT t.submitter_id, t.tx_id FROM managed_tx t
+     WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.state = 'QUEUED'
+       FOR NO KEY UPDATE
+), cancelled AS (
     UPDATE managed_tx t
        SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = 'NO', reason = @reason::TEXT, last_error = '', cancel_requested = TRUE,
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
-     WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.state = 'QUEUED'
-    RETURNING *
+      FROM queued q
+     WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
+    RETURNING t.*
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
@@ -46,6 +53,10 @@ INSERT INTO submitter_command (submitter_id, kind, tx_id, reason)
 VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @reason)
 ON CONFLICT DO NOTHING
 RETURNING command_id;
+
+-- name: PendingCancel :one
+SELECT k.command_id FROM submitter_command k
+ WHERE k.submitter_id = @submitter_id AND k.tx_id = @tx_id::UUID AND k.kind = 'CANCEL' AND k.applied_at IS NULL;
 
 -- name: CommandResult :one
 SELECT coalesce(k.result, '')::TEXT AS result FROM submitter_command k WHERE k.submitter_id = @submitter_id AND k.command_id = @command_id;

@@ -67,3 +67,11 @@ SELECT l.submitter_id
    AND EXISTS (SELECT FROM submitter s WHERE s.submitter_id = l.submitter_id AND s.chain_id = ANY(@chain_ids::BIGINT[]))
  ORDER BY l.expires_at, l.submitter_id
  LIMIT @max_rows::INT;
+
+-- TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps
+-- its locks, and no timeout of the server ends it.
+-- name: TerminateBlockers :many
+SELECT a.pid::INT AS pid, pg_terminate_backend(a.pid) AS told
+  FROM unnest(pg_blocking_pids(@waiting_pid::INT)) AS b(pid)
+  JOIN pg_stat_activity a ON a.pid = b.pid
+ WHERE a.xact_start < clock_timestamp() - make_interval(secs => @seconds::FLOAT8);

@@ -99,9 +99,12 @@ WITH change AS (
       LEFT JOIN (SELECT tx.change_no, count(*) AS locked FROM tx GROUP BY tx.change_no) t ON t.change_no = c.change_no
      WHERE coalesce(t.locked, 0) = c.write_count
        AND (c.take_nonce < 0 AND c.protect_expect < 0 OR n.change_no IS NOT NULL)
+       AND (c.init_nonce < 0 OR NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = c.submitter_id))
        AND (c.take_nonce < 0
             OR EXISTS (SELECT FROM submitter s WHERE s.submitter_id = c.submitter_id AND s.status = 'ACTIVE')
-               AND NOT EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = c.submitter_id AND k.applied_at IS NULL))
+               AND NOT EXISTS (SELECT FROM submitter_command k
+                                WHERE k.submitter_id = c.submitter_id AND k.applied_at IS NULL
+                                  AND NOT EXISTS (SELECT FROM ended e WHERE e.change_no = c.change_no AND e.command_id = k.command_id)))
 ), cursor_started AS (
     INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
     SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token
@@ -145,7 +148,20 @@ WITH change AS (
            updated_at         = clock_timestamp()
       FROM ok o
       JOIN write w ON w.change_no = o.change_no
-     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id
+     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id AND w.kind <> 'ALLOCATED'
+    RETURNING t.tx_id
+), tx_allocated AS (
+    -- After all other moves, which counting them enforces: the slot that is taken here may be the one that the same change frees.
+    UPDATE managed_tx t
+       SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
+           executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
+           cancel_requested = w.cancel_requested,
+           due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
+           fencing_token = o.fencing_token, updated_at = clock_timestamp()
+      FROM ok o
+      JOIN write w ON w.change_no = o.change_no
+     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id AND w.kind = 'ALLOCATED'
+       AND (SELECT count(*) FROM tx_moved) >= 0
 ), attempt_recorded AS (
     INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
     SELECT o.submitter_id, a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap::NUMERIC, a.tip::NUMERIC, a.legacy, o.fencing_token

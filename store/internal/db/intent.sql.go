@@ -13,12 +13,17 @@ import (
 )
 
 const cancelQueued = `-- name: CancelQueued :one
-WITH cancelled AS (
+WITH queued AS MATERIALIZED (
+    SELECT t.submitter_id, t.tx_id FROM managed_tx t
+     WHERE t.submitter_id = $1 AND t.tx_id = $2 AND t.state = 'QUEUED'
+       FOR NO KEY UPDATE
+), cancelled AS (
     UPDATE managed_tx t
-       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = 'NO', reason = $1::TEXT, last_error = '', cancel_requested = TRUE,
+       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = 'NO', reason = $3::TEXT, last_error = '', cancel_requested = TRUE,
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
-     WHERE t.submitter_id = $2 AND t.tx_id = $3 AND t.state = 'QUEUED'
-    RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at
+      FROM queued q
+     WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
@@ -27,14 +32,15 @@ SELECT c.version FROM cancelled c
 `
 
 type CancelQueuedParams struct {
-	Reason      string
 	SubmitterID int32
 	TxID        uuid.UUID
+	Reason      string
 }
 
-// CancelQueued cancels a transaction that has no nonce yet. It waits for a commit that is taking one and then finds nothing to cancel.
+// CancelQueued cancels a transaction that has no nonce yet. It waits for a commit that is taking one and then finds nothing to cancel. The row is locked
+// first and changed then: an UPDATE would draw its xid before it waits, and its event would stand in the feed before the one that it waited for.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, cancelQueued, arg.Reason, arg.SubmitterID, arg.TxID)
+	row := q.db.QueryRow(ctx, cancelQueued, arg.SubmitterID, arg.TxID, arg.Reason)
 	var version int64
 	err := row.Scan(&version)
 	return version, err
@@ -100,13 +106,14 @@ WITH intent AS (
       JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
       LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
      WHERE n.protect_reason IS NULL
+     ORDER BY i.submitter_id, i.request_id -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
     RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
 )
-SELECT q.tx_id, q.queue_seq, q.created_at FROM queued q
+SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_name FROM queued q JOIN submitter s ON s.submitter_id = q.submitter_id
 `
 
 type InsertTxsParams struct {
@@ -121,9 +128,11 @@ type InsertTxsParams struct {
 }
 
 type InsertTxsRow struct {
-	TxID      uuid.UUID
-	QueueSeq  int64
-	CreatedAt time.Time
+	TxID          uuid.UUID
+	QueueSeq      int64
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+	SubmitterName string
 }
 
 // Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
@@ -147,7 +156,13 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 	var items []InsertTxsRow
 	for rows.Next() {
 		var i InsertTxsRow
-		if err := rows.Scan(&i.TxID, &i.QueueSeq, &i.CreatedAt); err != nil {
+		if err := rows.Scan(
+			&i.TxID,
+			&i.QueueSeq,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.SubmitterName,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -156,4 +171,21 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		return nil, err
 	}
 	return items, nil
+}
+
+const pendingCancel = `-- name: PendingCancel :one
+SELECT k.command_id FROM submitter_command k
+ WHERE k.submitter_id = $1 AND k.tx_id = $2::UUID AND k.kind = 'CANCEL' AND k.applied_at IS NULL
+`
+
+type PendingCancelParams struct {
+	SubmitterID int32
+	TxID        uuid.UUID
+}
+
+func (q *Queries) PendingCancel(ctx context.Context, arg PendingCancelParams) (int64, error) {
+	row := q.db.QueryRow(ctx, pendingCancel, arg.SubmitterID, arg.TxID)
+	var command_id int64
+	err := row.Scan(&command_id)
+	return command_id, err
 }

@@ -215,3 +215,42 @@ func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]int
 	}
 	return items, nil
 }
+
+const terminateBlockers = `-- name: TerminateBlockers :many
+SELECT a.pid::INT AS pid, pg_terminate_backend(a.pid) AS told
+  FROM unnest(pg_blocking_pids($1::INT)) AS b(pid)
+  JOIN pg_stat_activity a ON a.pid = b.pid
+ WHERE a.xact_start < clock_timestamp() - make_interval(secs => $2::FLOAT8)
+`
+
+type TerminateBlockersParams struct {
+	WaitingPid int32
+	Seconds    float64
+}
+
+type TerminateBlockersRow struct {
+	Pid  int32
+	Told bool
+}
+
+// TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps
+// its locks, and no timeout of the server ends it.
+func (q *Queries) TerminateBlockers(ctx context.Context, arg TerminateBlockersParams) ([]TerminateBlockersRow, error) {
+	rows, err := q.db.Query(ctx, terminateBlockers, arg.WaitingPid, arg.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TerminateBlockersRow
+	for rows.Next() {
+		var i TerminateBlockersRow
+		if err := rows.Scan(&i.Pid, &i.Told); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

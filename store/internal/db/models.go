@@ -8,12 +8,20 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Chain struct {
 	ChainID     int64
 	GenesisHash []byte
 	CreatedAt   time.Time
+}
+
+type GooseDbVersion struct {
+	ID        int32
+	VersionID int64
+	IsApplied bool
+	Tstamp    pgtype.Timestamp
 }
 
 type Ledger struct {
@@ -54,6 +62,11 @@ type ManagedTx struct {
 	TerminalAt       *time.Time
 	FencingToken     int64
 	UpdatedAt        time.Time
+}
+
+type PgStatActivity struct {
+	Pid       int32
+	XactStart *time.Time
 }
 
 type Submitter struct {

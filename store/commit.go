@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Commit writes a change under a lease and returns when its fate is known, or known to be unknown. It shares a statement with the changes of other submitters.
+// It takes no context: a fenced statement is never cancelled, and its limits are the server's. The error explains every outcome but Done, for the log.
+func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
+	if change.Empty() {
+		return Done, nil
+	}
+	if err := checkChange(lease.submitter, change); err != nil {
+		return Refused, fmt.Errorf("store: commit for submitter %d: %w", lease.submitter, err)
+	}
+	if lease.spent.Load() {
+		return Fenced, fmt.Errorf("store: commit for submitter %d: the lease with token %d was given up", lease.submitter, lease.token)
+	}
+	job := &commitJob{lease: lease, change: change, bytes: changeSize(change), ended: make(chan struct{})}
+	if err := s.commits.put(job); err != nil {
+		return Unreached, fmt.Errorf("store: commit for submitter %d: %w: %w", lease.submitter, ErrUnavailable, err)
+	}
+	<-job.ended
+	switch job.outcome {
+	case Done:
+		s.tell(change)
+		return Done, nil
+	case Fenced, Unsettled:
+		lease.spent.Store(true)
+	}
+	return job.outcome, fmt.Errorf("store: commit for submitter %d under token %d: %w", lease.submitter, lease.token, job.err)
+}
+
+// tell wakes the reader of the feed when there is something to read.
+func (s *Store) tell(change txn.Change) {
+	if slices.ContainsFunc(change.Writes, func(w txn.Write) bool { return w.Kind != "" }) {
+		s.wakes.told()
+	}
+}
+
+// commitJob is a change on its way.
+type commitJob struct {
+	lease  *Lease
+	change txn.Change
+	bytes  int
+
+	outcome Outcome
+	err     error
+	ended   chan struct{}
+}
+
+func (j *commitJob) size() int  { return j.bytes }
+func (j *commitJob) key() int64 { return int64(j.lease.submitter) }
+
+func (j *commitJob) end(outcome Outcome, err error) {
+	j.outcome, j.err = outcome, err
+	close(j.ended)
+}
+
+// changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
+func changeSize(c txn.Change) int {
+	const perChange, perWrite, perAttempt, perCommand = 120, 360, 280, 40
+	n := perChange
+	if c.Protect != nil {
+		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
+	}
+	for _, w := range c.Writes {
+		n += perWrite + len(w.Next.Reason) + len(w.Next.LastError)
+		if w.Attempt != nil {
+			n += perAttempt + len(w.Attempt.Raw)
+		}
+	}
+	for _, r := range c.Commands {
+		n += perCommand + len(r.Result)
+	}
+	return n
+}
+
+// Reasons of outcomes that need no more words.
+var (
+	errFenced   = errors.New("the lease is not held any more")
+	errConflict = errors.New("the ledger is not what the change expects")
+	errContend  = errors.New("what the change needs stayed locked")
+	errNoAnswer = errors.New("the database did not answer for this change")
+)
+
+// sendCommits sends a group as one statement and ends each job of it, unless the server refuses the statement.
+func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
+	l := s.first
+	if aside {
+		l = s.side
+	}
+	var answers []db.CommitRow
+	fate, err := l.run(context.Background(), s.watchdog(), func(_ *pgx.Conn, q *db.Queries) (err error) {
+		answers, err = q.Commit(context.Background(), commitParams(s.cfg.Node, group))
+		return err
+	})
+	switch fate {
+	case settled:
+		answerAll(group, answers)
+		return nil
+	case refused, again:
+		s.log.Debug("the database refused a fenced statement", "changes", len(group), "error", err)
+		return &refusal{err: err, again: fate == again}
+	}
+	outcome := Unsettled
+	if fate == nothing {
+		outcome = Unreached
+	}
+	s.log.Debug("a fenced statement failed", "changes", len(group), "outcome", outcome.String(), "error", err)
+	why := sayWhy(err)
+	for _, job := range group {
+		job.end(outcome, why)
+	}
+	return nil
+}
+
+// watchdog is when a fenced statement is given up: well after the server should have ended it.
+func (s *Store) watchdog() time.Duration { return 2*s.cfg.StatementTimeout + time.Second }
+
+// refuseCommit ends a job that the database refuses also alone.
+func (s *Store) refuseCommit(job *commitJob, why *refusal) {
+	if why.again {
+		job.end(Conflict, errContend)
+		return
+	}
+	job.end(Refused, sayWhy(why.err))
+}
+
+func answerAll(group []*commitJob, answers []db.CommitRow) {
+	outcomes := make([]string, len(group))
+	for _, a := range answers {
+		if int(a.ChangeNo) < len(group) {
+			outcomes[a.ChangeNo] = a.Outcome
+		}
+	}
+	for i, job := range group {
+		switch outcomes[i] {
+		case "DONE":
+			job.end(Done, nil)
+		case "FENCED":
+			job.end(Fenced, errFenced)
+		case "CONFLICT":
+			job.end(Conflict, errConflict)
+		default:
+			job.end(Unsettled, errNoAnswer)
+		}
+	}
+}
+
+// prepareCommit runs the statement with nothing in it: it is prepared then, and a real one goes out in one write and comes back in one answer.
+func prepareCommit(ctx context.Context, conn *pgx.Conn) error {
+	_, err := db.New(conn).Commit(ctx, commitParams("", nil))
+	return err
+}
+
+// planFenced has the server plan the fenced statement once for a connection, along keys: statistics say little of a ledger that was empty a minute ago.
+func planFenced(cfg *pgx.ConnConfig) {
+	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	cfg.RuntimeParams["enable_seqscan"] = "off"
+}

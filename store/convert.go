@@ -1,0 +1,147 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// toTx makes a transaction of its row. Only an amount can fail to be read, which the table's checks rule out.
+func toTx(r db.ManagedTx) (txn.Tx, error) {
+	value, err := toWei(r.Value)
+	if err != nil {
+		return txn.Tx{}, err
+	}
+	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+	if err != nil {
+		return txn.Tx{}, err
+	}
+	tx := txn.Tx{
+		ID: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID, RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
+		Payload: txn.Payload{Value: value, Data: r.Data, GasLimit: uint64(r.GasLimit)},
+		Status: txn.Status{
+			State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
+			TxHash: toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
+			SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested,
+		},
+		Token: txn.Token(r.FencingToken), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+	if len(r.ToAddress) > 0 {
+		to := txn.Address(r.ToAddress)
+		tx.Payload.To = &to
+	}
+	if r.Nonce != nil {
+		nonce := txn.Nonce(*r.Nonce)
+		tx.Nonce = &nonce
+	}
+	if r.TerminalAt != nil {
+		tx.FinalAt = *r.TerminalAt
+	}
+	return tx, nil
+}
+
+// toDueTx also turns the time that is left, by the database's clock, into a time of ours.
+func (s *Store) toDueTx(r db.ManagedTx, leftMillis int64) (txn.Tx, error) {
+	tx, err := toTx(r)
+	if err == nil && leftMillis > 0 {
+		tx.Due = s.clock.Now().Add(time.Duration(leftMillis) * time.Millisecond)
+	}
+	return tx, err
+}
+
+func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUsed *int64, gasPrice *string) (*txn.Receipt, error) {
+	if len(hash) == 0 || block == nil || success == nil || gasUsed == nil || gasPrice == nil {
+		return nil, nil
+	}
+	price, err := toWei(*gasPrice)
+	if err != nil {
+		return nil, err
+	}
+	return &txn.Receipt{
+		TxHash: toHash(hash), BlockNumber: uint64(*block), BlockHash: toHash(blockHash), Success: *success, GasUsed: uint64(*gasUsed), EffectiveGasPrice: price,
+	}, nil
+}
+
+func toWei(decimal string) (txn.Wei, error) {
+	w, err := uint256.FromDecimal(decimal)
+	if err != nil {
+		return txn.Wei{}, fmt.Errorf("amount %q of the ledger cannot be read", decimal)
+	}
+	return *w, nil
+}
+
+// toHash takes the bytes of a column; none make the zero hash.
+func toHash(b []byte) (h [32]byte) {
+	copy(h[:], b)
+	return h
+}
+
+func toAttempt(r db.OpenAttemptsRow) (txn.Attempt, error) {
+	feeCap, err := toWei(r.FeeCap)
+	if err != nil {
+		return txn.Attempt{}, err
+	}
+	tip, err := toWei(r.Tip)
+	if err != nil {
+		return txn.Attempt{}, err
+	}
+	return txn.Attempt{
+		No: int(r.AttemptNo), Kind: txn.AttemptKind(r.Kind), Nonce: txn.Nonce(r.Nonce), Hash: toHash(r.TxHash), Raw: r.RawTx, GasLimit: uint64(r.GasLimit),
+		Fees: txn.Fees{Cap: feeCap, Tip: tip, Legacy: r.Legacy}, At: r.CreatedAt,
+	}, nil
+}
+
+func attemptsByTx(rows []db.OpenAttemptsRow) (map[txn.TxID][]txn.Attempt, error) {
+	of := map[txn.TxID][]txn.Attempt{}
+	for _, r := range rows {
+		a, err := toAttempt(r)
+		if err != nil {
+			return nil, err
+		}
+		of[txn.TxID(r.TxID)] = append(of[txn.TxID(r.TxID)], a)
+	}
+	return of, nil
+}
+
+func toSubmitter(r db.Submitter) (txn.Submitter, error) {
+	if len(r.Address) != len(txn.Address{}) {
+		return txn.Submitter{}, fmt.Errorf("the address of submitter %d has %d bytes", r.SubmitterID, len(r.Address))
+	}
+	return txn.Submitter{
+		ID: txn.SubmitterID(r.SubmitterID), Name: r.Name, Chain: txn.ChainID(r.ChainID), Address: txn.Address(r.Address), Signer: r.Signer,
+		Mode: txn.Mode(r.Mode), Limit: int(r.MaxInFlight), Status: txn.SubmitterStatus(r.Status), StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
+	}, nil
+}
+
+func toCursor(next, init *int64, reason, evidence *string, at *time.Time) *txn.Cursor {
+	if next == nil || init == nil {
+		return nil
+	}
+	c := &txn.Cursor{Next: txn.Nonce(*next), Init: txn.Nonce(*init)}
+	if reason != nil && at != nil {
+		c.Protected = &txn.Protected{Reason: *reason, At: *at}
+		if evidence != nil {
+			c.Protected.Evidence = *evidence
+		}
+	}
+	return c
+}
+
+func toEvent(r db.EventsSinceRow) (EventInfo, error) {
+	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+	if err != nil {
+		return EventInfo{}, err
+	}
+	return EventInfo{
+		Event: txn.Event{
+			Tx: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq, Kind: txn.Kind(r.Kind), State: txn.State(r.State),
+			Sub: txn.Sub(r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
+			At: r.CreatedAt,
+		},
+		SubmitterName: r.SubmitterName, Xid: r.Xid,
+	}, nil
+}

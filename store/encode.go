@@ -1,0 +1,128 @@
+package store
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// commitParams lays the changes of a group out as columns. A change is known by its place in the group.
+func commitParams(node string, group []*commitJob) db.CommitParams {
+	p := db.CommitParams{OwnerNode: node}
+	for no, job := range group {
+		addChange(&p, int32(no), job)
+		for _, w := range job.change.Writes {
+			addWrite(&p, int32(no), w)
+			if w.Attempt != nil {
+				addAttempt(&p, int32(no), w.Tx, *w.Attempt)
+			}
+		}
+		for _, r := range job.change.Commands {
+			p.CChangeNo = append(p.CChangeNo, int32(no))
+			p.CCommandID = append(p.CCommandID, r.ID)
+			p.CResult = append(p.CResult, r.Result)
+		}
+	}
+	return p
+}
+
+// none stands for a number that is not given.
+const none = -1
+
+func addChange(p *db.CommitParams, no int32, job *commitJob) {
+	c := job.change
+	take, expect, init := int64(none), int64(none), int64(none)
+	var initBlock int64
+	var initHash []byte
+	var reason, evidence string
+	if c.Take != nil {
+		take = int64(c.Take.Nonce)
+	}
+	if c.Protect != nil {
+		expect, reason, evidence = int64(c.Protect.Expect), c.Protect.Reason, c.Protect.Evidence
+	}
+	if c.Init != nil {
+		init, initBlock, initHash = int64(c.Init.Nonce), int64(c.Init.Block), c.Init.BlockHash[:]
+	}
+	p.ChangeNo = append(p.ChangeNo, no)
+	p.SubmitterID = append(p.SubmitterID, int32(job.lease.submitter))
+	p.FencingToken = append(p.FencingToken, int64(job.lease.token))
+	p.WriteCount = append(p.WriteCount, int32(len(c.Writes)))
+	p.TakeNonce = append(p.TakeNonce, take)
+	p.InitNonce = append(p.InitNonce, init)
+	p.InitBlock = append(p.InitBlock, initBlock)
+	p.InitBlockHash = append(p.InitBlockHash, initHash)
+	p.ProtectExpect = append(p.ProtectExpect, expect)
+	p.ProtectReason = append(p.ProtectReason, reason)
+	p.ProtectEvidence = append(p.ProtectEvidence, evidence)
+	p.NewStatus = append(p.NewStatus, string(c.Status))
+}
+
+func addWrite(p *db.CommitParams, no int32, w txn.Write) {
+	next := w.Next
+	nonce := int64(none)
+	if next.Nonce != nil {
+		nonce = int64(*next.Nonce)
+	}
+	p.WChangeNo = append(p.WChangeNo, no)
+	p.WTxID = append(p.WTxID, uuid.UUID(w.Tx))
+	p.WVersion = append(p.WVersion, w.Version)
+	p.WFromState = append(p.WFromState, string(w.From))
+	p.WKind = append(p.WKind, string(w.Kind))
+	p.WState = append(p.WState, string(next.State))
+	p.WSubState = append(p.WSubState, string(next.Sub))
+	p.WNonce = append(p.WNonce, nonce)
+	p.WSlot = append(p.WSlot, int32(next.Slot))
+	p.WReleased = append(p.WReleased, next.Released)
+	p.WTerminal = append(p.WTerminal, next.State.Final())
+	p.WTxHash = append(p.WTxHash, hashBytes(next.TxHash))
+	p.WExecuted = append(p.WExecuted, string(executed(next.Executed)))
+	p.WReason = append(p.WReason, next.Reason)
+	p.WLastError = append(p.WLastError, next.LastError)
+	p.WSubmitAttempts = append(p.WSubmitAttempts, int32(next.SubmitAttempts))
+	p.WCancelRequested = append(p.WCancelRequested, next.CancelRequested)
+	p.WDelayMs = append(p.WDelayMs, w.Delay.Milliseconds())
+	addReceipt(p, next.Receipt)
+}
+
+func addReceipt(p *db.CommitParams, r *txn.Receipt) {
+	if r == nil {
+		r = &txn.Receipt{}
+	}
+	p.WReceiptTxHash = append(p.WReceiptTxHash, hashBytes(r.TxHash))
+	p.WReceiptBlock = append(p.WReceiptBlock, int64(r.BlockNumber))
+	p.WReceiptBlockHash = append(p.WReceiptBlockHash, hashBytes(r.BlockHash))
+	p.WReceiptSuccess = append(p.WReceiptSuccess, r.Success)
+	p.WReceiptGasUsed = append(p.WReceiptGasUsed, int64(r.GasUsed))
+	p.WReceiptGasPrice = append(p.WReceiptGasPrice, r.EffectiveGasPrice.Dec())
+}
+
+func addAttempt(p *db.CommitParams, no int32, id txn.TxID, a txn.Attempt) {
+	p.AChangeNo = append(p.AChangeNo, no)
+	p.ATxID = append(p.ATxID, uuid.UUID(id))
+	p.AAttemptNo = append(p.AAttemptNo, int32(a.No))
+	p.AKind = append(p.AKind, string(a.Kind))
+	p.ANonce = append(p.ANonce, int64(a.Nonce))
+	p.ATxHash = append(p.ATxHash, a.Hash[:])
+	p.ARawTx = append(p.ARawTx, a.Raw)
+	p.AGasLimit = append(p.AGasLimit, int64(a.GasLimit))
+	p.AFeeCap = append(p.AFeeCap, a.Fees.Cap.Dec())
+	p.ATip = append(p.ATip, a.Fees.Tip.Dec())
+	p.ALegacy = append(p.ALegacy, a.Fees.Legacy)
+}
+
+// hashBytes is a hash as a column has it: nothing where there is none.
+func hashBytes(h txn.Hash) []byte {
+	if h == (txn.Hash{}) {
+		return []byte{}
+	}
+	return h[:]
+}
+
+func executed(e txn.Executed) txn.Executed {
+	if e == "" {
+		return txn.Unknown
+	}
+	return e
+}

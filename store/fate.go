@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// fate is what became of a statement.
+type fate int
+
+const (
+	settled fate = iota // it ran, and committed
+	nothing             // nothing of it was done, and trying it again elsewhere or later may help
+	refused             // nothing of it was done, because of what it says
+	again               // nothing of it was done, because of what ran beside it
+	nobodyKnows
+)
+
+// judge tells what became of a statement that is its own transaction. sent says whether a byte of it left this process. The driver's own opinion on what is
+// safe to retry is not asked: it has been wrong.
+func judge(err error, sent bool) fate {
+	if err == nil {
+		return settled
+	}
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case !ok && !sent:
+		return nothing
+	case !ok, pg.SeverityUnlocalized != "ERROR":
+		return nobodyKnows // FATAL and PANIC end the session, and say nothing of what it was doing
+	}
+	switch class := pg.Code[:min(2, len(pg.Code))]; {
+	case class == "08", class == "57" && pg.Code != queryCanceled:
+		return nobodyKnows
+	case pg.Code == serializationFailure, pg.Code == deadlockDetected, pg.Code == lockNotAvailable, pg.Code == queryCanceled:
+		return again
+	case class == "22", class == "23", class == "54", class == "P0", class == "XX":
+		return refused
+	}
+	return nothing // no room, read-only, no such table, ...: not this statement's fault
+}
+
+// SQLSTATEs that mean something to us.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	lockNotAvailable     = "55P03"
+	queryCanceled        = "57014"
+	foreignKeyViolation  = "23503"
+	undefinedTable       = "42P01"
+	objectInUse          = "55006" // raised by a migration that refuses a step back
+)
+
+// failed is the error of a caller's operation, in words of our own: what a driver or server says may hold data and addresses. verb says what was tried.
+func (s *Store) failed(ctx context.Context, verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))
+	}
+	s.log.Debug("database error", "while", verb, "error", err)
+	return fmt.Errorf("store: %s: %w", verb, sayWhy(err))
+}
+
+// sayWhy names the cause of a database error, without a word of the driver's.
+func sayWhy(err error) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrUnavailable, netReason(err))
+	}
+	switch class := pg.Code[:min(2, len(pg.Code))]; {
+	case pg.Code == undefinedTable, class == "3F":
+		return fmt.Errorf("%w: run \"fencepost migrate up\"", ErrSchema)
+	case class == "22", class == "23", class == "54", class == "P0":
+		return fmt.Errorf("the database refuses it (SQLSTATE %s%s)", pg.Code, constraint(pg))
+	}
+	return fmt.Errorf("%w: %s", ErrUnavailable, serverReason(pg))
+}
+
+func constraint(pg *pgconn.PgError) string {
+	if pg.ConstraintName == "" {
+		return ""
+	}
+	return ", constraint " + pg.ConstraintName
+}
+
+func serverReason(pg *pgconn.PgError) string {
+	reasons := map[string]string{
+		"28P01": "the password is wrong", "28000": "the user may not log in", "3D000": "there is no such database", "42501": "permission is denied",
+		"53300": "it has no connection left", "53100": "its disk is full", "57P01": "it is shutting down", "57P03": "it is starting up or shutting down",
+		"25006": "it is read-only, a standby perhaps", lockNotAvailable: "a lock was not to be had in time", queryCanceled: "it took too long",
+	}
+	if reason := reasons[pg.Code]; reason != "" {
+		return reason + " (SQLSTATE " + pg.Code + ")"
+	}
+	return "SQLSTATE " + pg.Code
+}
+
+func netReason(err error) string {
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errClosed), errors.Is(err, errFull):
+		return err.Error()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection is refused"
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such socket"
+	case errors.As(err, &dns):
+		return "its host name is not found"
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return "it does not answer in time"
+	}
+	return "the connection is lost"
+}

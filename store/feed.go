@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// FeedHead is where the feed ends now: the epoch of the ledger, and a snapshot that says of every event whether it is within.
+func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err error) {
+	head, err := s.read().FeedHead(ctx)
+	if err != nil {
+		return 0, "", s.failed(ctx, "read the head of the feed", err)
+	}
+	return head.FeedEpoch, head.Snapshot, nil
+}
+
+// EventsSince reads the events that snapshot until sees and snapshot since does not, in an order that is the order of seq within each transaction, those after
+// a key of that order. submitter 0 means all of them. Fewer than limit means that there are no more.
+func (s *Store) EventsSince(ctx context.Context, since, until string, after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
+	if after.Xid == "" {
+		after.Xid = "0"
+	}
+	rows, err := s.read().EventsSince(ctx, db.EventsSinceParams{
+		Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx), AfterSeq: after.Seq,
+		SubmitterID: int32(submitter), MaxRows: rowLimit(limit),
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "read the feed", err)
+	}
+	events := make([]EventInfo, len(rows))
+	for i, r := range rows {
+		if events[i], err = toEvent(r); err != nil {
+			return nil, s.failed(ctx, "read the feed", err)
+		}
+	}
+	return events, nil
+}
+
+// EventsOfTx reads the events of one transaction after a number, in order.
+func (s *Store) EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64, limit int) ([]EventInfo, error) {
+	verb := fmt.Sprintf("read the events of transaction %s", id)
+	rows, err := s.read().EventsOfTx(ctx, db.EventsOfTxParams{
+		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), AfterSeq: afterSeq, MaxRows: rowLimit(limit),
+	})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	events := make([]EventInfo, len(rows))
+	for i, r := range rows {
+		if events[i], err = toEvent(db.EventsSinceRow(r)); err != nil {
+			return nil, s.failed(ctx, verb, err)
+		}
+	}
+	return events, nil
+}

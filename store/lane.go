@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+)
+
+// lane is one connection for one kind of statement. It is made when it is first needed and again after it broke. One statement runs on it at a time.
+type lane struct {
+	s       *Store
+	cfg     *pgx.ConnConfig
+	prepare func(context.Context, *pgx.Conn) error // nil: nothing to prepare
+
+	mu     sync.Mutex
+	conn   *pgx.Conn
+	wire   *wire
+	closed bool
+}
+
+func newLane(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *lane {
+	return &lane{s: s, cfg: cfg, prepare: prepare}
+}
+
+// run carries out statements and tells their fate. ctx bounds connecting, and the statements too unless they ignore it. A watchdog closes the connection when
+// nothing has come back for longer than the server itself allows.
+func (l *lane) run(ctx context.Context, limit time.Duration, statement func(*pgx.Conn, *db.Queries) error) (fate, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	conn, err := l.connected(ctx)
+	if err != nil {
+		return nothing, err
+	}
+	before := l.wire.written.Load()
+	unwatch := l.watch(l.wire, limit)
+	err = statement(conn, db.New(conn))
+	unwatch()
+	fate := judge(err, l.wire.written.Load() != before)
+	if fate == nothing || fate == nobodyKnows || conn.IsClosed() {
+		l.drop()
+	}
+	return fate, err
+}
+
+func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
+	if l.closed {
+		return nil, errClosed
+	}
+	if l.conn != nil && !l.conn.IsClosed() {
+		return l.conn, nil
+	}
+	l.drop()
+	ctx, cancel := context.WithTimeout(ctx, 2*connectLimit)
+	defer cancel()
+	cfg := l.cfg.Copy()
+	dial, connected := cfg.DialFunc, new(atomic.Bool)
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil || connected.Load() { // later dials are the driver's requests to cancel
+			return conn, err
+		}
+		l.wire = newWire(conn, l.s.cfg.MaxGroupBytes)
+		return l.wire, nil
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	connected.Store(true)
+	l.conn = conn
+	if l.prepare != nil {
+		if err := l.prepare(ctx, conn); err != nil {
+			l.drop()
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// watch closes the wire when the limit passes before the returned function is called.
+func (l *lane) watch(w *wire, limit time.Duration) (unwatch func()) {
+	timer := l.s.clock.NewTimer(limit)
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-timer.C:
+			l.s.log.Warn("the database gave no answer in time; its connection is given up", "limit", limit)
+			_ = w.Close() // the read that waits for the answer reports it
+		case <-done:
+			timer.Stop()
+		}
+	})
+	return func() {
+		close(done)
+		watching.Wait()
+	}
+}
+
+// drop ends the connection, if there is one, and does not wait for the server's part in it.
+func (l *lane) drop() {
+	if l.conn == nil {
+		return
+	}
+	_ = l.wire.Close() // what it says does not matter any more
+	_ = l.conn.Close(context.Background())
+	l.conn = nil
+}
+
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.conn != nil {
+		_ = l.conn.Close(context.Background()) // says goodbye, so that the server logs no error
+		l.conn = nil
+	}
+}
+
+// wire counts the bytes that left: the proof of whether a statement can have run.
+type wire struct {
+	net.Conn
+	written atomic.Int64
+}
+
+// newWire wraps a connection whose socket takes a whole group in one go. A process that stops in the middle of a write keeps what the server has begun.
+func newWire(conn net.Conn, group int) *wire {
+	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
+		_ = sized.SetWriteBuffer(2 * group) // as far as the system allows
+	}
+	return &wire{Conn: conn}
+}
+
+// Write counts what the system took. Nobody asks while a write is under way.
+func (w *wire) Write(b []byte) (int, error) {
+	n, err := w.Conn.Write(b)
+	w.written.Add(int64(n))
+	return n, err
+}

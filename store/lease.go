@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Acquire takes the leases of all these submitters that are free, lapsed, or this node's own, each under a new token, in one statement. A lease whose row is
+// locked at the moment, by a commit or by another taker, is skipped.
+func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, error) {
+	at := s.clock.Now()
+	rows, err := s.own().AcquireLeases(ctx, db.AcquireLeasesParams{OwnerNode: s.cfg.Node, Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: plain(ids)})
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("acquire %d leases", len(ids)), err)
+	}
+	leases := make([]*Lease, len(rows))
+	for i, r := range rows {
+		leases[i] = &Lease{submitter: txn.SubmitterID(r.SubmitterID), token: txn.Token(r.FencingToken), takenAt: at}
+	}
+	return leases, nil
+}
+
+// AcquireOne takes one lease as Acquire does, but waits for a commit that is under way. It returns nil when another node holds the lease. A session that keeps
+// it waiting for longer than any statement of ours lasts is ended.
+func (s *Store) AcquireOne(ctx context.Context, id txn.SubmitterID) (*Lease, error) {
+	verb := fmt.Sprintf("acquire the lease of submitter %d", id)
+	conn, err := s.owner.Acquire(ctx)
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	defer conn.Release()
+	at := s.clock.Now()
+	stop := s.endBlockers(ctx, conn.Conn().PgConn().PID())
+	row, err := db.New(conn).AcquireLease(ctx, db.AcquireLeaseParams{
+		OwnerNode: s.cfg.Node, Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterID: int32(id),
+	})
+	stop()
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	return &Lease{submitter: id, token: txn.Token(row.FencingToken), takenAt: at}, nil
+}
+
+// endBlockers ends whoever keeps a session waiting for longer than a third of a lease, until stop is called. Whoever is ended was either stopped in the middle
+// of a statement, or is one of ours of whose fate nobody knows: it is done or undone by that, and both are right.
+func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
+	patience := s.cfg.LeaseDuration / 3
+	ctx, cancel := context.WithCancel(ctx)
+	timer := s.clock.NewTimer(patience)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			ended, err := s.own().TerminateBlockers(ctx, db.TerminateBlockersParams{WaitingPid: int32(waiting), Seconds: patience.Seconds()})
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("what blocks a takeover could not be ended", "error", sayWhy(err))
+			}
+			for _, e := range ended {
+				s.log.Warn("ended a session that blocked a takeover", "pid", e.Pid, "told", e.Told)
+			}
+			timer.Reset(patience / 4)
+		}
+	})
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+// Renew extends leases that this node still holds, all in one statement on a connection of its own, and returns those. The others are lost.
+func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, err error) {
+	if len(leases) == 0 {
+		return nil, nil
+	}
+	ids, tokens := columns(leases)
+	var rows []int32
+	_, err = s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) (err error) {
+		rows, err = q.RenewLeases(ctx, db.RenewLeasesParams{
+			Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("renew %d leases", len(leases)), err)
+	}
+	return among(leases, rows), nil
+}
+
+// Release ends leases at once, so that another node need not wait for them to lapse. Their rows and tokens stay.
+func (s *Store) Release(ctx context.Context, leases []*Lease) error {
+	ids, tokens := columns(leases)
+	for _, l := range leases {
+		l.spent.Store(true)
+	}
+	_, err := s.own().ReleaseLeases(ctx, db.ReleaseLeasesParams{SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node})
+	return s.failed(ctx, fmt.Sprintf("release %d leases", len(leases)), err)
+}
+
+// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first.
+func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID, limit int) ([]txn.SubmitterID, error) {
+	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit)})
+	if err != nil {
+		return nil, s.failed(ctx, "look for orphans", err)
+	}
+	found := make([]txn.SubmitterID, len(ids))
+	for i, id := range ids {
+		found[i] = txn.SubmitterID(id)
+	}
+	return found, nil
+}
+
+func columns(leases []*Lease) (ids []int32, tokens []int64) {
+	for _, l := range leases {
+		ids, tokens = append(ids, int32(l.submitter)), append(tokens, int64(l.token))
+	}
+	return ids, tokens
+}
+
+// among picks the leases of these submitters.
+func among(leases []*Lease, ids []int32) []*Lease {
+	named := make(map[txn.SubmitterID]bool, len(ids))
+	for _, id := range ids {
+		named[txn.SubmitterID(id)] = true
+	}
+	var picked []*Lease
+	for _, l := range leases {
+		if named[l.submitter] {
+			picked = append(picked, l)
+		}
+	}
+	return picked
+}
+
+func plain(ids []txn.SubmitterID) []int32 {
+	out := make([]int32, len(ids))
+	for i, id := range ids {
+		out[i] = int32(id)
+	}
+	return out
+}
+
+func plainChains(chains []txn.ChainID) []int64 {
+	out := make([]int64, len(chains))
+	for i, c := range chains {
+		out[i] = int64(c)
+	}
+	return out
+}
+
+// maxRows bounds every list, whatever was asked for.
+const maxRows = 10_000
+
+func rowLimit(n int) int32 { return int32(max(1, min(n, maxRows))) }

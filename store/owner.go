@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// maxCommands bounds the commands of one look into the inboxes; the rest come with the next look.
+const maxCommands = 1000
+
+// Load reads all that the owner of a submitter keeps in memory. The lease, taken before, is what makes the parts fit: nobody else writes them.
+func (s *Store) Load(ctx context.Context, lease *Lease) (Ledger, error) {
+	verb := fmt.Sprintf("load submitter %d", lease.submitter)
+	conn, err := s.owner.Acquire(ctx)
+	if err != nil {
+		return Ledger{}, s.failed(ctx, verb, err)
+	}
+	defer conn.Release()
+	ledger, err := s.load(ctx, db.New(conn), lease.submitter)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Ledger{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	}
+	return ledger, s.failed(ctx, verb, err)
+}
+
+func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Ledger, error) {
+	var l Ledger
+	submitter, err := q.OwnedSubmitter(ctx, int32(id))
+	if err != nil {
+		return l, err
+	}
+	if l.Submitter, err = toSubmitter(submitter); err != nil {
+		return l, err
+	}
+	switch c, err := q.Cursor(ctx, int32(id)); {
+	case err == nil:
+		l.Cursor = toCursor(&c.NextNonce, &c.InitNonce, c.ProtectReason, c.ProtectEvidence, c.ProtectAt)
+	case !errors.Is(err, pgx.ErrNoRows):
+		return l, err
+	}
+	rows, err := q.OpenTxs(ctx, int32(id))
+	if err != nil {
+		return l, err
+	}
+	attempts, err := q.OpenAttempts(ctx, int32(id))
+	if err != nil {
+		return l, err
+	}
+	of, err := attemptsByTx(attempts)
+	if err != nil {
+		return l, err
+	}
+	for _, r := range rows {
+		tx, err := s.toDueTx(r.ManagedTx, r.DueMs)
+		if err != nil {
+			return l, err
+		}
+		tx.Attempts = of[tx.ID]
+		l.Open = append(l.Open, tx)
+	}
+	return l, nil
+}
+
+// Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and the commands that nobody has applied. A submitter with
+// neither has an empty inbox.
+func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (map[txn.SubmitterID]Inbox, error) {
+	verb := fmt.Sprintf("read the inboxes of %d submitters", len(ids))
+	txs, err := s.own().InboxTxs(ctx, db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	commands, err := s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), MaxRows: maxCommands})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	boxes := make(map[txn.SubmitterID]Inbox, len(ids))
+	for _, id := range ids {
+		boxes[id] = Inbox{}
+	}
+	for _, r := range txs {
+		tx, err := s.toDueTx(r.ManagedTx, r.DueMs)
+		if err != nil {
+			return nil, s.failed(ctx, verb, err)
+		}
+		box := boxes[tx.Submitter]
+		box.Queue = append(box.Queue, tx)
+		boxes[tx.Submitter] = box
+	}
+	for _, k := range commands {
+		box := boxes[txn.SubmitterID(k.SubmitterID)]
+		command := txn.Command{ID: k.CommandID, Kind: txn.CommandKind(k.Kind), Reason: k.Reason}
+		if k.TxID != nil {
+			command.Tx = txn.TxID(*k.TxID)
+		}
+		box.Commands = append(box.Commands, command)
+		boxes[txn.SubmitterID(k.SubmitterID)] = box
+	}
+	return boxes, nil
+}

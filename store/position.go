@@ -1,0 +1,176 @@
+package store
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// EventKey is a place in the order of the feed.
+type EventKey struct {
+	Xid       string // of the transaction that wrote the event; empty is before all
+	Submitter txn.SubmitterID
+	Tx        txn.TxID
+	Seq       int64
+}
+
+// Key is the place of the event in the feed.
+func (e EventInfo) Key() EventKey { return EventKey{e.Xid, e.Event.Submitter, e.Tx, e.Seq} }
+
+// Position is how far a reader of the feed has come.
+//
+// Transactions commit in another order than they begin, so no number of an event tells what comes later. A snapshot does: whatever a newer snapshot sees and
+// the reader's last one did not is new to it, whenever it began. Within the events between two snapshots the reader stands behind After.
+type Position struct {
+	Epoch int64  // of the ledger; a restore raises it, and older positions mean nothing then
+	Seen  string // everything that this snapshot sees has been read
+	Until string // the snapshot that is being read up to; empty: none
+	After EventKey
+}
+
+const (
+	positionVersion   = 1
+	maxPositionLength = 16 << 10
+	maxInProgress     = 8192 // transactions under way in one snapshot
+)
+
+var errPosition = errors.New("resume token cannot be read; use one that a watch has sent, unchanged")
+
+// String is the opaque text form, a resume token.
+func (p Position) String() string {
+	b := []byte{positionVersion}
+	b = binary.AppendUvarint(b, uint64(p.Epoch))
+	b = appendSnapshot(b, p.Seen)
+	b = appendSnapshot(b, p.Until)
+	xid, _ := strconv.ParseUint(p.After.Xid, 10, 64) // none is 0
+	b = binary.AppendUvarint(b, xid)
+	b = binary.AppendUvarint(b, uint64(uint32(p.After.Submitter)))
+	b = append(b, p.After.Tx[:]...)
+	b = binary.AppendUvarint(b, uint64(p.After.Seq))
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// ParsePosition reads a resume token.
+func ParsePosition(token string) (Position, error) {
+	if len(token) > maxPositionLength {
+		return Position{}, fmt.Errorf("%w: it is longer than %d characters", errPosition, maxPositionLength)
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(b) < 5 {
+		return Position{}, errPosition
+	}
+	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
+	if body[0] != positionVersion || crc32.ChecksumIEEE(body) != sum {
+		return Position{}, errPosition
+	}
+	r := reader{rest: body[1:]}
+	p := Position{Epoch: int64(r.number(math.MaxInt64)), Seen: r.snapshot(), Until: r.snapshot()}
+	if xid := r.number(math.MaxInt64); xid != 0 {
+		p.After.Xid = strconv.FormatUint(xid, 10)
+	}
+	p.After.Submitter = txn.SubmitterID(r.number(math.MaxInt32))
+	p.After.Tx = txn.TxID(r.bytes(16))
+	p.After.Seq = int64(r.number(math.MaxInt64))
+	if r.bad || len(r.rest) != 0 {
+		return Position{}, errPosition
+	}
+	return p, nil
+}
+
+// appendSnapshot encodes "xmin:xmax:xip,xip,...": the count of its numbers, which is 0 for no snapshot, and how each differs from the one before.
+func appendSnapshot(b []byte, snapshot string) []byte {
+	if snapshot == "" {
+		return binary.AppendUvarint(b, 0)
+	}
+	numbers := snapshotNumbers(snapshot)
+	b = binary.AppendUvarint(b, uint64(len(numbers)))
+	b = binary.AppendUvarint(b, numbers[0])
+	b = binary.AppendUvarint(b, numbers[1]-numbers[0])
+	last := numbers[0]
+	for _, xid := range numbers[2:] {
+		b = binary.AppendUvarint(b, xid-last)
+		last = xid
+	}
+	return b
+}
+
+// snapshotNumbers are xmin, xmax, and the transactions under way between them, in order, as PostgreSQL writes them.
+func snapshotNumbers(snapshot string) []uint64 {
+	numbers := []uint64{0, 0}
+	for i, part := range strings.SplitN(snapshot, ":", 3) {
+		if i < 2 {
+			numbers[i], _ = strconv.ParseUint(part, 10, 64)
+			continue
+		}
+		for xid := range strings.SplitSeq(part, ",") {
+			if n, err := strconv.ParseUint(xid, 10, 64); err == nil {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	return numbers
+}
+
+// reader takes an encoded position apart. What cannot be makes it bad and reads as zero.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) number(limit uint64) uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 || n > limit || r.bad {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) bytes(n int) []byte {
+	if len(r.rest) < n || r.bad {
+		r.bad = true
+		return make([]byte, n)
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) snapshot() string {
+	count := r.number(maxInProgress)
+	if count == 0 {
+		return ""
+	}
+	if count == 1 {
+		r.bad = true
+		return ""
+	}
+	xmin := r.number(math.MaxInt64)
+	xmax := r.number(math.MaxInt64) + xmin
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d:%d:", xmin, xmax)
+	last := xmin
+	for i := uint64(2); i < count && !r.bad; i++ {
+		last += r.number(math.MaxInt64)
+		if last >= xmax {
+			r.bad = true
+		}
+		if i > 2 {
+			text.WriteByte(',')
+		}
+		text.WriteString(strconv.FormatUint(last, 10))
+	}
+	if xmax > math.MaxInt64 {
+		r.bad = true
+	}
+	return text.String()
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Tx reads one transaction, without its attempts. ErrTxNotFound when there is none of that id.
+func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
+	verb := fmt.Sprintf("read transaction %s", id)
+	row, err := s.read().TxByID(ctx, db.TxByIDParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return TxInfo{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
+	}
+	if err != nil {
+		return TxInfo{}, s.failed(ctx, verb, err)
+	}
+	return toInfo(row.ManagedTx, row.SubmitterName)
+}
+
+// TxByRequest reads the transaction that a request id stands for. ErrTxNotFound when there is none.
+func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID, requestID string) (TxInfo, error) {
+	verb := fmt.Sprintf("read transaction %q of submitter %d", requestID, submitter)
+	rows, err := s.read().TxsByRequest(ctx, db.TxsByRequestParams{SubmitterIds: []int32{int32(submitter)}, RequestIds: []string{requestID}})
+	if err != nil {
+		return TxInfo{}, s.failed(ctx, verb, err)
+	}
+	if len(rows) == 0 {
+		return TxInfo{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
+	}
+	return toInfo(rows[0].ManagedTx, rows[0].SubmitterName)
+}
+
+// Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before.
+func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
+	p := db.ListTxsParams{SubmitterID: int32(filter.Submitter), Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit)}
+	if filter.Before == (txn.TxID{}) {
+		p.Before = uuid.Max
+	}
+	for _, state := range filter.States {
+		p.States = append(p.States, string(state))
+	}
+	rows, err := s.read().ListTxs(ctx, p)
+	if err != nil {
+		return nil, s.failed(ctx, "list transactions", err)
+	}
+	infos := make([]TxInfo, len(rows))
+	for i, r := range rows {
+		if infos[i], err = toInfo(r.ManagedTx, r.SubmitterName); err != nil {
+			return nil, s.failed(ctx, "list transactions", err)
+		}
+	}
+	return infos, nil
+}
+
+// Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever has those can send them.
+func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error) {
+	verb := fmt.Sprintf("read the attempts of transaction %s", id)
+	rows, err := s.read().AttemptsOf(ctx, db.AttemptsOfParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id)})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	attempts := make([]txn.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i], err = toAttempt(db.OpenAttemptsRow{
+			AttemptNo: r.AttemptNo, Kind: r.Kind, Nonce: r.Nonce, TxHash: r.TxHash, GasLimit: r.GasLimit, FeeCap: r.FeeCap, Tip: r.Tip, Legacy: r.Legacy,
+			CreatedAt: r.CreatedAt,
+		})
+		if err != nil {
+			return nil, s.failed(ctx, verb, err)
+		}
+	}
+	return attempts, nil
+}
+
+func toInfo(row db.ManagedTx, submitter string) (TxInfo, error) {
+	tx, err := toTx(row)
+	if err != nil {
+		return TxInfo{}, fmt.Errorf("store: read transaction %s: %w", row.TxID, err)
+	}
+	return TxInfo{Tx: tx, SubmitterName: submitter}, nil
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// RegisterChain remembers the genesis block of a chain, or compares it with the one that is remembered: two chains behind one chain id are found out.
+func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis txn.Hash) error {
+	verb := fmt.Sprintf("register chain %d", chain)
+	if chain == 0 || !storable(uint64(chain)) {
+		return fmt.Errorf("store: %s: a chain id is 1 to 2^63-1", verb)
+	}
+	known, err := s.own().RegisterChain(ctx, db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
+	if errors.Is(err, pgx.ErrNoRows) { // another node registered it at this moment, too late for the statement to see
+		known, err = s.own().RegisterChain(ctx, db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
+	}
+	if err != nil {
+		return s.failed(ctx, verb, err)
+	}
+	if toHash(known) != genesis {
+		return fmt.Errorf("store: %s: the ledger knows it by genesis block %s, and this endpoint has %s: it is another chain; "+
+			"correct the chain's rpc, or give a chain that started anew a ledger of its own", verb, txn.Hash(toHash(known)), genesis)
+	}
+	return nil
+}
+
+// Register adds a submitter, with its lease row. The same again returns what is there; start_from may be corrected for as long as no nonce cursor exists.
+// ErrSubmitterExists when the name or the account is registered with other settings.
+func (s *Store) Register(ctx context.Context, r Registration) (info SubmitterInfo, created bool, err error) {
+	verb := fmt.Sprintf("register submitter %q", r.Name)
+	if !storable(uint64(r.Chain)) {
+		return SubmitterInfo{}, false, fmt.Errorf("store: %s: its chain id is beyond 2^63-1", verb)
+	}
+	limit := int32(1) // strict
+	id, err := s.read().RegisterSubmitter(ctx, db.RegisterSubmitterParams{
+		Name: r.Name, ChainID: int64(r.Chain), Address: r.Address[:], Signer: r.Signer, Mode: string(r.Mode), MaxInFlight: limit, StartFrom: r.StartFrom,
+	})
+	switch {
+	case err == nil:
+		info, err = s.Submitter(ctx, txn.SubmitterID(id))
+		return info, true, err
+	case !errors.Is(err, pgx.ErrNoRows):
+		return SubmitterInfo{}, false, s.failed(ctx, verb, err)
+	}
+	info, err = s.registered(ctx, r)
+	if err != nil {
+		return SubmitterInfo{}, false, fmt.Errorf("store: %s: %w", verb, err)
+	}
+	return info, false, nil
+}
+
+// registered compares a registration with the submitter that stands in its way.
+func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, error) {
+	account := txn.AccountID(r.Chain, r.Address)
+	id, err := s.Lookup(ctx, r.Name)
+	if errors.Is(err, ErrSubmitterNotFound) {
+		id, err = s.Lookup(ctx, account)
+	}
+	if err != nil {
+		return SubmitterInfo{}, err
+	}
+	info, err := s.Submitter(ctx, id)
+	switch {
+	case err != nil:
+		return SubmitterInfo{}, err
+	case info.Chain != r.Chain || info.Address != r.Address:
+		return SubmitterInfo{}, fmt.Errorf("%w: the name stands for %s; choose another", ErrSubmitterExists, txn.AccountID(info.Chain, info.Address))
+	case info.Name != r.Name:
+		return SubmitterInfo{}, fmt.Errorf("%w: the account is registered as %q", ErrSubmitterExists, info.Name)
+	case info.Signer != r.Signer || info.Mode != r.Mode:
+		return SubmitterInfo{}, fmt.Errorf("%w: signer %q and mode %s", ErrSubmitterExists, info.Signer, info.Mode)
+	case info.StartFrom == r.StartFrom:
+		return info, nil
+	}
+	changed, err := s.read().SetStartFrom(ctx, db.SetStartFromParams{SubmitterID: int32(id), StartFrom: r.StartFrom})
+	if err != nil {
+		return SubmitterInfo{}, sayWhy(err)
+	}
+	if changed == 0 {
+		return SubmitterInfo{}, fmt.Errorf("%w: it started from %q, which cannot be changed any more", ErrSubmitterExists, info.StartFrom)
+	}
+	return s.Submitter(ctx, id)
+}
+
+// Submitter reads one submitter with what is known of its owner, cursor and queue.
+func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInfo, error) {
+	verb := fmt.Sprintf("read submitter %d", id)
+	if id < 1 {
+		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	}
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{SubmitterID: int32(id), MaxRows: 1})
+	if err != nil {
+		return SubmitterInfo{}, s.failed(ctx, verb, err)
+	}
+	if len(rows) == 0 {
+		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	}
+	info, err := toSubmitterInfo(rows[0])
+	return info, s.failed(ctx, verb, err)
+}
+
+// Submitters lists submitters by name, those after afterName.
+func (s *Store) Submitters(ctx context.Context, afterName string, limit int) ([]SubmitterInfo, error) {
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AfterName: afterName, MaxRows: rowLimit(limit)})
+	if err != nil {
+		return nil, s.failed(ctx, "list submitters", err)
+	}
+	infos := make([]SubmitterInfo, len(rows))
+	for i, r := range rows {
+		if infos[i], err = toSubmitterInfo(r); err != nil {
+			return nil, s.failed(ctx, "list submitters", err)
+		}
+	}
+	return infos, nil
+}
+
+func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
+	submitter, err := toSubmitter(db.Submitter{
+		SubmitterID: r.SubmitterID, Name: r.Name, ChainID: r.ChainID, Address: r.Address, Signer: r.Signer, Mode: r.Mode, MaxInFlight: r.MaxInFlight,
+		Status: r.Status, StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
+	})
+	return SubmitterInfo{
+		Submitter: submitter,
+		Lease:     LeaseInfo{OwnerNode: r.OwnerNode, Token: txn.Token(r.FencingToken), AcquiredAt: r.AcquiredAt, ExpiresAt: r.ExpiresAt, Live: r.Live},
+		Cursor:    toCursor(r.NextNonce, r.InitNonce, r.ProtectReason, r.ProtectEvidence, r.ProtectAt),
+		Queued:    r.Queued,
+		InFlight:  r.InFlight,
+	}, err
+}
+
+// maxLookups bounds what is remembered of names.
+const maxLookups = 1 << 16
+
+// lookups remember the ids of names and accounts. An id is never changed or given anew, so what was found once holds.
+type lookups struct {
+	mu  sync.Mutex
+	ids map[string]txn.SubmitterID
+}
+
+func (l *lookups) get(key string) (txn.SubmitterID, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id, ok := l.ids[key]
+	return id, ok
+}
+
+func (l *lookups) put(key string, id txn.SubmitterID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ids == nil || len(l.ids) >= maxLookups {
+		l.ids = map[string]txn.SubmitterID{}
+	}
+	l.ids[key] = id
+}
+
+// Lookup finds a submitter by its name or by its CAIP-10 account id.
+func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.SubmitterID, error) {
+	verb := fmt.Sprintf("look up submitter %q", nameOrAccountID)
+	chain, address, isAccount, err := txn.ParseAccountID(nameOrAccountID)
+	if err != nil {
+		return 0, fmt.Errorf("store: %s: %w: %w", verb, ErrSubmitterNotFound, err)
+	}
+	key := nameOrAccountID
+	if isAccount {
+		key = txn.AccountID(chain, address)
+	}
+	if id, ok := s.lookups.get(key); ok {
+		return id, nil
+	}
+	var id int32
+	if isAccount {
+		id, err = s.read().SubmitterByAccount(ctx, db.SubmitterByAccountParams{ChainID: int64(chain), Address: address[:]})
+	} else {
+		id, err = s.read().SubmitterByName(ctx, nameOrAccountID)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	}
+	if err != nil {
+		return 0, s.failed(ctx, verb, err)
+	}
+	s.lookups.put(key, txn.SubmitterID(id))
+	return txn.SubmitterID(id), nil
+}

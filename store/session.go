@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// errURL says that the URL is wrong without repeating any of it: it may hold a password.
+var errURL = errors.New("database.url is not a PostgreSQL URL; write it as postgres://user:password@host:5432/database")
+
+// session is the configuration of a connection whose limits the server itself enforces, whatever becomes of the client.
+func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnConfig, error) {
+	cfg, err := parseURL(s.cfg.URL, s.cfg.Schema)
+	if err != nil {
+		return nil, err
+	}
+	name := "fencepost/" + role + "/" + s.nodes
+	for key, value := range map[string]string{
+		"application_name":                    name[:min(len(name), 63)],
+		"statement_timeout":                   millis(statement),
+		"lock_timeout":                        millis(lock),
+		"idle_in_transaction_session_timeout": millis(statement),
+		// A peer that is gone without a word must not keep locks: see the fence.
+		"tcp_keepalives_idle":     "5",
+		"tcp_keepalives_interval": "2",
+		"tcp_keepalives_count":    "3",
+		"tcp_user_timeout":        millis(10 * time.Second),
+		// What the statements were written for, whatever the server's defaults are.
+		"default_transaction_isolation": "read committed",
+		"jit":                           "off",
+	} {
+		cfg.RuntimeParams[key] = value
+	}
+	cfg.AfterConnect = makeDurable
+	return cfg, nil
+}
+
+// parseURL reads a database URL; the schema becomes the search_path.
+func parseURL(url, schema string) (*pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, errURL
+	}
+	cfg.ConnectTimeout = min(cfg.ConnectTimeout, connectLimit)
+	if schema != "" {
+		cfg.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	}
+	return cfg, nil
+}
+
+// makeDurable turns on waiting for the disk where it is off: bytes are sent once a commit is known, and a server that loses the commit would sign for that
+// nonce again. Stronger settings are left alone.
+func makeDurable(ctx context.Context, conn *pgconn.PgConn) error {
+	result := conn.ExecParams(ctx, "SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'", nil, nil, nil, nil)
+	_, err := result.Close()
+	return err
+}
+
+func (s *Store) newPool(cfg *pgx.ConnConfig, size int) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.ParseConfig(s.cfg.URL)
+	if err != nil {
+		return nil, errURL
+	}
+	pool.ConnConfig = cfg
+	pool.MaxConns = int32(size)
+	p, err := pgxpool.NewWithConfig(context.Background(), pool)
+	if err != nil {
+		return nil, errURL
+	}
+	return p, nil
+}
+
+// millis is a time limit as the server wants it; 0 would mean none.
+func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// maxWoken bounds the names that a wake-up holds; one more is not told, and is found by the owner's next look.
+const maxWoken = 1 << 16
+
+// wakes tell owners and the reader of the feed on this node that there is something to look at. They carry no data: losing one costs time only.
+type wakes struct {
+	mu     *sync.Mutex
+	ids    map[txn.SubmitterID]struct{}
+	woken  chan struct{}
+	events chan struct{}
+}
+
+func newWakes() wakes {
+	return wakes{mu: new(sync.Mutex), ids: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // one is on its way already
+	}
+}
+
+func (w wakes) told() { signal(w.events) }
+
+func (w wakes) wake(ids ...txn.SubmitterID) {
+	w.mu.Lock()
+	for _, id := range ids {
+		if len(w.ids) < maxWoken {
+			w.ids[id] = struct{}{}
+		}
+	}
+	w.mu.Unlock()
+	signal(w.woken)
+}
+
+// Woken signals that TakeWoken has something.
+func (s *Store) Woken() <-chan struct{} { return s.wakes.woken }
+
+// TakeWoken returns the submitters for which somebody on this node wrote an intent since the last call.
+func (s *Store) TakeWoken() []txn.SubmitterID {
+	s.wakes.mu.Lock()
+	defer s.wakes.mu.Unlock()
+	ids := make([]txn.SubmitterID, 0, len(s.wakes.ids))
+	for id := range s.wakes.ids {
+		ids = append(ids, id)
+	}
+	clear(s.wakes.ids)
+	return ids
+}
+
+// Told signals that something on this node wrote events. It has one reader.
+func (s *Store) Told() <-chan struct{} { return s.wakes.events }
