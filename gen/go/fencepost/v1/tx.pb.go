@@ -1664,10 +1664,11 @@ type WatchTxRequest struct {
 	//	*WatchTxRequest_TxId
 	//	*WatchTxRequest_Submitter
 	//	*WatchTxRequest_All
+	//	*WatchTxRequest_Request
 	Target isWatchTxRequest_Target `protobuf_oneof:"target"`
 	// The last resume_token received; empty starts anew.
 	ResumeToken string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// End the stream with OK after the final event. Only with tx_id.
+	// End the stream with OK after the final event. Only for one transaction.
 	UntilFinal bool `protobuf:"varint,5,opt,name=until_final,json=untilFinal,proto3" json:"until_final,omitempty"`
 	// How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
 	Heartbeat     *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
@@ -1739,6 +1740,15 @@ func (x *WatchTxRequest) GetAll() *AllTxs {
 	return nil
 }
 
+func (x *WatchTxRequest) GetRequest() *RequestKey {
+	if x != nil {
+		if x, ok := x.Target.(*WatchTxRequest_Request); ok {
+			return x.Request
+		}
+	}
+	return nil
+}
+
 func (x *WatchTxRequest) GetResumeToken() string {
 	if x != nil {
 		return x.ResumeToken
@@ -1779,11 +1789,18 @@ type WatchTxRequest_All struct {
 	All *AllTxs `protobuf:"bytes,3,opt,name=all,proto3,oneof"`
 }
 
+type WatchTxRequest_Request struct {
+	// As tx_id, by the key that created it.
+	Request *RequestKey `protobuf:"bytes,7,opt,name=request,proto3,oneof"`
+}
+
 func (*WatchTxRequest_TxId) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Submitter) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_All) isWatchTxRequest_Target() {}
+
+func (*WatchTxRequest_Request) isWatchTxRequest_Target() {}
 
 // Heartbeat says that the stream is alive and up to date.
 type Heartbeat struct {
@@ -2055,12 +2072,13 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x10CancelTxResponse\x125\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1b.fencepost.v1.CancelOutcomeR\aoutcome\x12 \n" +
 	"\x02tx\x18\x02 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\xb0\x02\n" +
+	"\x06AllTxs\"\xe6\x02\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01H\x00R\tsubmitter\x12(\n" +
-	"\x03all\x18\x03 \x01(\v2\x14.fencepost.v1.AllTxsH\x00R\x03all\x12+\n" +
+	"\x03all\x18\x03 \x01(\v2\x14.fencepost.v1.AllTxsH\x00R\x03all\x124\n" +
+	"\arequest\x18\a \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x12+\n" +
 	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\vresumeToken\x12\x1f\n" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
@@ -2200,26 +2218,27 @@ var file_fencepost_v1_tx_proto_depIdxs = []int32{
 	5,  // 25: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
 	10, // 26: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
 	21, // 27: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	26, // 28: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	25, // 29: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	11, // 30: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	10, // 31: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	23, // 32: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	12, // 33: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	15, // 34: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	17, // 35: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	19, // 36: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	22, // 37: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	13, // 38: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	16, // 39: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	18, // 40: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	20, // 41: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	24, // 42: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	38, // [38:43] is the sub-list for method output_type
-	33, // [33:38] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	14, // 28: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	26, // 29: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	25, // 30: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	11, // 31: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	10, // 32: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	23, // 33: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	12, // 34: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	15, // 35: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	17, // 36: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	19, // 37: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	22, // 38: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	13, // 39: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	16, // 40: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	18, // 41: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	20, // 42: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	24, // 43: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	39, // [39:44] is the sub-list for method output_type
+	34, // [34:39] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -2236,6 +2255,7 @@ func file_fencepost_v1_tx_proto_init() {
 		(*WatchTxRequest_TxId)(nil),
 		(*WatchTxRequest_Submitter)(nil),
 		(*WatchTxRequest_All)(nil),
+		(*WatchTxRequest_Request)(nil),
 	}
 	file_fencepost_v1_tx_proto_msgTypes[18].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),

@@ -218,60 +218,62 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\001\001R\004txId\"k\n\020CancelTxResponse\0225\n\007outcome\030" +
       "\001 \001(\0162\033.fencepost.v1.CancelOutcomeR\007outc" +
       "ome\022 \n\002tx\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n" +
-      "\006AllTxs\"\260\002\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
+      "\006AllTxs\"\346\002\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
       "\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n" +
       "\272H\007r\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.f" +
-      "encepost.v1.AllTxsH\000R\003all\022+\n\014resume_toke" +
-      "n\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013until_" +
-      "final\030\005 \001(\010R\nuntilFinal\022H\n\theartbeat\030\006 \001" +
-      "(\0132\031.google.protobuf.DurationB\017\272H\014\252\001\t\"\003\010" +
-      "\254\0022\002\010\001R\theartbeatB\017\n\006target\022\005\272H\002\010\001\";\n\tHe" +
-      "artbeat\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
-      "TimestampR\004time\"\327\001\n\017WatchTxResponse\022-\n\005e" +
-      "vent\030\001 \001(\0132\025.fencepost.v1.TxEventH\000R\005eve" +
-      "nt\022.\n\010snapshot\030\002 \001(\0132\020.fencepost.v1.TxH\000" +
-      "R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027.fencepos" +
-      "t.v1.HeartbeatH\000R\theartbeat\022!\n\014resume_to" +
-      "ken\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007Tx" +
-      "State\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_ST" +
-      "ATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021" +
-      "TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022" +
-      "\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAIL" +
-      "ED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*}\n\nTx" +
-      "SubState\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030" +
-      "\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE" +
-      "_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020" +
-      "\003*x\n\010Executed\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022" +
-      "\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024" +
-      "\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTE" +
-      "D\020\004*\236\003\n\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNS" +
-      "PECIFIED\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027" +
-      "TX_EVENT_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KI" +
-      "ND_SUBMITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMIT" +
-      "TED\020\004\022\032\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_" +
-      "EVENT_KIND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CO" +
-      "NFIRMED\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036T" +
-      "X_EVENT_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EV" +
-      "ENT_KIND_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_ST" +
-      "UCK\020\013\022\031\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_E" +
-      "VENT_KIND_REQUEUED\020\r*J\n\006TxView\022\027\n\023TX_VIE" +
-      "W_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX" +
-      "_VIEW_OPERATOR\020\002*\215\001\n\rCancelOutcome\022\036\n\032CA" +
-      "NCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OUT" +
-      "COME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQUE" +
-      "STED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020\003" +
-      "2\365\002\n\tTxService\022I\n\010CreateTx\022\035.fencepost.v" +
-      "1.CreateTxRequest\032\036.fencepost.v1.CreateT" +
-      "xResponse\022@\n\005GetTx\022\032.fencepost.v1.GetTxR" +
-      "equest\032\033.fencepost.v1.GetTxResponse\022F\n\007L" +
-      "istTxs\022\034.fencepost.v1.ListTxsRequest\032\035.f" +
-      "encepost.v1.ListTxsResponse\022I\n\010CancelTx\022" +
-      "\035.fencepost.v1.CancelTxRequest\032\036.fencepo" +
-      "st.v1.CancelTxResponse\022H\n\007WatchTx\022\034.fenc" +
-      "epost.v1.WatchTxRequest\032\035.fencepost.v1.W" +
-      "atchTxResponse0\001BT\n\020dev.fencepost.v1P\001Z>" +
-      "github.com/fencepost/fencepost/gen/go/fe" +
-      "ncepost/v1;fencepostv1b\006proto3"
+      "encepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001" +
+      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
+      "+\n\014resume_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeT" +
+      "oken\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\022H\n" +
+      "\theartbeat\030\006 \001(\0132\031.google.protobuf.Durat" +
+      "ionB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeatB\017\n\006targe" +
+      "t\022\005\272H\002\010\001\";\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.go" +
+      "ogle.protobuf.TimestampR\004time\"\327\001\n\017WatchT" +
+      "xResponse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1." +
+      "TxEventH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fen" +
+      "cepost.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 " +
+      "\001(\0132\027.fencepost.v1.HeartbeatH\000R\theartbea" +
+      "t\022!\n\014resume_token\030\004 \001(\tR\013resumeTokenB\t\n\007" +
+      "message*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIF" +
+      "IED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_A" +
+      "LLOCATED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_" +
+      "STATE_STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n" +
+      "\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CAN" +
+      "CELLED\020\007*}\n\nTxSubState\022\034\n\030TX_SUB_STATE_U" +
+      "NSPECIFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031" +
+      "\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STAT" +
+      "E_BACKING_OFF\020\003*x\n\010Executed\022\030\n\024EXECUTED_" +
+      "UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013E" +
+      "XECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EX" +
+      "ECUTED_REVERTED\020\004*\236\003\n\013TxEventKind\022\035\n\031TX_" +
+      "EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIN" +
+      "D_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022" +
+      "\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT" +
+      "_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIND_INC" +
+      "LUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022\033\n\027TX" +
+      "_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT_KIND" +
+      "_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUES" +
+      "TED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX" +
+      "_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNS" +
+      "TUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r*J\n\006Tx" +
+      "View\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW" +
+      "_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*\215\001\n\rCance" +
+      "lOutcome\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000" +
+      "\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL" +
+      "_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_A" +
+      "LREADY_FINAL\020\0032\365\002\n\tTxService\022I\n\010CreateTx" +
+      "\022\035.fencepost.v1.CreateTxRequest\032\036.fencep" +
+      "ost.v1.CreateTxResponse\022@\n\005GetTx\022\032.fence" +
+      "post.v1.GetTxRequest\032\033.fencepost.v1.GetT" +
+      "xResponse\022F\n\007ListTxs\022\034.fencepost.v1.List" +
+      "TxsRequest\032\035.fencepost.v1.ListTxsRespons" +
+      "e\022I\n\010CancelTx\022\035.fencepost.v1.CancelTxReq" +
+      "uest\032\036.fencepost.v1.CancelTxResponse\022H\n\007" +
+      "WatchTx\022\034.fencepost.v1.WatchTxRequest\032\035." +
+      "fencepost.v1.WatchTxResponse0\001BT\n\020dev.fe" +
+      "ncepost.v1P\001Z>github.com/fencepost/fence" +
+      "post/gen/go/fencepost/v1;fencepostv1b\006pr" +
+      "oto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -381,7 +383,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "All", "ResumeToken", "UntilFinal", "Heartbeat", "Target", });
+        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "ResumeToken", "UntilFinal", "Heartbeat", "Target", });
     internal_static_fencepost_v1_Heartbeat_descriptor =
       getDescriptor().getMessageType(17);
     internal_static_fencepost_v1_Heartbeat_fieldAccessorTable = new

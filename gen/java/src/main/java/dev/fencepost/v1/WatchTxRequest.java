@@ -59,6 +59,7 @@ private static final long serialVersionUID = 0L;
     TX_ID(1),
     SUBMITTER(2),
     ALL(3),
+    REQUEST(7),
     TARGET_NOT_SET(0);
     private final int value;
     private TargetCase(int value) {
@@ -79,6 +80,7 @@ private static final long serialVersionUID = 0L;
         case 1: return TX_ID;
         case 2: return SUBMITTER;
         case 3: return ALL;
+        case 7: return REQUEST;
         case 0: return TARGET_NOT_SET;
         default: return null;
       }
@@ -257,6 +259,49 @@ private static final long serialVersionUID = 0L;
     return dev.fencepost.v1.AllTxs.getDefaultInstance();
   }
 
+  public static final int REQUEST_FIELD_NUMBER = 7;
+  /**
+   * <pre>
+   * As tx_id, by the key that created it.
+   * </pre>
+   *
+   * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+   * @return Whether the request field is set.
+   */
+  @java.lang.Override
+  public boolean hasRequest() {
+    return targetCase_ == 7;
+  }
+  /**
+   * <pre>
+   * As tx_id, by the key that created it.
+   * </pre>
+   *
+   * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+   * @return The request.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.RequestKey getRequest() {
+    if (targetCase_ == 7) {
+       return (dev.fencepost.v1.RequestKey) target_;
+    }
+    return dev.fencepost.v1.RequestKey.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * As tx_id, by the key that created it.
+   * </pre>
+   *
+   * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.RequestKeyOrBuilder getRequestOrBuilder() {
+    if (targetCase_ == 7) {
+       return (dev.fencepost.v1.RequestKey) target_;
+    }
+    return dev.fencepost.v1.RequestKey.getDefaultInstance();
+  }
+
   public static final int RESUME_TOKEN_FIELD_NUMBER = 4;
   @SuppressWarnings("serial")
   private volatile java.lang.Object resumeToken_ = "";
@@ -308,7 +353,7 @@ private static final long serialVersionUID = 0L;
   private boolean untilFinal_ = false;
   /**
    * <pre>
-   * End the stream with OK after the final event. Only with tx_id.
+   * End the stream with OK after the final event. Only for one transaction.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -389,6 +434,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(6, getHeartbeat());
     }
+    if (targetCase_ == 7) {
+      output.writeMessage(7, (dev.fencepost.v1.RequestKey) target_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -413,6 +461,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(6, getHeartbeat());
+    }
+    if (targetCase_ == 7) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(7, (dev.fencepost.v1.RequestKey) target_);
     }
     return size;
   }
@@ -461,6 +513,10 @@ private static final long serialVersionUID = 0L;
         if (!getAll()
             .equals(other.getAll())) return false;
         break;
+      case 7:
+        if (!getRequest()
+            .equals(other.getRequest())) return false;
+        break;
       case 0:
       default:
     }
@@ -496,6 +552,10 @@ private static final long serialVersionUID = 0L;
       case 3:
         hash = (37 * hash) + ALL_FIELD_NUMBER;
         hash = (53 * hash) + getAll().hashCode();
+        break;
+      case 7:
+        hash = (37 * hash) + REQUEST_FIELD_NUMBER;
+        hash = (53 * hash) + getRequest().hashCode();
         break;
       case 0:
       default:
@@ -640,6 +700,9 @@ private static final long serialVersionUID = 0L;
       if (allBuilder_ != null) {
         allBuilder_.clear();
       }
+      if (requestBuilder_ != null) {
+        requestBuilder_.clear();
+      }
       resumeToken_ = "";
       untilFinal_ = false;
       heartbeat_ = null;
@@ -683,14 +746,14 @@ private static final long serialVersionUID = 0L;
 
     private void buildPartial0(dev.fencepost.v1.WatchTxRequest result) {
       int from_bitField0_ = bitField0_;
-      if (((from_bitField0_ & 0x00000008) != 0)) {
+      if (((from_bitField0_ & 0x00000010) != 0)) {
         result.resumeToken_ = resumeToken_;
       }
-      if (((from_bitField0_ & 0x00000010) != 0)) {
+      if (((from_bitField0_ & 0x00000020) != 0)) {
         result.untilFinal_ = untilFinal_;
       }
       int to_bitField0_ = 0;
-      if (((from_bitField0_ & 0x00000020) != 0)) {
+      if (((from_bitField0_ & 0x00000040) != 0)) {
         result.heartbeat_ = heartbeatBuilder_ == null
             ? heartbeat_
             : heartbeatBuilder_.build();
@@ -705,6 +768,10 @@ private static final long serialVersionUID = 0L;
       if (targetCase_ == 3 &&
           allBuilder_ != null) {
         result.target_ = allBuilder_.build();
+      }
+      if (targetCase_ == 7 &&
+          requestBuilder_ != null) {
+        result.target_ = requestBuilder_.build();
       }
     }
 
@@ -722,7 +789,7 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fencepost.v1.WatchTxRequest.getDefaultInstance()) return this;
       if (!other.getResumeToken().isEmpty()) {
         resumeToken_ = other.resumeToken_;
-        bitField0_ |= 0x00000008;
+        bitField0_ |= 0x00000010;
         onChanged();
       }
       if (other.getUntilFinal() != false) {
@@ -746,6 +813,10 @@ private static final long serialVersionUID = 0L;
         }
         case ALL: {
           mergeAll(other.getAll());
+          break;
+        }
+        case REQUEST: {
+          mergeRequest(other.getRequest());
           break;
         }
         case TARGET_NOT_SET: {
@@ -795,21 +866,28 @@ private static final long serialVersionUID = 0L;
             } // case 26
             case 34: {
               resumeToken_ = input.readStringRequireUtf8();
-              bitField0_ |= 0x00000008;
+              bitField0_ |= 0x00000010;
               break;
             } // case 34
             case 40: {
               untilFinal_ = input.readBool();
-              bitField0_ |= 0x00000010;
+              bitField0_ |= 0x00000020;
               break;
             } // case 40
             case 50: {
               input.readMessage(
                   internalGetHeartbeatFieldBuilder().getBuilder(),
                   extensionRegistry);
-              bitField0_ |= 0x00000020;
+              bitField0_ |= 0x00000040;
               break;
             } // case 50
+            case 58: {
+              input.readMessage(
+                  internalGetRequestFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              targetCase_ = 7;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1244,6 +1322,182 @@ private static final long serialVersionUID = 0L;
       return allBuilder_;
     }
 
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.RequestKey, dev.fencepost.v1.RequestKey.Builder, dev.fencepost.v1.RequestKeyOrBuilder> requestBuilder_;
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     * @return Whether the request field is set.
+     */
+    @java.lang.Override
+    public boolean hasRequest() {
+      return targetCase_ == 7;
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     * @return The request.
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.RequestKey getRequest() {
+      if (requestBuilder_ == null) {
+        if (targetCase_ == 7) {
+          return (dev.fencepost.v1.RequestKey) target_;
+        }
+        return dev.fencepost.v1.RequestKey.getDefaultInstance();
+      } else {
+        if (targetCase_ == 7) {
+          return requestBuilder_.getMessage();
+        }
+        return dev.fencepost.v1.RequestKey.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     */
+    public Builder setRequest(dev.fencepost.v1.RequestKey value) {
+      if (requestBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        target_ = value;
+        onChanged();
+      } else {
+        requestBuilder_.setMessage(value);
+      }
+      targetCase_ = 7;
+      return this;
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     */
+    public Builder setRequest(
+        dev.fencepost.v1.RequestKey.Builder builderForValue) {
+      if (requestBuilder_ == null) {
+        target_ = builderForValue.build();
+        onChanged();
+      } else {
+        requestBuilder_.setMessage(builderForValue.build());
+      }
+      targetCase_ = 7;
+      return this;
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     */
+    public Builder mergeRequest(dev.fencepost.v1.RequestKey value) {
+      if (requestBuilder_ == null) {
+        if (targetCase_ == 7 &&
+            target_ != dev.fencepost.v1.RequestKey.getDefaultInstance()) {
+          target_ = dev.fencepost.v1.RequestKey.newBuilder((dev.fencepost.v1.RequestKey) target_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          target_ = value;
+        }
+        onChanged();
+      } else {
+        if (targetCase_ == 7) {
+          requestBuilder_.mergeFrom(value);
+        } else {
+          requestBuilder_.setMessage(value);
+        }
+      }
+      targetCase_ = 7;
+      return this;
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     */
+    public Builder clearRequest() {
+      if (requestBuilder_ == null) {
+        if (targetCase_ == 7) {
+          targetCase_ = 0;
+          target_ = null;
+          onChanged();
+        }
+      } else {
+        if (targetCase_ == 7) {
+          targetCase_ = 0;
+          target_ = null;
+        }
+        requestBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     */
+    public dev.fencepost.v1.RequestKey.Builder getRequestBuilder() {
+      return internalGetRequestFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.RequestKeyOrBuilder getRequestOrBuilder() {
+      if ((targetCase_ == 7) && (requestBuilder_ != null)) {
+        return requestBuilder_.getMessageOrBuilder();
+      } else {
+        if (targetCase_ == 7) {
+          return (dev.fencepost.v1.RequestKey) target_;
+        }
+        return dev.fencepost.v1.RequestKey.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * As tx_id, by the key that created it.
+     * </pre>
+     *
+     * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.RequestKey, dev.fencepost.v1.RequestKey.Builder, dev.fencepost.v1.RequestKeyOrBuilder> 
+        internalGetRequestFieldBuilder() {
+      if (requestBuilder_ == null) {
+        if (!(targetCase_ == 7)) {
+          target_ = dev.fencepost.v1.RequestKey.getDefaultInstance();
+        }
+        requestBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.RequestKey, dev.fencepost.v1.RequestKey.Builder, dev.fencepost.v1.RequestKeyOrBuilder>(
+                (dev.fencepost.v1.RequestKey) target_,
+                getParentForChildren(),
+                isClean());
+        target_ = null;
+      }
+      targetCase_ = 7;
+      onChanged();
+      return requestBuilder_;
+    }
+
     private java.lang.Object resumeToken_ = "";
     /**
      * <pre>
@@ -1299,7 +1553,7 @@ private static final long serialVersionUID = 0L;
         java.lang.String value) {
       java.util.Objects.requireNonNull(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000008;
+      bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }
@@ -1313,7 +1567,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder clearResumeToken() {
       resumeToken_ = getDefaultInstance().getResumeToken();
-      bitField0_ = (bitField0_ & ~0x00000008);
+      bitField0_ = (bitField0_ & ~0x00000010);
       onChanged();
       return this;
     }
@@ -1331,7 +1585,7 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       checkByteStringIsUtf8(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000008;
+      bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }
@@ -1339,7 +1593,7 @@ private static final long serialVersionUID = 0L;
     private boolean untilFinal_ ;
     /**
      * <pre>
-     * End the stream with OK after the final event. Only with tx_id.
+     * End the stream with OK after the final event. Only for one transaction.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -1351,7 +1605,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event. Only with tx_id.
+     * End the stream with OK after the final event. Only for one transaction.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -1361,20 +1615,20 @@ private static final long serialVersionUID = 0L;
     public Builder setUntilFinal(boolean value) {
 
       untilFinal_ = value;
-      bitField0_ |= 0x00000010;
+      bitField0_ |= 0x00000020;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event. Only with tx_id.
+     * End the stream with OK after the final event. Only for one transaction.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
      * @return This builder for chaining.
      */
     public Builder clearUntilFinal() {
-      bitField0_ = (bitField0_ & ~0x00000010);
+      bitField0_ = (bitField0_ & ~0x00000020);
       untilFinal_ = false;
       onChanged();
       return this;
@@ -1392,7 +1646,7 @@ private static final long serialVersionUID = 0L;
      * @return Whether the heartbeat field is set.
      */
     public boolean hasHeartbeat() {
-      return ((bitField0_ & 0x00000020) != 0);
+      return ((bitField0_ & 0x00000040) != 0);
     }
     /**
      * <pre>
@@ -1423,7 +1677,7 @@ private static final long serialVersionUID = 0L;
       } else {
         heartbeatBuilder_.setMessage(value);
       }
-      bitField0_ |= 0x00000020;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }
@@ -1441,7 +1695,7 @@ private static final long serialVersionUID = 0L;
       } else {
         heartbeatBuilder_.setMessage(builderForValue.build());
       }
-      bitField0_ |= 0x00000020;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }
@@ -1454,7 +1708,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder mergeHeartbeat(com.google.protobuf.Duration value) {
       if (heartbeatBuilder_ == null) {
-        if (((bitField0_ & 0x00000020) != 0) &&
+        if (((bitField0_ & 0x00000040) != 0) &&
           heartbeat_ != null &&
           heartbeat_ != com.google.protobuf.Duration.getDefaultInstance()) {
           getHeartbeatBuilder().mergeFrom(value);
@@ -1465,7 +1719,7 @@ private static final long serialVersionUID = 0L;
         heartbeatBuilder_.mergeFrom(value);
       }
       if (heartbeat_ != null) {
-        bitField0_ |= 0x00000020;
+        bitField0_ |= 0x00000040;
         onChanged();
       }
       return this;
@@ -1478,7 +1732,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
      */
     public Builder clearHeartbeat() {
-      bitField0_ = (bitField0_ & ~0x00000020);
+      bitField0_ = (bitField0_ & ~0x00000040);
       heartbeat_ = null;
       if (heartbeatBuilder_ != null) {
         heartbeatBuilder_.dispose();
@@ -1495,7 +1749,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
      */
     public com.google.protobuf.Duration.Builder getHeartbeatBuilder() {
-      bitField0_ |= 0x00000020;
+      bitField0_ |= 0x00000040;
       onChanged();
       return internalGetHeartbeatFieldBuilder().getBuilder();
     }

@@ -97,6 +97,33 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
+   * As tx_id, by the key that created it.
+   * </pre>
+   *
+   * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+   * @return Whether the request field is set.
+   */
+  boolean hasRequest();
+  /**
+   * <pre>
+   * As tx_id, by the key that created it.
+   * </pre>
+   *
+   * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+   * @return The request.
+   */
+  dev.fencepost.v1.RequestKey getRequest();
+  /**
+   * <pre>
+   * As tx_id, by the key that created it.
+   * </pre>
+   *
+   * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
+   */
+  dev.fencepost.v1.RequestKeyOrBuilder getRequestOrBuilder();
+
+  /**
+   * <pre>
    * The last resume_token received; empty starts anew.
    * </pre>
    *
@@ -117,7 +144,7 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * End the stream with OK after the final event. Only with tx_id.
+   * End the stream with OK after the final event. Only for one transaction.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>

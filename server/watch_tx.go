@@ -1,0 +1,121 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// defaultHeartbeat is how often an idle stream says that it is alive when the caller does not say.
+const defaultHeartbeat = 15 * time.Second
+
+// WatchTx streams events. What a stream of one transaction does is in watch_one.go, a stream of many in watch_many.go.
+func (s *txService) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
+	w := &watch{Server: s.Server, stream: stream, heartbeat: defaultHeartbeat, untilFinal: r.GetUntilFinal()}
+	if r.GetHeartbeat() != nil {
+		w.heartbeat = r.GetHeartbeat().AsDuration()
+	}
+	if w.untilFinal && r.GetTxId() == "" && r.GetRequest() == nil {
+		return invalidField("until_final", "ends the stream of one transaction; watch one by tx_id or request, or leave it out")
+	}
+	if err := s.aim(stream.Context(), r, &w.target); err != nil {
+		return err
+	}
+	token, err := parseResumeToken(r.GetResumeToken(), w.target)
+	if err != nil {
+		return err
+	}
+	w.timer = s.clock.NewTimer(w.heartbeat)
+	defer w.timer.Stop()
+	if w.target.tx != (txn.TxID{}) {
+		return w.one(stream.Context(), token)
+	}
+	return w.many(stream.Context(), token)
+}
+
+// aim finds what is to be watched.
+func (s *txService) aim(ctx context.Context, r *pb.WatchTxRequest, t *target) (err error) {
+	switch what := r.GetTarget().(type) {
+	case *pb.WatchTxRequest_TxId:
+		if t.tx, err = txn.ParseTxID(what.TxId); err != nil {
+			return onTx(what.TxId, store.ErrTxNotFound)
+		}
+	case *pb.WatchTxRequest_Request:
+		info, err := s.txByRequest(ctx, what.Request)
+		if err != nil {
+			return err
+		}
+		t.tx = info.ID
+	case *pb.WatchTxRequest_Submitter:
+		t.submitter, err = s.lookup(ctx, "submitter", what.Submitter)
+	}
+	return err
+}
+
+// watch is one stream under way.
+type watch struct {
+	*Server
+	stream     pb.TxService_WatchTxServer
+	target     target
+	heartbeat  time.Duration
+	untilFinal bool
+	timer      *clock.Timer
+}
+
+// send hands a message to the transport, which blocks while the client does not read: that is all the back-pressure there is.
+func (w *watch) send(m *pb.WatchTxResponse) error {
+	w.timer.Reset(w.heartbeat)
+	return w.stream.Send(m)
+}
+
+func (w *watch) sendEvent(e store.EventInfo, token string) error {
+	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Event{Event: wireEvent(e)}, ResumeToken: token})
+}
+
+// beat says that the stream is alive and up to date.
+func (w *watch) beat(token string) error {
+	beat := &pb.Heartbeat{Time: timestamppb.New(w.clock.Now())}
+	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: beat}, ResumeToken: token})
+}
+
+// wait returns when there may be something to take, and beats meanwhile.
+func (w *watch) wait(ctx context.Context, p *place, token func() string) error {
+	for {
+		select {
+		case <-p.wake:
+			return nil
+		case <-w.timer.C:
+			if !p.upToDate() {
+				w.timer.Reset(w.heartbeat) // silence is what tells the client that this stream is not up to date
+				continue
+			}
+			if err := w.beat(token()); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// patiently repeats a read that fails because the database is down, for as long as a stream waits for it.
+func (w *watch) patiently(ctx context.Context, read func() error) error {
+	started, pause := w.clock.Now(), w.limits.FeedPoll
+	for {
+		err := read()
+		if !errors.Is(err, store.ErrUnavailable) || w.clock.Now().Sub(started) > w.limits.Outage {
+			return err
+		}
+		if err := clock.Sleep(ctx, w.clock, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, maxBackoff)
+	}
+}
