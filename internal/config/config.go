@@ -1,0 +1,159 @@
+// Package config reads the configuration of a node: one YAML file, the environment, and --set flags, the later over the earlier.
+//
+// One table, [schema], has every key with its kind, default and meaning. The reader, the names of the environment variables, `fencepost config show` and
+// docs/configuration.md all come from it, so none of them can know a key that the others do not.
+//
+// The reader is strict. A key that it does not know is an error, because a misspelled limit that is silently not there shows only when it is needed. It goes
+// on after an error and reports everything that is wrong at once ([Problems]), each with its place, what is wrong and what to do about it; relations between
+// keys ([relations]) are judged only where the keys themselves are right.
+//
+// Secrets are of the type [Secret], which prints as something else, and no error quotes one.
+package config
+
+import (
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+)
+
+//go:generate go run ./reference ../../docs/configuration.md
+
+// Config is the configuration of a node. What each field means is in the table of keys.
+type Config struct {
+	Node       Node
+	GRPC       GRPC
+	Ops        Ops
+	Database   Database
+	Lease      Lease
+	Queue      Queue
+	Commands   Commands
+	Payload    Payload
+	Watch      Watch
+	Log        Log
+	Chains     []Chain
+	Signers    []Signer
+	Submitters []Submitter
+
+	Settings []Setting // every key as it is in force, in the order of the table
+}
+
+// Node is this process.
+type Node struct{ Name string }
+
+// GRPC is the listener for callers.
+type GRPC struct {
+	Listen                  string
+	MaxStreamsPerConnection uint32
+	PingInterval            time.Duration
+	PingTimeout             time.Duration
+	StopGrace               time.Duration
+}
+
+// Ops is the listener for operators.
+type Ops struct{ Listen string }
+
+// Database is the PostgreSQL that holds the ledger.
+type Database struct {
+	URL              Secret // also when it was read from URLFile
+	URLFile          string
+	Schema           string
+	MaxConnections   int
+	StatementTimeout time.Duration
+}
+
+// Lease is how nodes divide the submitters among themselves.
+type Lease struct {
+	Duration      time.Duration
+	RenewInterval time.Duration
+	SweepInterval time.Duration
+	IdleAfter     time.Duration
+	MaxOwned      int
+}
+
+// Queue is how an owner notices work that others wrote into the ledger.
+type Queue struct{ PollInterval time.Duration }
+
+// Commands is how a call waits until an owner has applied a command.
+type Commands struct {
+	Wait         time.Duration
+	PollInterval time.Duration
+}
+
+// Payload limits what callers may ask for.
+type Payload struct{ MaxBytes int }
+
+// Watch is the event feed.
+type Watch struct {
+	PollInterval time.Duration
+	MinGap       time.Duration
+	RingEvents   int
+	PageEvents   int
+	OutageGrace  time.Duration
+}
+
+// Log is what a node tells about itself.
+type Log struct{ Level, Format string }
+
+// Chain is an EVM chain.
+type Chain struct {
+	Name           string
+	ChainID        uint64
+	Genesis        common.Hash // zero: taken from the first endpoint that answers
+	RPC            []Secret
+	RPCTimeout     time.Duration
+	RPCMaxInFlight int
+	RPCBatchLimit  int
+	PollInterval   time.Duration
+	LagGrace       time.Duration
+	Confirmations  uint64
+	ReleaseDepth   uint64
+	Resubmit       Resubmit
+	Fees           Fees
+	Gas            Gas
+}
+
+// Resubmit is how often the same bytes are handed to a chain again.
+type Resubmit struct {
+	Interval    time.Duration
+	MaxAttempts int
+}
+
+// Fees is what transactions offer for gas. Amounts are wei for each unit of gas.
+type Fees struct {
+	HistoryBlocks int
+	Percentile    float64
+	MinTip        uint256.Int
+	MaxFeeCap     uint256.Int
+	FixedPrice    *uint256.Int // nil: as the chain says
+}
+
+// Gas is how much gas transactions may use.
+type Gas struct{ Margin float64 }
+
+// Signer is a holder of keys.
+type Signer struct {
+	Name     string
+	Timeout  time.Duration
+	KeyStore KeyStore
+}
+
+// KeyStore is a folder of key files.
+type KeyStore struct{ Dir, PasswordFile string }
+
+// Submitter is an account to send from, registered when the node starts.
+type Submitter struct {
+	Name      string
+	Chain     string
+	Address   common.Address
+	Signer    string
+	Mode      string
+	StartFrom string
+}
+
+// Setting is one key as it is in force. The value of a secret is redacted.
+type Setting struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	From  string `json:"from"` // "file:line", "environment NAME", "--set" or "default"
+}

@@ -1,0 +1,165 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// entry is what the reference tells of a key.
+type entry struct {
+	name, text string
+	about      string // how a value is written; empty for a section
+	byDefault  string // as it would be written; empty: none
+	required   bool
+	fixed      bool // only the file can set it
+	secret     bool
+	list       bool
+	inner      []entry // the keys of a section
+}
+
+// field is a key that belongs into a T.
+type field[T any] struct {
+	entry
+	read func(r *reader, e entry, into *T, at place)
+}
+
+func (f field[T]) must() field[T]   { f.required = true; return f }
+func (f field[T]) inFile() field[T] { f.fixed = true; return f }
+
+// value is a key with one value.
+func value[T, V any](name string, k kind[V], byDefault, text string, in func(*T) *V) field[T] {
+	return field[T]{entry{name: name, text: text, about: k.about, byDefault: byDefault, secret: isSecret[V]()}, func(r *reader, e entry, into *T, at place) {
+		raw, origin, ok := r.scalar(e, at)
+		if !ok {
+			return
+		}
+		v, err := k.parse(raw)
+		if err != nil {
+			r.wrong(origin, at.path, err)
+			return
+		}
+		*in(into) = v
+		r.note(at.path, show(e, v, raw), origin)
+	}}
+}
+
+// file is a key whose value is a path. In the file it is relative to the file's folder, elsewhere to the working folder.
+func file[T any](name, text string, in func(*T) *string) field[T] {
+	f := value(name, path(), "", text, in)
+	read := f.read
+	f.read = func(r *reader, e entry, into *T, at place) {
+		read(r, e, into, at)
+		p := in(into)
+		if *p != "" && !filepath.IsAbs(*p) && r.origins[at.path].Layer == InFile {
+			*p = filepath.Join(r.folder, *p)
+			r.note(at.path, *p, r.origins[at.path])
+		}
+	}
+	return f
+}
+
+// values is a key with a list of values; elsewhere than in the file they are separated by commas.
+func values[T, V any](name string, k kind[V], text string, in func(*T) *[]V) field[T] {
+	return field[T]{entry{name: name, text: text, about: "list of: " + k.about, list: true, secret: isSecret[V]()}, func(r *reader, e entry, into *T, at place) {
+		raw, ok := r.scalars(e, at)
+		if !ok {
+			return
+		}
+		good := true
+		all := make([]V, 0, len(raw))
+		for i, s := range raw {
+			v, err := k.parse(s.text)
+			if err != nil {
+				r.wrong(s.origin, fmt.Sprintf("%s[%d]", at.path, i), err)
+				good = false
+			}
+			all = append(all, v)
+		}
+		if !good {
+			r.bad[at.path] = true
+			return
+		}
+		*in(into) = all
+		var texts []string
+		for i, v := range all {
+			texts = append(texts, show(e, v, raw[i].text))
+		}
+		r.note(at.path, strings.Join(texts, ","), raw[0].origin)
+	}}
+}
+
+func isSecret[V any]() bool {
+	_, is := any(*new(V)).(Secret)
+	return is
+}
+
+func show[V any](e entry, v V, raw string) string {
+	if e.secret {
+		return fmt.Sprint(v) // a Secret, which knows what it may show
+	}
+	return raw
+}
+
+// section is a key with keys of its own.
+func section[T, S any](name, text string, in func(*T) *S, fields ...field[S]) field[T] {
+	return field[T]{entry{name: name, text: text, inner: entries(fields)}, func(r *reader, _ entry, into *T, at place) {
+		readFields(r, fields, in(into), at)
+	}}
+}
+
+// list is a key with a list of sections, each with a name that is unique in the list.
+func list[T, E any](name, text string, in func(*T) *[]E, fields ...field[E]) field[T] {
+	return field[T]{entry{name: name, text: text, list: true, inner: entries(fields)}, func(r *reader, e entry, into *T, at place) {
+		for _, element := range r.elements(e, at) {
+			var one E
+			readFields(r, fields, &one, element)
+			*in(into) = append(*in(into), one)
+		}
+	}}
+}
+
+func readFields[T any](r *reader, fields []field[T], into *T, at place) {
+	nodes := r.keys(entries(fields), at)
+	for _, f := range fields {
+		inner := place{path: join(at.path, f.name), node: nodes[f.name], line: at.line}
+		if inner.node != nil {
+			inner.line = inner.node.Line
+		}
+		f.read(r, f.entry, into, inner)
+	}
+}
+
+func entries[T any](fields []field[T]) []entry {
+	all := make([]entry, len(fields))
+	for i, f := range fields {
+		all[i] = f.entry
+	}
+	return all
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// place is where the reader is.
+type place struct {
+	path string
+	node *yaml.Node // nil: not in the file
+	line int        // of the node, or of the section that lacks it
+}
+
+// wrong notes what a parser said.
+func (r *reader) wrong(origin Origin, key string, err error) {
+	var w wrong
+	if !errors.As(err, &w) {
+		w = wrong{"it cannot be read", "see docs/configuration.md for how it is written"}
+	}
+	r.problem(origin, key, w.what, w.remedy)
+}

@@ -1,0 +1,41 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestReferenceIsCurrent(t *testing.T) {
+	t.Parallel()
+	got, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != Reference() {
+		t.Error("docs/configuration.md is not what the table of keys says; run: go generate ./internal/config")
+	}
+}
+
+func TestEveryKeyIsExplained(t *testing.T) {
+	t.Parallel()
+	var walk func(prefix string, all []entry)
+	walk = func(prefix string, all []entry) {
+		seen := map[string]bool{}
+		for _, e := range all {
+			path := join(prefix, e.name)
+			if seen[e.name] {
+				t.Errorf("%s is twice in the table", path)
+			}
+			seen[e.name] = true
+			if !strings.HasSuffix(e.text, ".") || strings.Contains(e.text, "|") {
+				t.Errorf("%s: %q is no explanation for a table", path, e.text)
+			}
+			if e.required && e.byDefault != "" {
+				t.Errorf("%s is required and has a default", path)
+			}
+			walk(path, e.inner)
+		}
+	}
+	walk("", entries(schema()))
+}

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// relation is something that must hold between keys.
+type relation struct {
+	text  string
+	check func(r *reader, c *Config)
+}
+
+// relations lists what must hold, in words and in code. Each judges only keys that are right by themselves.
+func relations() []relation {
+	return []relation{
+		{"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.", relateLease},
+		{"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.", relateStatementTimeout},
+		{"grpc.listen and ops.listen differ.", relateListeners},
+		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
+		{"chains.*.release_depth is at most chains.*.confirmations.", relateDepths},
+		{"chains.*.fees.min_tip_gwei is at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
+		{"No two chains have the same chain_id.", relateChainIDs},
+		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
+		{"The chain and the signer of a submitter are in the lists above it.", relateSubmitters},
+		{"No two submitters have the same chain and address: an account has one sequence of nonces.", relateAccounts},
+	}
+}
+
+func (r *reader) relate(c *Config) {
+	for _, relation := range relations() {
+		relation.check(r, c)
+	}
+}
+
+// good tells whether all keys could be read.
+func (r *reader) good(keys ...string) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { return r.bad[key] })
+}
+
+// broken reports a relation at the later written of its keys.
+func (r *reader) broken(key, other, remedy, what string, args ...any) {
+	if a, b := r.origins[key], r.origins[other]; b.Layer > a.Layer || b.Layer == a.Layer && b.Line > a.Line {
+		key = other
+	}
+	r.problem(r.origins[key], key, fmt.Sprintf(what, args...), remedy)
+}
+
+func relateLease(r *reader, c *Config) {
+	const renew, duration = "lease.renew_interval", "lease.duration"
+	if r.good(renew, duration) && 3*c.Lease.RenewInterval > c.Lease.Duration {
+		r.broken(renew, duration, fmt.Sprintf("renew at least every %s, or make the lease at least %s long", short(c.Lease.Duration/3), short(3*c.Lease.RenewInterval)),
+			"a lease of %s that is renewed every %s lapses when two renewals fail", short(c.Lease.Duration), short(c.Lease.RenewInterval))
+	}
+}
+
+func relateStatementTimeout(r *reader, c *Config) {
+	const timeout, duration = "database.statement_timeout", "lease.duration"
+	if r.good(timeout, duration) && 3*c.Database.StatementTimeout >= c.Lease.Duration {
+		r.broken(timeout, duration, fmt.Sprintf("make it less than %s, or the lease longer than %s", short(c.Lease.Duration/3), short(3*c.Database.StatementTimeout)),
+			"a statement that hangs for %s holds up the takeover of a lease of %s", short(c.Database.StatementTimeout), short(c.Lease.Duration))
+	}
+}
+
+func relateListeners(r *reader, c *Config) {
+	const grpc, ops = "grpc.listen", "ops.listen"
+	if r.good(grpc, ops) && c.GRPC.Listen == c.Ops.Listen && !anyPort(c.GRPC.Listen) {
+		r.broken(grpc, ops, "give one of them another port", "grpc.listen and ops.listen are both %s", c.Ops.Listen)
+	}
+}
+
+func relateWatch(r *reader, c *Config) {
+	const gap, poll = "watch.min_gap", "watch.poll_interval"
+	if r.good(gap, poll) && c.Watch.MinGap > c.Watch.PollInterval {
+		r.broken(gap, poll, "lower min_gap, or raise poll_interval", "the feed cannot be read every %s with %s between two reads", short(c.Watch.PollInterval), short(c.Watch.MinGap))
+	}
+}
+
+func relateDepths(r *reader, c *Config) {
+	for i, path := range r.elementPaths["chains"] {
+		depth, confirmations := path+".release_depth", path+".confirmations"
+		if chain := c.Chains[i]; r.good(depth, confirmations) && chain.ReleaseDepth > chain.Confirmations {
+			r.broken(depth, confirmations, fmt.Sprintf("choose a release_depth from 1 to %d", chain.Confirmations),
+				"the nonce is released at depth %d, after the transaction is final at %d", chain.ReleaseDepth, chain.Confirmations)
+		}
+	}
+}
+
+func relateFees(r *reader, c *Config) {
+	for i, path := range r.elementPaths["chains"] {
+		tip, most := path+".fees.min_tip_gwei", path+".fees.max_fee_cap_gwei"
+		if fees := c.Chains[i].Fees; !fees.MaxFeeCap.IsZero() && fees.MinTip.Gt(&fees.MaxFeeCap) {
+			r.broken(tip, most, "lower min_tip_gwei, or raise max_fee_cap_gwei", "the least tip is above the most that is offered in all")
+		}
+	}
+}
+
+func relateChainIDs(r *reader, c *Config) {
+	first := map[uint64]string{}
+	for i, path := range r.elementPaths["chains"] {
+		key := path + ".chain_id"
+		if c.Chains[i].ChainID == 0 { // could not be read
+			continue
+		}
+		if other, twice := first[c.Chains[i].ChainID]; twice {
+			r.broken(key, other, "write all endpoints of a chain into the rpc list of one chain", "chain id %d is that of %s as well", c.Chains[i].ChainID, other)
+			continue
+		}
+		first[c.Chains[i].ChainID] = key
+	}
+}
+
+func relateEndpoints(r *reader, c *Config) {
+	for i, path := range r.elementPaths["chains"] {
+		seen := map[Secret]bool{}
+		for j, endpoint := range c.Chains[i].RPC {
+			if seen[endpoint] {
+				r.problem(r.origins[path+".rpc"], fmt.Sprintf("%s.rpc[%d]", path, j), "it is the same as one before it", "delete it: the same endpoint twice is no reserve")
+			}
+			seen[endpoint] = true
+		}
+	}
+}
+
+func relateSubmitters(r *reader, c *Config) {
+	chains, signers := map[string]bool{}, map[string]bool{}
+	for _, chain := range c.Chains {
+		chains[chain.Name] = true
+	}
+	for _, signer := range c.Signers {
+		signers[signer.Name] = true
+	}
+	known := func(key, name, what string, names map[string]bool) {
+		if names[name] || !r.good(key) || name == "" {
+			return
+		}
+		all := slices.Sorted(maps.Keys(names))
+		remedy := fmt.Sprintf("add it to %ss, or choose one of %q", what, all)
+		if meant := nearest(name, all); meant != "" {
+			remedy = fmt.Sprintf("did you mean %q?", meant)
+		}
+		r.problem(r.origins[key], key, fmt.Sprintf("there is no %s %q", what, name), remedy)
+	}
+	for i, path := range r.elementPaths["submitters"] {
+		known(path+".chain", c.Submitters[i].Chain, "chain", chains)
+		known(path+".signer", c.Submitters[i].Signer, "signer", signers)
+	}
+}
+
+func relateAccounts(r *reader, c *Config) {
+	type account struct{ chain, address string }
+	first := map[account]string{}
+	for i, path := range r.elementPaths["submitters"] {
+		s := c.Submitters[i]
+		if !r.good(path+".chain", path+".address") {
+			continue
+		}
+		is := account{s.Chain, s.Address.Hex()}
+		if other, twice := first[is]; twice {
+			r.problem(r.origins[path+".address"], path+".address", "the account is that of "+other+" as well", "send through one submitter: an account has one sequence of nonces")
+			continue
+		}
+		first[is] = path
+	}
+}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRelations(t *testing.T) {
+	t.Parallel()
+	second := func(keys string) string {
+		return strings.Replace(example, "signers:", "  - {name: two, rpc: [http://two], "+keys+"}\nsigners:", 1)
+	}
+	submitter := func(keys string) string { return example + "  - {name: bob, signer: local, " + keys + "}\n" }
+	for name, c := range map[string]struct {
+		text string
+		set  []string
+		want string // empty: it holds
+	}{
+		"renewal at a third":       {example, []string{"lease.duration=12s", "lease.renew_interval=4s"}, ""},
+		"renewal after a third":    {example, []string{"lease.duration=12s", "lease.renew_interval=4001ms"}, "--set: lease.renew_interval: a lease of 12s that is renewed every 4.001s lapses"},
+		"lease too short":          {example + "lease: {duration: 9s, renew_interval: 3s}\n", []string{"lease.renew_interval=2s"}, "config.yaml:20: lease.duration: a statement that hangs for 3s holds up"},
+		"statement below a third":  {example, []string{"database.statement_timeout=3333ms"}, ""},
+		"statement at a third":     {example, []string{"lease.duration=9s", "database.statement_timeout=3s"}, "database.statement_timeout: a statement that hangs"},
+		"listeners":                {example, []string{"ops.listen=127.0.0.1:9090"}, "ops.listen: grpc.listen and ops.listen are both 127.0.0.1:9090; give one of them another port"},
+		"any ports":                {example, []string{"ops.listen=127.0.0.1:0", "grpc.listen=127.0.0.1:0"}, ""},
+		"gap of the feed":          {example, []string{"watch.min_gap=1s"}, "watch.min_gap: the feed cannot be read every 200ms"},
+		"depth at confirmations":   {example, []string{"chains.dev.release_depth=20"}, ""},
+		"depth past confirmations": {example, []string{"chains.dev.release_depth=21"}, "chains.dev.release_depth: the nonce is released at depth 21"},
+		"confirmations too few":    {example, []string{"chains.dev.confirmations=1"}, ""},
+		"tip above all":            {example, []string{"chains.dev.fees.min_tip_gwei=501"}, "chains.dev.fees.min_tip_gwei: the least tip is above"},
+		"tip without a limit":      {example, []string{"chains.dev.fees.min_tip_gwei=501", "chains.dev.fees.max_fee_cap_gwei=0"}, ""},
+		"two chains":               {second("chain_id: 2"), nil, ""},
+		"same chain id":            {second("chain_id: 31337"), nil, "config.yaml:10: chains.two.chain_id: chain id 31337 is that of chains.dev.chain_id as well"},
+		"same endpoint":            {strings.Replace(example, "8545]", "8545, http://127.0.0.1:8545]", 1), nil, "config.yaml:8: chains.dev.rpc[1]: it is the same as one before it"},
+		"same account":             {submitter("chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"), nil, "config.yaml:20: submitters.bob.address: the account is that of submitters.alice as well"},
+		"other account":            {submitter("chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267"), nil, ""},
+		"unknown chain":            {submitter("chain: mainnet, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267"), nil, `submitters.bob.chain: there is no chain "mainnet"; add it to chains, or choose one of ["dev"]`},
+		"unknown signer":           {strings.Replace(example, "name: local", "name: remote", 1), nil, `submitters.alice.signer: there is no signer "local"; add it to signers, or choose one of ["remote"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := write(t, c.text)
+			_, err := Load(Source{File: file, Set: c.set})
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), file, "config.yaml"), c.want)):
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+// What could not be read is not judged a second time.
+func TestRelationsOfKeysThatAreWrong(t *testing.T) {
+	t.Parallel()
+	file := write(t, `
+node: {name: a}
+database: {url: postgres://h/d}
+lease: {duration: 1}
+chains:
+  - {name: one, chain_id: x, rpc: [http://h], release_depth: 5, confirmations: x, fees: {min_tip_gwei: x, max_fee_cap_gwei: 1}}
+  - {name: two, chain_id: x, rpc: [http://h]}
+submitters:
+  - {name: a, chain: "", address: "0x1", signer: One}
+  - {name: b, chain: one, address: "0x1", signer: One}
+  - {name: c, chain: one, address: "0x1", signer: One}
+`)
+	_, err := Load(Source{File: file})
+	compareProblems(t, file, err, []string{
+		`config.yaml:4: lease.duration: "1" has no unit; add one, for example 1s`,
+		`config.yaml:6: chains.one.chain_id: "x" is not a whole number of decimal digits; choose from 1 to 9223372036854775807`,
+		`config.yaml:6: chains.one.confirmations: "x" is not a whole number of decimal digits; choose from 1 to 2000`,
+		`config.yaml:6: chains.one.fees.min_tip_gwei: "x" is not an amount in gwei with up to 9 decimals; write a number such as 500 or 0.001`,
+		`config.yaml:7: chains.two.chain_id: "x" is not a whole number of decimal digits; choose from 1 to 9223372036854775807`,
+		`config.yaml:9: submitters.a.chain: it has no value; give it one (1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter)`,
+		`config.yaml:9: submitters.a.address: "0x1" is not an address; write "0x" and 40 hex digits`,
+		`config.yaml:9: submitters.a.signer: "One" is not of this form; write 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter`,
+		`config.yaml:10: submitters.b.address: "0x1" is not an address; write "0x" and 40 hex digits`,
+		`config.yaml:10: submitters.b.signer: "One" is not of this form; write 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter`,
+		`config.yaml:11: submitters.c.address: "0x1" is not an address; write "0x" and 40 hex digits`,
+		`config.yaml:11: submitters.c.signer: "One" is not of this form; write 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter`,
+	})
+}

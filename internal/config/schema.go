@@ -1,0 +1,141 @@
+package config
+
+import (
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+)
+
+// schema is the one table of keys: name, kind, default, meaning, and the field that it fills. Sections and their keys are in the order of the reference.
+func schema() []field[Config] {
+	return []field[Config]{
+		section("node", "This process.", func(c *Config) *Node { return &c.Node },
+			value("name", matching(`1 to 63 of letters, digits, "-", "_" and ".", starting with a letter or digit`, `[A-Za-z0-9][A-Za-z0-9._-]{0,62}`), "",
+				"What other nodes and operators see as the owner of a submitter. Each process gets an id of its own behind it, so a name that is used twice is confusing but safe.",
+				func(n *Node) *string { return &n.Name }).must(),
+		),
+		section("grpc", "The listener for callers.", func(c *Config) *GRPC { return &c.GRPC }, grpcFields()...),
+		section("ops", "The listener for operators, over HTTP: /metrics, /healthz, /readyz.", func(c *Config) *Ops { return &c.Ops },
+			value("listen", listener(), "127.0.0.1:9091", "Address to listen on.", func(o *Ops) *string { return &o.Listen }),
+		),
+		section("database", "The PostgreSQL that holds the ledger.", func(c *Config) *Database { return &c.Database }, databaseFields()...),
+		section("lease", "How nodes divide the submitters among themselves: each is owned by one node, by a lease.", func(c *Config) *Lease { return &c.Lease }, leaseFields()...),
+		section("queue", "How an owner notices work that others wrote into the ledger.", func(c *Config) *Queue { return &c.Queue },
+			value("poll_interval", span(10*time.Millisecond, time.Minute), "1s", "Time between two looks at the queues and commands of the submitters that this node owns.",
+				func(q *Queue) *time.Duration { return &q.PollInterval }),
+		),
+		section("commands", "How PauseSubmitter and ResumeSubmitter wait until the owner has done it.", func(c *Config) *Commands { return &c.Commands },
+			value("wait", span(time.Second, 10*time.Minute), "30s", "The longest wait. The command stays recorded after it.", func(s *Commands) *time.Duration { return &s.Wait }),
+			value("poll_interval", span(10*time.Millisecond, 10*time.Second), "100ms", "Time between two looks.", func(s *Commands) *time.Duration { return &s.PollInterval }),
+		),
+		section("payload", "What callers may ask for.", func(c *Config) *Payload { return &c.Payload },
+			value("max_bytes", whole(1, 1<<20), "131072", "The most call data of a transaction, in bytes.", func(p *Payload) *int { return &p.MaxBytes }),
+		),
+		section("watch", "The feed of events that WatchTx reads. One reader for each node serves all watchers.", func(c *Config) *Watch { return &c.Watch }, watchFields()...),
+		section("log", "What this node tells about itself, on standard error.", func(c *Config) *Log { return &c.Log },
+			value("level", oneOf("debug", "info", "warn", "error"), "info", "The least that is logged.", func(l *Log) *string { return &l.Level }),
+			value("format", oneOf("text", "json"), "text", "Lines of key=value, or of JSON.", func(l *Log) *string { return &l.Format }),
+		),
+		list("chains", "The EVM chains that this node works on.", func(c *Config) *[]Chain { return &c.Chains }, chainFields()...).must(),
+		list("signers", "The holders of keys.", func(c *Config) *[]Signer { return &c.Signers },
+			value("name", label(), "", "What submitters call it.", func(s *Signer) *string { return &s.Name }).must().inFile(),
+			value("timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long one signature may take. No nonce is taken while it is awaited.", func(s *Signer) *time.Duration { return &s.Timeout }),
+			section("keystore", "A folder of V3 key files, as geth and `fencepost key` write them. Keys that are added later are found without a restart.",
+				func(s *Signer) *KeyStore { return &s.KeyStore },
+				file("dir", "The folder.", func(k *KeyStore) *string { return &k.Dir }).must(),
+				file("password_file", "A file with the one password of all keys of the folder.", func(k *KeyStore) *string { return &k.PasswordFile }).must(),
+			),
+		),
+		list("submitters", "Accounts to send from that are registered when the node starts. Others are registered with `fencepost submitter add`.",
+			func(c *Config) *[]Submitter { return &c.Submitters }, submitterFields()...),
+	}
+}
+
+func grpcFields() []field[GRPC] {
+	return []field[GRPC]{
+		value("listen", listener(), "127.0.0.1:9090", "Address to listen on. There is no authentication: keep it private.", func(g *GRPC) *string { return &g.Listen }),
+		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000", "Calls of one connection that are answered at once; more wait in the client.",
+			func(g *GRPC) *uint32 { return &g.MaxStreamsPerConnection }),
+		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
+		value("ping_timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long the answer to a ping may take before the connection is closed.",
+			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
+		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s", "How long calls under way may take once the node stops.", func(g *GRPC) *time.Duration { return &g.StopGrace }),
+	}
+}
+
+func databaseFields() []field[Database] {
+	return []field[Database]{
+		value("url", postgres(), "", "Where the database is and how to get in. Required, unless url_file is there.", func(d *Database) *Secret { return &d.URL }),
+		file("url_file", "A file that holds the URL instead, as secrets are mounted into containers.", func(d *Database) *string { return &d.URLFile }),
+		value("schema", matching(`1 to 63 of a-z, 0-9 and "_", not starting with a digit`, `[a-z_][a-z0-9_]{0,62}`), "public", "The schema that holds the tables.",
+			func(d *Database) *string { return &d.Schema }),
+		value("max_connections", whole(4, 1000), "20", "The most connections that this node opens.", func(d *Database) *int { return &d.MaxConnections }),
+		value("statement_timeout", span(100*time.Millisecond, 10*time.Minute), "3s", "How long the server may work on one statement.",
+			func(d *Database) *time.Duration { return &d.StatementTimeout }),
+	}
+}
+
+func leaseFields() []field[Lease] {
+	return []field[Lease]{
+		value("duration", span(time.Second, 10*time.Minute), "10s", "How long a lease holds without renewal: the time until another node takes over after a crash. Only the database's clock decides it.",
+			func(l *Lease) *time.Duration { return &l.Duration }),
+		value("renew_interval", span(100*time.Millisecond, 3*time.Minute), "3s", "Time between two renewals of all leases of the node.", func(l *Lease) *time.Duration { return &l.RenewInterval }),
+		value("sweep_interval", span(10*time.Millisecond, time.Minute), "1s", "Time between two looks for submitters with work and without an owner.", func(l *Lease) *time.Duration { return &l.SweepInterval }),
+		value("idle_after", span(time.Second, 24*time.Hour), "30s", "An owner gives the lease of a submitter without work back after this.", func(l *Lease) *time.Duration { return &l.IdleAfter }),
+		value("max_owned", whole(1, 1_000_000), "10000", "The most submitters that this node owns at a time.", func(l *Lease) *int { return &l.MaxOwned }),
+	}
+}
+
+func watchFields() []field[Watch] {
+	return []field[Watch]{
+		value("poll_interval", span(10*time.Millisecond, time.Minute), "200ms", "Time between two reads of the feed when nothing says that there is news.", func(w *Watch) *time.Duration { return &w.PollInterval }),
+		value("min_gap", span(time.Millisecond, time.Minute), "5ms", "The least time between two reads of the feed.", func(w *Watch) *time.Duration { return &w.MinGap }),
+		value("ring_events", whole(256, 1<<24), "16384", "How many of the newest events all watchers share in memory. Who falls further behind reads from the ledger.", func(w *Watch) *int { return &w.RingEvents }),
+		value("page_events", whole(1, 10_000), "256", "The most events of one read.", func(w *Watch) *int { return &w.PageEvents }),
+		value("outage_grace", span(100*time.Millisecond, time.Hour), "30s", "How long a stream waits for a database that is down before it ends.", func(w *Watch) *time.Duration { return &w.OutageGrace }),
+	}
+}
+
+func chainFields() []field[Chain] {
+	return []field[Chain]{
+		value("name", label(), "", "What submitters, errors and logs call it.", func(c *Chain) *string { return &c.Name }).must().inFile(),
+		value("chain_id", whole[uint64](1, 1<<63-1), "", "EIP-155 chain id. Every endpoint must answer it.", func(c *Chain) *uint64 { return &c.ChainID }).must(),
+		value("genesis", blockHash(), "", "Hash of block 0, which every endpoint must answer. Without it that of the first endpoint counts.", func(c *Chain) *common.Hash { return &c.Genesis }),
+		values("rpc", endpoint(), "JSON-RPC endpoints in order of preference. They often hold a provider's key, so they are never shown.", func(c *Chain) *[]Secret { return &c.RPC }).must(),
+		value("rpc_timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long one call to one endpoint may take.", func(c *Chain) *time.Duration { return &c.RPCTimeout }),
+		value("rpc_max_in_flight", whole(1, 100_000), "100", "Calls under way to one endpoint.", func(c *Chain) *int { return &c.RPCMaxInFlight }),
+		value("rpc_batch_limit", whole(1, 10_000), "100", "Calls in one JSON-RPC batch.", func(c *Chain) *int { return &c.RPCBatchLimit }),
+		value("poll_interval", span(10*time.Millisecond, 10*time.Minute), "1s", "Time between two looks at the head of the chain; about half of its block time is good.", func(c *Chain) *time.Duration { return &c.PollInterval }),
+		value("lag_grace", span(time.Second, time.Hour), "30s", "How long an endpoint that is behind the highest block seen is not believed. After it the chain is taken to have gone back.",
+			func(c *Chain) *time.Duration { return &c.LagGrace }),
+		value("confirmations", whole[uint64](1, 2000), "20", "Canonical blocks above the one with the receipt that make a transaction final.", func(c *Chain) *uint64 { return &c.Confirmations }),
+		value("release_depth", whole[uint64](1, 2000), "1", "Depth at which a strict submitter may take its next nonce. 1: as soon as the receipt is in a canonical block.", func(c *Chain) *uint64 { return &c.ReleaseDepth }),
+		section("resubmit", "Handing the same bytes to the chain again while they are not included.", func(c *Chain) *Resubmit { return &c.Resubmit },
+			value("interval", span(100*time.Millisecond, 24*time.Hour), "60s", "Time between two hand-overs.", func(r *Resubmit) *time.Duration { return &r.Interval }),
+			value("max_attempts", whole(1, 1_000_000), "20", "Hand-overs after which a transaction is STUCK. It is still followed and handed over.", func(r *Resubmit) *int { return &r.MaxAttempts }),
+		),
+		section("fees", "What transactions offer for a unit of gas.", func(c *Chain) *Fees { return &c.Fees },
+			value("history_blocks", whole(1, 1024), "10", "Newest blocks whose tips are looked at.", func(f *Fees) *int { return &f.HistoryBlocks }),
+			value("percentile", number(1, 100), "50", "Percentile of the tips paid in them that is offered.", func(f *Fees) *float64 { return &f.Percentile }),
+			value("min_tip_gwei", gwei("0.000000001"), "0.001", "The least tip that is offered.", func(f *Fees) *uint256.Int { return &f.MinTip }),
+			value("max_fee_cap_gwei", gwei("0"), "500", "The most that is offered in all, tip included. 0: no limit.", func(f *Fees) *uint256.Int { return &f.MaxFeeCap }),
+			value("fixed_price_gwei", optional(gwei("0")), "", "Send legacy transactions at this price, whatever the chain says: for private chains.", func(f *Fees) **uint256.Int { return &f.FixedPrice }),
+		),
+		section("gas", "How much gas transactions may use.", func(c *Chain) *Gas { return &c.Gas },
+			value("margin", number(1, 10), "1.2", "An estimate is multiplied by it. A limit that the caller gives is taken as it is.", func(g *Gas) *float64 { return &g.Margin }),
+		),
+	}
+}
+
+func submitterFields() []field[Submitter] {
+	return []field[Submitter]{
+		value("name", label(), "", "What callers and operators call it.", func(s *Submitter) *string { return &s.Name }).must().inFile(),
+		value("chain", label(), "", "Name of its chain.", func(s *Submitter) *string { return &s.Chain }).must(),
+		value("address", account(), "", "Address of the account.", func(s *Submitter) *common.Address { return &s.Address }).must(),
+		value("signer", label(), "", "Name of the signer that holds its key.", func(s *Submitter) *string { return &s.Signer }).must(),
+		value("mode", oneOf("strict"), "strict", "How many nonces may be in flight. strict: one at a time.", func(s *Submitter) *string { return &s.Mode }),
+		value("start_from", matching(`"0", "chain" or a nonce`, `chain|0|[1-9][0-9]{0,17}`), "0",
+			"The first nonce. 0 demands an account that never sent; chain goes on after what it sent; a number demands exactly that nonce.", func(s *Submitter) *string { return &s.StartFrom }),
+	}
+}
