@@ -18,45 +18,44 @@ const defaultHeartbeat = 15 * time.Second
 
 // WatchTx streams events. What a stream of one transaction does is in watch_one.go, a stream of many in watch_many.go.
 func (s *txService) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
-	w := &watch{Server: s.Server, stream: stream, heartbeat: defaultHeartbeat, untilFinal: r.GetUntilFinal()}
-	if r.GetHeartbeat() != nil {
-		w.heartbeat = r.GetHeartbeat().AsDuration()
-	}
-	if w.untilFinal && r.GetTxId() == "" && r.GetRequest() == nil {
-		return invalidField("until_final", "ends the stream of one transaction; watch one by tx_id or request, or leave it out")
-	}
-	if err := s.aim(stream.Context(), r, &w.target); err != nil {
-		return err
-	}
-	token, err := parseResumeToken(r.GetResumeToken(), w.target)
+	what, err := s.target(stream.Context(), r)
 	if err != nil {
 		return err
 	}
+	token, err := parseResumeToken(r.GetResumeToken(), what)
+	if err != nil {
+		return err
+	}
+	w := &watch{Server: s.Server, stream: stream, target: what, heartbeat: defaultHeartbeat, untilFinal: r.GetUntilFinal()}
+	if r.GetHeartbeat() != nil {
+		w.heartbeat = r.GetHeartbeat().AsDuration()
+	}
 	w.timer = s.clock.NewTimer(w.heartbeat)
 	defer w.timer.Stop()
-	if w.target.tx != (txn.TxID{}) {
+	if what.tx != (txn.TxID{}) {
 		return w.one(stream.Context(), token)
 	}
 	return w.many(stream.Context(), token)
 }
 
-// aim finds what is to be watched.
-func (s *txService) aim(ctx context.Context, r *pb.WatchTxRequest, t *target) (err error) {
+// target finds what is to be watched.
+func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target, err error) {
 	switch what := r.GetTarget().(type) {
 	case *pb.WatchTxRequest_TxId:
 		if t.tx, err = txn.ParseTxID(what.TxId); err != nil {
-			return onTx(what.TxId, store.ErrTxNotFound)
+			return t, onTx(what.TxId, store.ErrTxNotFound)
 		}
 	case *pb.WatchTxRequest_Request:
-		info, err := s.txByRequest(ctx, what.Request)
-		if err != nil {
-			return err
-		}
+		info, err := s.txByKey(ctx, what.Request)
 		t.tx = info.ID
+		return t, err
 	case *pb.WatchTxRequest_Submitter:
 		t.submitter, err = s.lookup(ctx, "submitter", what.Submitter)
 	}
-	return err
+	if r.GetUntilFinal() && t.tx == (txn.TxID{}) && err == nil {
+		err = invalidField("until_final", "ends the stream of one transaction; name one, by tx_id or request, or leave it out")
+	}
+	return t, err
 }
 
 // watch is one stream under way.

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// cancelTries bounds how often a transaction is looked at that goes back into the queue while it is being cancelled.
+const cancelTries = 3
+
+// CancelTx cancels what is queued and records the wish for what is not. A cancel that is repeated gets the answer of the first one.
+func (s *txService) CancelTx(ctx context.Context, r *pb.CancelTxRequest) (*pb.CancelTxResponse, error) {
+	for range cancelTries {
+		outcome, info, err := s.cancel(ctx, r.GetTxId())
+		if err != nil {
+			return nil, err
+		}
+		if outcome != pb.CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED {
+			return &pb.CancelTxResponse{Outcome: outcome, Tx: wireTx(info)}, nil
+		}
+	}
+	return nil, onTx(r.GetTxId(), errors.New("server: the transaction stays in the queue and cannot be cancelled there"))
+}
+
+// cancel is one look and one attempt; it has no outcome when the transaction came back into the queue in between.
+func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelOutcome, info store.TxInfo, err error) {
+	id, info, err := s.txByID(ctx, text)
+	if err != nil {
+		return outcome, info, err
+	}
+	if info.State == txn.Queued {
+		cancelled, err := s.store.CancelQueued(ctx, id)
+		if err != nil {
+			return outcome, info, onTx(text, err)
+		}
+		if _, info, err = s.txByID(ctx, text); err != nil {
+			return outcome, info, err
+		}
+		if cancelled {
+			return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil
+		}
+	}
+	switch {
+	case info.State == txn.Cancelled:
+		return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil
+	case info.State.Final():
+		return pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, info, nil
+	case info.State == txn.Queued:
+		return outcome, info, nil
+	}
+	// The nonce is taken: only the owner can do something about it, and only the chain decides.
+	if _, err := s.store.AddCommand(ctx, id.Submitter(), txn.CommandCancel, &id, ""); err != nil {
+		return outcome, info, onTx(text, err)
+	}
+	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
+}

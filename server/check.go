@@ -1,0 +1,130 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// requests are the messages that callers send, for the rules to be compiled at start.
+func requests() []proto.Message {
+	return []proto.Message{
+		&pb.CreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.WatchTxRequest{},
+		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{}, &pb.PauseSubmitterRequest{}, &pb.ResumeSubmitterRequest{},
+	}
+}
+
+// check refuses a request that breaks the contract, whatever it asks for.
+func (s *Server) check(request proto.Message) error {
+	f := &finder{}
+	f.walk(request.ProtoReflect(), "")
+	if len(f.unknown) > 0 {
+		return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, f.unknown}
+	}
+	if err := s.checkRules(request, f.unfit); err != nil {
+		return err
+	}
+	return nil
+}
+
+// checkRules applies the rules that the contract writes next to its fields.
+func (s *Server) checkRules(request proto.Message, found []violation) error {
+	err := s.rules.Validate(request)
+	var broken *protovalidate.ValidationError
+	if err != nil && !errors.As(err, &broken) {
+		return fmt.Errorf("server: apply the rules of the contract: %w", err)
+	}
+	if broken != nil {
+		for _, v := range broken.Violations {
+			field := protovalidate.FieldPathString(v.Proto.GetField())
+			if field == "" {
+				field = "request"
+			}
+			found = append(found, violation{field, v.Proto.GetMessage()})
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+}
+
+// finder walks a message for what protobuf lets through and the server does not.
+//
+// An unknown field is refused rather than ignored: a caller who sends one relies on something that this server would not do. That matters most for a nonce or
+// a sender.
+type finder struct {
+	unknown []violation
+	unfit   []violation
+}
+
+// walk ends because no message of the contract contains itself.
+func (f *finder) walk(m protoreflect.Message, path string) {
+	f.findUnknown(m, path)
+	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		at := join(path, string(field.Name()))
+		if field.IsList() {
+			for i := range value.List().Len() {
+				f.value(field, value.List().Get(i), fmt.Sprintf("%s[%d]", at, i))
+			}
+			return true
+		}
+		f.value(field, value, at)
+		return true
+	})
+}
+
+func (f *finder) value(field protoreflect.FieldDescriptor, value protoreflect.Value, path string) {
+	switch field.Kind() {
+	case protoreflect.MessageKind:
+		f.walk(value.Message(), path)
+	case protoreflect.StringKind:
+		if strings.ContainsRune(value.String(), 0) {
+			f.unfit = append(f.unfit, violation{path, "must not contain a NUL character, which the ledger cannot hold; remove it"})
+		}
+	}
+}
+
+func (f *finder) findUnknown(m protoreflect.Message, path string) {
+	for rest := m.GetUnknown(); len(rest) > 0; {
+		number, _, length := protowire.ConsumeField(rest)
+		if length < 0 {
+			return // cannot be: what was unmarshalled is well-formed
+		}
+		rest = rest[length:]
+		f.unknown = append(f.unknown, unknownField(m.Descriptor(), number, path))
+	}
+}
+
+// The reserved numbers of Payload.
+const (
+	payloadFrom  = 14
+	payloadNonce = 15
+)
+
+func unknownField(of protoreflect.MessageDescriptor, number protowire.Number, path string) violation {
+	if of.FullName() == (&pb.Payload{}).ProtoReflect().Descriptor().FullName() {
+		switch number {
+		case payloadFrom:
+			return violation{join(path, "from"), "the sender is the submitter of the request; remove this field from the payload"}
+		case payloadNonce:
+			return violation{join(path, "nonce"), "Fencepost assigns the nonce; remove this field from the payload"}
+		}
+	}
+	return violation{join(path, fmt.Sprint(number)),
+		fmt.Sprintf("this server knows no field %d of %s; remove it, or update the server", number, of.Name())}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

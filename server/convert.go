@@ -1,0 +1,129 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// The enums of the contract are the names of txn with a prefix; a test holds the two to each other.
+
+func wireState(s txn.State) pb.TxState { return pb.TxState(pb.TxState_value["TX_STATE_"+string(s)]) }
+
+func wireSub(s txn.Sub) pb.TxSubState {
+	return pb.TxSubState(pb.TxSubState_value["TX_SUB_STATE_"+string(s)])
+}
+
+func wireExecuted(e txn.Executed) pb.Executed {
+	return pb.Executed(pb.Executed_value["EXECUTED_"+string(e)])
+}
+
+func wireKind(k txn.Kind) pb.TxEventKind {
+	return pb.TxEventKind(pb.TxEventKind_value["TX_EVENT_KIND_"+string(k)])
+}
+
+func stateOfWire(s pb.TxState) txn.State {
+	return txn.State(strings.TrimPrefix(s.String(), "TX_STATE_"))
+}
+
+// wireTime leaves out a time that is not known.
+func wireTime(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+func wireHash(h txn.Hash) string {
+	if h == (txn.Hash{}) {
+		return ""
+	}
+	return h.Hex()
+}
+
+func wireReceipt(r *txn.Receipt) *pb.Receipt {
+	if r == nil {
+		return nil
+	}
+	return &pb.Receipt{
+		TxHash: r.TxHash.Hex(), BlockNumber: r.BlockNumber, BlockHash: r.BlockHash.Hex(), Success: r.Success,
+		GasUsed: r.GasUsed, EffectiveGasPrice: r.EffectiveGasPrice.Dec(),
+	}
+}
+
+func wirePayload(p txn.Payload) *pb.Payload {
+	out := &pb.Payload{Value: p.Value.Dec(), Data: p.Data, GasLimit: p.GasLimit}
+	if p.To != nil {
+		out.To = p.To.Hex()
+	}
+	return out
+}
+
+// wireTx tells what callers need of a transaction.
+func wireTx(t store.TxInfo) *pb.Tx {
+	return &pb.Tx{
+		TxId: t.ID.String(), Submitter: t.SubmitterName, RequestId: t.RequestID,
+		State: wireState(t.State), SubState: wireSub(t.Sub), Version: uint64(t.Version),
+		Payload: wirePayload(t.Payload), TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt),
+		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
+		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
+		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
+	}
+}
+
+// wireOperator tells what only operators need.
+func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
+	out := &pb.OperatorDetails{QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), SubmitAttempts: uint32(t.SubmitAttempts)}
+	if t.Nonce != nil {
+		out.Nonce = new(uint64(*t.Nonce))
+	}
+	for _, a := range attempts {
+		out.Attempts = append(out.Attempts, &pb.Attempt{
+			AttemptNo: uint32(a.No), Kind: string(a.Kind), TxHash: a.Hash.Hex(), GasLimit: a.GasLimit,
+			FeeCap: a.Fees.Cap.Dec(), Tip: a.Fees.Tip.Dec(), CreateTime: wireTime(a.At),
+		})
+	}
+	return out
+}
+
+func wireEvent(e store.EventInfo) *pb.TxEvent {
+	return &pb.TxEvent{
+		TxId: e.Tx.String(), Submitter: e.SubmitterName, Seq: uint64(e.Seq), Kind: wireKind(e.Kind),
+		State: wireState(e.State), SubState: wireSub(e.Sub), Executed: wireExecuted(e.Executed),
+		TxHash: wireHash(e.TxHash), Receipt: wireReceipt(e.Receipt), Reason: e.Reason, Message: e.Message, Time: wireTime(e.At),
+	}
+}
+
+func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
+	out := &pb.Submitter{
+		Name: s.Name, AccountId: txn.AccountID(s.Chain, s.Address), ChainId: uint64(s.Chain), Address: s.Address.Hex(), Signer: s.Signer,
+		Mode:   pb.SubmitterMode(pb.SubmitterMode_value["SUBMITTER_MODE_"+string(s.Mode)]),
+		Status: pb.SubmitterStatus(pb.SubmitterStatus_value["SUBMITTER_STATUS_"+string(s.Status)]),
+
+		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
+	}
+	if s.Cursor != nil {
+		out.NextNonce, out.InitNonce = new(uint64(s.Cursor.Next)), new(uint64(s.Cursor.Init))
+		if p := s.Cursor.Protected; p != nil {
+			out.Protection = &pb.Protection{Reason: p.Reason, Evidence: p.Evidence, Time: wireTime(p.At)}
+		}
+	}
+	return out
+}
+
+// wireLease names an owner only while the lease is live. A lease that nobody ever took has no times.
+func wireLease(l store.LeaseInfo) *pb.LeaseInfo {
+	out := &pb.LeaseInfo{FencingToken: int64(l.Token)}
+	if l.Token > 0 {
+		out.AcquireTime, out.ExpireTime = wireTime(l.AcquiredAt), wireTime(l.ExpiresAt)
+	}
+	if l.Live {
+		out.OwnerNode = l.OwnerNode
+	}
+	return out
+}

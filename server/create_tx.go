@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"math"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// CreateTx queues a transaction.
+func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
+	payload, err := s.payload(r.GetPayload())
+	if err != nil {
+		return nil, err
+	}
+	submitter, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	if err != nil {
+		return nil, err
+	}
+	info, created, err := s.store.CreateTx(ctx, store.Intent{Submitter: submitter, RequestID: r.GetRequestId(), Payload: payload})
+	if err != nil {
+		return nil, onCreate(r, err)
+	}
+	return &pb.CreateTxResponse{Tx: wireTx(info), Created: created}, nil
+}
+
+// onCreate says whether the key or the submitter is what stood in the way.
+func onCreate(r *pb.CreateTxRequest, err error) error {
+	if isKeyReused(err) {
+		return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
+	}
+	return onSubmitter(r.GetSubmitter(), err)
+}
+
+// payload checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
+func (s *txService) payload(p *pb.Payload) (txn.Payload, error) {
+	out := txn.Payload{Data: p.GetData(), GasLimit: p.GetGasLimit()}
+	if len(out.Data) > s.limits.PayloadBytes {
+		return out, payloadTooLarge(len(out.Data), s.limits.PayloadBytes)
+	}
+	var found []violation
+	if p.GetTo() != "" {
+		to, err := txn.ParseAddress(p.GetTo())
+		if err != nil {
+			found = append(found, violation{"payload.to", err.Error()})
+		}
+		out.To = &to
+	} else if len(out.Data) == 0 {
+		found = append(found, violation{"payload.to", "must name a recipient; only a contract creation, with init code in data, leaves it empty"})
+	}
+	value, err := txn.ParseWei(p.GetValue())
+	if err != nil {
+		found = append(found, violation{"payload.value", err.Error()})
+	}
+	out.Value = value
+	if out.GasLimit > math.MaxInt64 {
+		found = append(found, violation{"payload.gas_limit", "must be at most 9223372036854775807, far above any block; 0 lets Fencepost estimate it"})
+	}
+	if len(found) > 0 {
+		return out, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+	}
+	return out, nil
+}

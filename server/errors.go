@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+)
+
+// errorDomain qualifies the reasons in google.rpc.ErrorInfo.
+const errorDomain = "fencepost.dev"
+
+var (
+	errDraining   = errors.New("the node is stopping")
+	errNotApplied = errors.New("no node has applied the request yet")
+)
+
+// about names what an error is about, for the sentence that the caller reads.
+type about struct {
+	thing string
+	err   error
+}
+
+func (a *about) Error() string { return a.thing + ": " + a.err.Error() }
+func (a *about) Unwrap() error { return a.err }
+
+func onSubmitter(name string, err error) error { return on(fmt.Sprintf("submitter %q", name), err) }
+func onTx(id string, err error) error          { return on("transaction "+id, err) }
+func onRequest(submitter, request string, err error) error {
+	return on(fmt.Sprintf("request_id %q of submitter %q", request, submitter), err)
+}
+
+func on(thing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &about{thing, err}
+}
+
+// violation is one thing that is wrong with a request.
+type violation struct {
+	field string // path as BadRequest has it
+	says  string // what must hold, so that "field: says" is a sentence
+}
+
+// invalid refuses a request for what is in it.
+type invalid struct {
+	reason     pb.ErrorReason
+	violations []violation
+}
+
+func (i *invalid) Error() string {
+	says := make([]string, len(i.violations))
+	for n, v := range i.violations {
+		says[n] = v.field + ": " + v.says
+	}
+	return strings.Join(says, "; ")
+}
+
+func invalidField(field, format string, args ...any) error {
+	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, []violation{{field, fmt.Sprintf(format, args...)}}}
+}
+
+func payloadTooLarge(size, limit int) error {
+	return &invalid{pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE, []violation{{"payload.data",
+		fmt.Sprintf("is %d bytes and the limit of this server is %d; send less, or raise payload.max_bytes in its configuration", size, limit)}}}
+}
+
+func isKeyReused(err error) bool { return errors.Is(err, store.ErrKeyReused) }
+
+// answer is how an error is told.
+type answer struct {
+	is     error
+	code   codes.Code
+	reason pb.ErrorReason
+	says   string // reason and remedy
+	retry  time.Duration
+}
+
+// answers lists every error that callers are told the meaning of. The order matters only where an error wraps two of them.
+var answers = []answer{
+	{store.ErrTxNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_TX_NOT_FOUND,
+		"there is no such transaction; use the tx_id that CreateTx answered, or the submitter and request_id that it was created with", 0},
+	{store.ErrSubmitterNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND,
+		"there is no such submitter; register it, or correct the name", 0},
+	{store.ErrKeyReused, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED,
+		"it was used with another payload; send that payload unchanged to get its transaction, or use a new request_id for a new intent", 0},
+	{store.ErrSubmitterExists, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_SUBMITTER_EXISTS,
+		"the name or the account is registered with other settings; look at them with GetSubmitter, then use them or another name", 0},
+	{store.ErrPaused, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
+		"it is paused and takes no new transactions; resume it, then repeat the call", 0},
+	{store.ErrProtected, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
+		"it is protected and takes no new transactions until an operator decides; look at its evidence with GetSubmitter", 0},
+	{store.ErrTokenExpired, codes.OutOfRange, pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED,
+		"it lies before what is kept, or before a restore of the ledger; watch anew without a token", 0},
+	{errDraining, codes.Unavailable, pb.ErrorReason_ERROR_REASON_DRAINING,
+		"it is stopping; repeat the call, or resume the stream, and another node answers", 100 * time.Millisecond},
+	{errNotApplied, codes.DeadlineExceeded, pb.ErrorReason_ERROR_REASON_NOT_YET_APPLIED,
+		"the request is recorded, but no node has applied it yet; repeat the call to go on waiting, and check that a node works for the submitter", time.Second},
+	{store.ErrSchema, codes.Unavailable, pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+		"the schema of the database does not fit this server; run \"fencepost migrate up\", then repeat the call unchanged", 10 * time.Second},
+	{store.ErrUnavailable, codes.Unavailable, pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+		"the database cannot be reached, or the fate of a write is unknown; repeat the call unchanged: it cannot act twice", time.Second},
+}
+
+// statusOf turns an error into what the caller gets. id names the call in the log.
+func statusOf(err error, id string) *status.Status {
+	if s, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
+		return s.GRPCStatus() // of the transport, or of a service that is not ours
+	}
+	var bad *invalid
+	if errors.As(err, &bad) {
+		return statusOfInvalid(bad)
+	}
+	// The caller gave up or ran out of time: that is no fault of anything, even if it made the database unreachable.
+	switch {
+	case errors.Is(err, context.Canceled):
+		return status.New(codes.Canceled, "call: the caller cancelled it")
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.New(codes.DeadlineExceeded, "call: its deadline passed before the ledger answered; repeat it unchanged")
+	}
+	for _, a := range answers {
+		if errors.Is(err, a.is) {
+			return withDetails(status.New(a.code, thing(err, a)+": "+a.says), a.reason, retryInfo(a.retry)...)
+		}
+	}
+	return withDetails(status.New(codes.Internal, "call "+id+": it failed by a defect of the server; the log of the node has the cause under this id"),
+		pb.ErrorReason_ERROR_REASON_INTERNAL, &errdetails.RequestInfo{RequestId: id})
+}
+
+// thing is what the error is about, if the handler said so and it is the cause.
+func thing(err error, a answer) string {
+	switch a.reason {
+	case pb.ErrorReason_ERROR_REASON_DRAINING:
+		return "node"
+	case pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE:
+		return "ledger"
+	case pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED:
+		return "resume_token"
+	}
+	var named *about
+	if errors.As(err, &named) {
+		return named.thing
+	}
+	return "call"
+}
+
+func statusOfInvalid(bad *invalid) *status.Status {
+	violations := make([]*errdetails.BadRequest_FieldViolation, len(bad.violations))
+	for i, v := range bad.violations {
+		violations[i] = &errdetails.BadRequest_FieldViolation{Field: v.field, Description: v.says, Reason: reasonName(bad.reason)}
+	}
+	return withDetails(status.New(codes.InvalidArgument, bad.Error()), bad.reason, &errdetails.BadRequest{FieldViolations: violations})
+}
+
+func retryInfo(delay time.Duration) []protoadapt.MessageV1 {
+	if delay == 0 {
+		return nil
+	}
+	return []protoadapt.MessageV1{&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)}}
+}
+
+func withDetails(s *status.Status, reason pb.ErrorReason, details ...protoadapt.MessageV1) *status.Status {
+	info := &errdetails.ErrorInfo{Reason: reasonName(reason), Domain: errorDomain}
+	full, err := s.WithDetails(append([]protoadapt.MessageV1{info}, details...)...)
+	if err != nil {
+		return s // only a message that cannot be marshalled: the sentence is still right
+	}
+	return full
+}
+
+// reasonName is the reason as ErrorInfo has it: without the prefix of the enum.
+func reasonName(reason pb.ErrorReason) string {
+	return strings.TrimPrefix(reason.String(), "ERROR_REASON_")
+}
+
+// reasonOf is the reason in a status; empty if it has none.
+func reasonOf(s *status.Status) string {
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == errorDomain {
+			return info.GetReason()
+		}
+	}
+	return ""
+}

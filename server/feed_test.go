@@ -1,0 +1,260 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	"pgregory.net/rapid"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// reader is a stream under test and what it has been given.
+type reader struct {
+	place  *place
+	seen   map[string]bool // given, or before its beginning
+	tokens []mark          // places that it can be resumed from
+	last   map[txn.TxID]int64
+}
+
+// mark is a position and what lies before it.
+type mark struct {
+	at   store.Position
+	seen []string
+}
+
+func name(e store.EventInfo) string { return fmt.Sprintf("%s/%d", e.Tx, e.Seq) }
+
+// feedTest drives a tailer and its streams, one step at a time.
+type feedTest struct {
+	model   *model
+	feed    *feed
+	readers []*reader
+	seqs    map[txn.TxID]int64
+	busy    map[txn.TxID]bool // written by a transaction that is open
+}
+
+func newFeedTest(t *rapid.T) *feedTest {
+	m := newModel()
+	metrics, err := newMetrics(noopmetric.NewMeterProvider())
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := Limits{RingEvents: rapid.IntRange(1, 12).Draw(t, "ring"), PageEvents: rapid.IntRange(1, 3).Draw(t, "page")}
+	limits.complete()
+	f := newFeed(m, clock.Real{}, slog.New(slog.DiscardHandler), limits, metrics)
+	f.page = rapid.IntRange(1, 5).Draw(t, "tailer page")
+	f.streams.count++ // the tailer reads whether or not somebody watches
+	return &feedTest{model: m, feed: f, seqs: map[txn.TxID]int64{}, busy: map[txn.TxID]bool{}}
+}
+
+// txOf is one of a few transactions; two submitters share them.
+func txOf(n int) (id txn.TxID, submitter txn.SubmitterID) {
+	id[15] = byte(n)
+	return id, txn.SubmitterID(1 + n%2)
+}
+
+func (ft *feedTest) begin(t *rapid.T) {
+	var events []store.EventInfo
+	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 7), 1, 3, rapid.ID).Draw(t, "txs") {
+		id, submitter := txOf(n)
+		if ft.busy[id] {
+			continue
+		}
+		ft.busy[id] = true
+		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1}})
+	}
+	ft.model.begin(events...)
+}
+
+func (ft *feedTest) end(t *rapid.T) {
+	open := slices.Sorted(maps.Keys(ft.model.open))
+	if len(open) == 0 {
+		return
+	}
+	xid, commit := rapid.SampledFrom(open).Draw(t, "xid"), rapid.IntRange(0, 5).Draw(t, "commit") > 0
+	for _, e := range ft.model.open[xid] {
+		delete(ft.busy, e.Tx)
+		if commit {
+			ft.seqs[e.Tx] = e.Seq
+		}
+	}
+	ft.model.end(xid, commit)
+}
+
+func (ft *feedTest) read(t *rapid.T) {
+	if err := ft.feed.read(t.Context()); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		t.Fatal(err)
+	}
+}
+
+// join opens a fresh stream: what is committed by then lies before it.
+func (ft *feedTest) join(t *rapid.T, what target) *reader {
+	r := &reader{
+		place: &place{feed: ft.feed, target: what, wake: make(chan struct{}, 1)}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
+	}
+	ft.model.failures = 0
+	ft.read(t)
+	if err := r.place.enter(t.Context(), ft.feed.started); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range ft.model.committed {
+		r.seen[name(e)] = true
+	}
+	ft.readers = append(ft.readers, r)
+	return r
+}
+
+// resume opens a stream where another one once stood.
+func (ft *feedTest) resume(t *rapid.T) {
+	if len(ft.readers) == 0 {
+		return
+	}
+	old := rapid.SampledFrom(ft.readers).Draw(t, "reader")
+	if len(old.tokens) == 0 {
+		return
+	}
+	m := rapid.SampledFrom(old.tokens).Draw(t, "token")
+	r := ft.join(t, old.place.target)
+	at, err := store.ParsePosition(m.at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.place.resume(at)
+	r.seen = map[string]bool{}
+	for _, s := range m.seen {
+		r.seen[s] = true
+	}
+}
+
+func (ft *feedTest) take(t *rapid.T, r *reader) (more bool) {
+	events, behind, err := r.place.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if behind {
+		for ft.feed.finished < r.place.need { // or it would wait for that
+			ft.read(t)
+		}
+		if events, err = r.place.catchUp(t.Context()); err != nil && !errors.Is(err, store.ErrUnavailable) {
+			t.Fatal(err)
+		}
+	}
+	if len(events) > ft.feed.limits.PageEvents {
+		t.Fatalf("a stream was given %d events at once, with a page of %d", len(events), ft.feed.limits.PageEvents)
+	}
+	for _, e := range events {
+		r.receive(t, e)
+	}
+	r.mark(r.place.position())
+	return behind || len(events) > 0
+}
+
+func (r *reader) receive(t *rapid.T, e placed) {
+	switch {
+	case r.seen[name(e.EventInfo)]:
+		t.Fatalf("event %s was delivered twice", name(e.EventInfo))
+	case !r.place.target.matches(e.EventInfo):
+		t.Fatalf("event %s is for another stream", name(e.EventInfo))
+	case e.Seq <= r.last[e.Tx]:
+		t.Fatalf("event %s came after event %d", name(e.EventInfo), r.last[e.Tx])
+	}
+	r.seen[name(e.EventInfo)], r.last[e.Tx] = true, e.Seq
+	r.mark(e.after)
+}
+
+func (r *reader) mark(at store.Position) {
+	seen := make([]string, 0, len(r.seen))
+	for s := range r.seen {
+		seen = append(seen, s)
+	}
+	r.tokens = append(r.tokens, mark{at, seen})
+}
+
+// finish lets every stream take all there is and compares it with all that was committed.
+func (ft *feedTest) finish(t *rapid.T) {
+	ft.model.failures = 0
+	ft.read(t)
+	for i, r := range ft.readers {
+		for ft.take(t, r) {
+		}
+		for _, e := range ft.model.committed {
+			if r.place.target.matches(e) && !r.seen[name(e)] {
+				t.Fatalf("stream %d of %v was never given event %s, written by %s", i, r.place.target, name(e), e.Xid)
+			}
+		}
+	}
+}
+
+func several(t *rapid.T, do func(*rapid.T)) {
+	for range rapid.IntRange(1, 4).Draw(t, "times") {
+		do(t)
+	}
+}
+
+// Whatever the order of commits, reads, stalls and faults: every stream gets every event once, in order per transaction, also when it is resumed anywhere.
+func TestFeedDeliversEveryEventOnce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ft := newFeedTest(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"begin": func(t *rapid.T) { several(t, ft.begin) },
+			"end":   func(t *rapid.T) { several(t, ft.end) },
+			"read":  ft.read,
+			"fault": func(t *rapid.T) {
+				ft.model.spared, ft.model.failures = rapid.IntRange(0, 3).Draw(t, "spared"), rapid.IntRange(1, 2).Draw(t, "failures")
+			},
+			"join": func(t *rapid.T) {
+				ft.join(t, rapid.SampledFrom([]target{{}, {submitter: 1}, {submitter: 2}}).Draw(t, "target"))
+			},
+			"resume": ft.resume,
+			"take": func(t *rapid.T) {
+				if len(ft.readers) > 0 {
+					several(t, func(t *rapid.T) { ft.take(t, rapid.SampledFrom(ft.readers).Draw(t, "reader")) })
+				}
+			},
+		})
+		ft.finish(t)
+	})
+}
+
+// A stream may fall out of the ring inside of a batch that the tailer has not finished. The newest whole batch is older than the stream then, and must not be
+// where it meets the ring again.
+func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ft := newFeedTest(t)
+		ft.feed.ring.capacity, ft.feed.page, ft.feed.limits.PageEvents = 1, 1, 1
+		r := ft.join(t, target{submitter: 2})
+		ft.take(t, r) // it has seen all there is
+		for _, n := range []int{0, 1, 3, 5} {
+			id, submitter := txOf(n)
+			ft.model.end(ft.model.begin(store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: 1}}), true)
+		}
+		ft.model.spared, ft.model.failures = 4, 1 // the head and three pages work
+		ft.read(t)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 6 {
+			events, behind, err := r.place.take()
+			if behind {
+				events, err = r.place.catchUp(ended) // does not wait for the tailer
+			}
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				r.receive(t, e)
+			}
+		}
+		ft.finish(t)
+	})
+}

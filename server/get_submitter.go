@@ -1,0 +1,20 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// GetSubmitter tells all of one submitter.
+func (s *submitterService) GetSubmitter(ctx context.Context, r *pb.GetSubmitterRequest) (*pb.GetSubmitterResponse, error) {
+	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.store.Submitter(ctx, id)
+	if err != nil {
+		return nil, onSubmitter(r.GetSubmitter(), err)
+	}
+	return &pb.GetSubmitterResponse{Submitter: wireSubmitter(info)}, nil
+}

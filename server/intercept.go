@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+)
+
+// ours tells a method of the contract from those of health and reflection, which follow their own.
+func ours(method string) bool { return strings.HasPrefix(method, "/fencepost.v1.") }
+
+func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
+	c := s.begin(info.FullMethod)
+	defer func() { err = c.end(ctx, recover(), err) }()
+	if message, ok := request.(proto.Message); ok && ours(info.FullMethod) {
+		if err := s.check(message); err != nil {
+			return nil, err
+		}
+	}
+	return handler(ctx, request)
+}
+
+func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	// A stream that waits for news must not hold up the end of the node.
+	defer context.AfterFunc(s.draining, func() { cancel(errDraining) })()
+	defer cancel(nil)
+	c := s.begin(info.FullMethod)
+	defer func() {
+		if err == nil || ctx.Err() == nil {
+			err = c.end(stream.Context(), recover(), err)
+			return
+		}
+		err = c.end(stream.Context(), recover(), context.Cause(ctx))
+	}()
+	return handler(service, &checkedStream{ServerStream: stream, ctx: ctx, server: s, ours: ours(info.FullMethod)})
+}
+
+// checkedStream checks what it receives, and its context ends when the node begins to stop.
+type checkedStream struct {
+	grpc.ServerStream
+	ctx    context.Context
+	server *Server
+	ours   bool
+}
+
+func (c *checkedStream) Context() context.Context { return c.ctx }
+
+func (c *checkedStream) RecvMsg(m any) error {
+	if err := c.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if message, ok := m.(proto.Message); ok && c.ours {
+		return c.server.check(message)
+	}
+	return nil
+}
+
+// call is one call under way, for the log.
+type call struct {
+	server *Server
+	id     string
+	method string
+	start  time.Time
+}
+
+func (s *Server) begin(method string) *call {
+	return &call{server: s, id: uuid.NewString(), method: method, start: s.clock.Now()}
+}
+
+// end turns what the handler left, be it a panic, into what the caller gets, and logs the call: never its content.
+func (c *call) end(ctx context.Context, panicked any, err error) error {
+	if panicked != nil {
+		err = fmt.Errorf("server: panic: %v\n%s", panicked, debug.Stack())
+	}
+	attributes := []slog.Attr{slog.String("method", c.method), slog.String("call", c.id), slog.Duration("took", c.server.clock.Now().Sub(c.start))}
+	if err == nil {
+		c.server.log.LogAttrs(ctx, slog.LevelDebug, "call answered", attributes...)
+		return nil
+	}
+	s := statusOf(err, c.id)
+	attributes = append(attributes, slog.String("code", s.Code().String()), slog.String("reason", reasonOf(s)))
+	level := levelOf(s.Code())
+	if level > slog.LevelInfo {
+		attributes = append(attributes, slog.String("cause", err.Error()))
+	}
+	c.server.log.LogAttrs(ctx, level, "call refused", attributes...)
+	return s.Err()
+}
+
+// levelOf is how much an operator should care: callers' mistakes are no fault of the node.
+func levelOf(code codes.Code) slog.Level {
+	switch code {
+	case codes.Internal, codes.Unknown:
+		return slog.LevelError
+	case codes.Unavailable:
+		return slog.LevelWarn
+	case codes.Canceled:
+		return slog.LevelDebug
+	default:
+		return slog.LevelInfo
+	}
+}

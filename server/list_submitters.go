@@ -1,0 +1,30 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// ListSubmitters pages through submitters by name.
+func (s *submitterService) ListSubmitters(ctx context.Context, r *pb.ListSubmittersRequest) (*pb.ListSubmittersResponse, error) {
+	asked := question(&pb.ListSubmittersRequest{})
+	last, err := parsePageToken(r.GetPageToken(), asked)
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(r.GetPageSize())
+	infos, err := s.store.Submitters(ctx, string(last), size+1) // one more tells whether there is another page
+	if err != nil {
+		return nil, on("submitters", err)
+	}
+	response := &pb.ListSubmittersResponse{}
+	if len(infos) > size {
+		infos = infos[:size]
+		response.NextPageToken = pageToken(asked, []byte(infos[size-1].Name))
+	}
+	for _, info := range infos {
+		response.Submitters = append(response.Submitters, wireSubmitter(info))
+	}
+	return response, nil
+}

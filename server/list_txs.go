@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// operatorPage bounds a page in the operator's view, which costs a read for each transaction. A page may be shorter than asked for.
+const operatorPage = 100
+
+// ListTxs pages through transactions, newest first.
+func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
+	asked := question(&pb.ListTxsRequest{Submitter: r.GetSubmitter(), States: r.GetStates()})
+	filter, err := s.filter(ctx, r, asked)
+	if err != nil {
+		return nil, err
+	}
+	size := filter.Limit
+	filter.Limit++ // one more tells whether there is another page
+	infos, err := s.store.Txs(ctx, filter)
+	if err != nil {
+		return nil, on("transactions", err)
+	}
+	response := &pb.ListTxsResponse{}
+	if len(infos) > size {
+		infos = infos[:size]
+		response.NextPageToken = pageToken(asked, infos[size-1].ID[:])
+	}
+	for _, info := range infos {
+		tx, err := s.view(ctx, info, r.GetView())
+		if err != nil {
+			return nil, err
+		}
+		response.Txs = append(response.Txs, tx)
+	}
+	return response, nil
+}
+
+func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []byte) (filter store.TxFilter, err error) {
+	filter.Limit = pageSize(r.GetPageSize())
+	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
+		filter.Limit = min(filter.Limit, operatorPage)
+	}
+	for _, state := range r.GetStates() {
+		filter.States = append(filter.States, stateOfWire(state))
+	}
+	last, err := parsePageToken(r.GetPageToken(), asked)
+	if err != nil {
+		return filter, err
+	}
+	if last != nil && len(last) != len(txn.TxID{}) {
+		return filter, invalidField("page_token", "is not one that ListTxs gave; use the next_page_token of the page before, or leave it empty for the first page")
+	}
+	copy(filter.Before[:], last)
+	if r.GetSubmitter() != "" {
+		filter.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter())
+	}
+	return filter, err
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// model is the part of a ledger that the feed reads, in memory: transactions get their xid when they begin and are seen when they commit, in any order, and
+// snapshots have PostgreSQL's form and meaning. It lets a property test take every interleaving step by step.
+type model struct {
+	mu        sync.Mutex
+	nextXid   uint64
+	open      map[uint64][]store.EventInfo
+	committed []store.EventInfo
+	told      chan struct{}
+	spared    int // reads that still work
+	failures  int // reads that fail then
+	epoch     int64
+}
+
+func newModel() *model {
+	return &model{nextXid: 100, open: map[uint64][]store.EventInfo{}, told: make(chan struct{}, 1), epoch: 1}
+}
+
+func (m *model) Told() <-chan struct{} { return m.told }
+
+func (m *model) begin(events ...store.EventInfo) (xid uint64) {
+	xid = m.nextXid
+	m.nextXid++
+	for i := range events {
+		events[i].Xid = fmt.Sprint(xid)
+	}
+	m.open[xid] = events
+	return xid
+}
+
+func (m *model) end(xid uint64, commit bool) {
+	if commit {
+		m.committed = append(m.committed, m.open[xid]...)
+	}
+	delete(m.open, xid)
+}
+
+func (m *model) fails() error {
+	if m.failures == 0 {
+		return nil
+	}
+	if m.spared > 0 {
+		m.spared--
+		return nil
+	}
+	m.failures--
+	return store.ErrUnavailable
+}
+
+func (m *model) snapshot() string {
+	xmin, xip := m.nextXid, []string{}
+	for _, xid := range slices.Sorted(maps.Keys(m.open)) {
+		xmin = min(xmin, xid)
+		xip = append(xip, fmt.Sprint(xid))
+	}
+	return fmt.Sprintf("%d:%d:%s", xmin, m.nextXid, strings.Join(xip, ","))
+}
+
+func (m *model) FeedHead(context.Context) (int64, string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.epoch, m.snapshot(), m.fails()
+}
+
+func visible(xid, snapshot string) bool {
+	parts := strings.Split(snapshot, ":")
+	return number(xid) < number(parts[1]) && !slices.Contains(strings.Split(parts[2], ","), xid)
+}
+
+func number(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func compareKeys(a, b store.EventKey) int {
+	return cmp.Or(cmp.Compare(number(a.Xid), number(b.Xid)), cmp.Compare(a.Submitter, b.Submitter), slices.Compare(a.Tx[:], b.Tx[:]), cmp.Compare(a.Seq, b.Seq))
+}
+
+func (m *model) EventsSince(_ context.Context, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.fails(); err != nil {
+		return nil, err
+	}
+	if after.Xid == "" {
+		after.Xid = "0"
+	}
+	found := []store.EventInfo{}
+	for _, e := range m.committed {
+		if !visible(e.Xid, since) && visible(e.Xid, until) && compareKeys(e.Key(), after) > 0 && (submitter == 0 || e.Submitter == submitter) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b store.EventInfo) int { return compareKeys(a.Key(), b.Key()) })
+	return found[:min(limit, len(found))], nil
+}
+
+func (m *model) EventsOfTx(_ context.Context, id txn.TxID, afterSeq int64, limit int) (found []store.EventInfo, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.committed {
+		if e.Tx == id && e.Seq > afterSeq && len(found) < limit {
+			found = append(found, e)
+		}
+	}
+	return found, m.fails()
+}

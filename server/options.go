@@ -1,0 +1,133 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Options are what a server is made of. Only Store is required.
+type Options struct {
+	Store       Store
+	Logger      *slog.Logger                     // nil: quiet
+	Clock       clock.Clock                      // nil: the machine's
+	Limits      Limits                           // zero fields: the defaults
+	Credentials credentials.TransportCredentials // nil: plain text
+
+	MeterProvider  metric.MeterProvider // nil: no metrics
+	TracerProvider trace.TracerProvider // nil: no traces
+
+	// Chains and Signers are those of the configuration. A submitter that names another is refused: no node would ever work for it. Empty: all are taken.
+	Chains  []txn.ChainID
+	Signers []string
+}
+
+// Limits bound what callers can make a node hold or wait for.
+type Limits struct {
+	// PayloadBytes is the most call data of a transaction. Default 128 KiB.
+	PayloadBytes int
+	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in the client. Default 10,000.
+	StreamsPerConnection uint32
+	// Grace is how long calls under way may take once the node stops. Default 5 s.
+	Grace time.Duration
+	// PingAfter is how long a connection may be silent before it is pinged, default 30 s; PingTimeout is how long the answer may take, default 10 s.
+	PingAfter, PingTimeout time.Duration
+
+	// CommandWait is the longest that pause and resume wait for the owner, default 30 s; CommandPoll is how often they look, default 100 ms.
+	CommandWait, CommandPoll time.Duration
+
+	// RingEvents is how many of the newest events all watchers share in memory. Default 16,384.
+	RingEvents int
+	// PageEvents is the most events, or snapshots, that a stream reads at once and holds while its client is slow. Default 100. The tailer reads eight times
+	// as many.
+	PageEvents int
+	// FeedPoll is how often the feed is read when nothing says that there is news (another node's commits say nothing). Default 200 ms.
+	FeedPoll time.Duration
+	// FeedGap is the least time between two reads of the feed. Default 5 ms.
+	FeedGap time.Duration
+	// Outage is how long a stream waits for a database that is down. Default 30 s.
+	Outage time.Duration
+}
+
+// messageSlack is how much a message may exceed the payload limit before the transport refuses it, without a reason: what is over the limit by less gets the
+// sentence that names the limit.
+const messageSlack = 4 << 20
+
+func (o *Options) complete() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real{}
+	}
+	if o.MeterProvider == nil {
+		o.MeterProvider = noopmetric.NewMeterProvider()
+	}
+	if o.TracerProvider == nil {
+		o.TracerProvider = nooptrace.NewTracerProvider()
+	}
+	o.Limits.complete()
+}
+
+func (l *Limits) complete() {
+	setDefault(&l.PayloadBytes, 128<<10)
+	setDefault(&l.StreamsPerConnection, 10_000)
+	setDefault(&l.Grace, 5*time.Second)
+	setDefault(&l.PingAfter, 30*time.Second)
+	setDefault(&l.PingTimeout, 10*time.Second)
+	setDefault(&l.CommandWait, 30*time.Second)
+	setDefault(&l.CommandPoll, 100*time.Millisecond)
+	setDefault(&l.RingEvents, 16_384)
+	setDefault(&l.PageEvents, 100)
+	setDefault(&l.FeedPoll, 200*time.Millisecond)
+	setDefault(&l.FeedGap, 5*time.Millisecond)
+	setDefault(&l.Outage, 30*time.Second)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (l *Limits) check() error {
+	for _, d := range []time.Duration{l.Grace, l.PingAfter, l.PingTimeout, l.CommandWait, l.CommandPoll, l.FeedPoll, l.FeedGap, l.Outage} {
+		if d < 0 {
+			return fmt.Errorf("server: limit of %v is negative; use a positive duration, or 0 for the default", d)
+		}
+	}
+	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 {
+		return errors.New("server: a limit is negative; use a positive number, or 0 for the default")
+	}
+	if l.FeedGap > l.FeedPoll {
+		return fmt.Errorf("server: the gap between two reads of the feed (%v) is longer than its poll interval (%v); lower it", l.FeedGap, l.FeedPoll)
+	}
+	return nil
+}
+
+// known is what the configuration knows.
+type known struct {
+	chains  []txn.ChainID
+	signers []string
+}
+
+func (o *Options) known() known {
+	return known{chains: slices.Clone(o.Chains), signers: slices.Clone(o.Signers)}
+}
+
+func (k known) chain(id txn.ChainID) bool { return len(k.chains) == 0 || slices.Contains(k.chains, id) }
+func (k known) signer(name string) bool {
+	return len(k.signers) == 0 || slices.Contains(k.signers, name)
+}

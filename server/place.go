@@ -1,0 +1,322 @@
+package server
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// target is what a stream watches: one transaction, else the transactions of one submitter, else all.
+type target struct {
+	tx        txn.TxID
+	submitter txn.SubmitterID
+}
+
+// targetsOf are the targets that an event is for.
+func targetsOf(e store.EventInfo) [3]target {
+	return [3]target{{tx: e.Tx}, {submitter: e.Submitter}, {}}
+}
+
+func (t target) matches(e store.EventInfo) bool {
+	switch {
+	case t.tx != txn.TxID{}:
+		return e.Tx == t.tx
+	default:
+		return t.submitter == 0 || e.Submitter == t.submitter
+	}
+}
+
+// streams are the places of the streams that are open, by what they watch: a new event costs only as much as there are streams that it is for.
+type streams struct {
+	count  int // those that still wait for their place included
+	places map[target]map[*place]struct{}
+}
+
+func newStreams() streams { return streams{places: map[target]map[*place]struct{}{}} }
+
+func (s *streams) add(p *place) {
+	if s.places[p.target] == nil {
+		s.places[p.target] = map[*place]struct{}{}
+	}
+	s.places[p.target][p] = struct{}{}
+}
+
+func (s *streams) remove(p *place) {
+	delete(s.places[p.target], p)
+	if len(s.places[p.target]) == 0 {
+		delete(s.places, p.target)
+	}
+}
+
+// tell wakes the streams that a chunk has events for. One that had seen everything stands before the first of them now, so that a stream that waits long for
+// an event does not fall behind meanwhile.
+func (s *streams) tell(c *chunk) {
+	if c == nil {
+		return
+	}
+	told := map[target]bool{}
+	for i, e := range c.events {
+		for _, t := range targetsOf(e) {
+			if told[t] {
+				continue
+			}
+			told[t] = true
+			for p := range s.places[t] {
+				p.tell(c, i)
+			}
+		}
+	}
+}
+
+func (s *streams) signalAll() {
+	for _, places := range s.places {
+		for p := range places {
+			p.signal()
+		}
+	}
+}
+
+// place is where one stream stands in the feed. It is all that a stream costs.
+type place struct {
+	feed   *feed
+	target target
+	epoch  int64
+	wake   chan struct{} // there may be something to take; capacity 1
+
+	// caughtUp, guarded by the lock of the feed, says that no event of the ring is for this stream. While it is set the tailer owns what follows, else the
+	// stream does.
+	caughtUp bool
+	next     uint64         // index of the first event that was not looked at
+	from     store.Position // where that is in the ledger
+	behind   bool           // the ring has no more of it: the ledger is read from there
+	need     uint64         // the read after which the end of a batch is not older than from
+	goal     *goal          // where the ring is met again
+}
+
+// goal is the end of a batch: a snapshot, and the index of the first event after it.
+type goal struct {
+	snapshot string
+	index    uint64
+}
+
+// placed is an event and where one stands after it.
+type placed struct {
+	store.EventInfo
+	after store.Position
+}
+
+// join gives a stream its place, at the end of a batch. A fresh place is at the end of a batch whose snapshot was taken after the call: it sees whatever the
+// caller has been told of. Leave must be called in the end.
+func (f *feed) join(ctx context.Context, t target, fresh bool) (*place, error) {
+	f.mu.Lock()
+	f.streams.count++
+	need := uint64(0)
+	if fresh || f.boundary == "" {
+		need = f.started + 1
+		f.kick()
+	}
+	f.mu.Unlock()
+	f.metrics.watchers.Add(ctx, 1)
+	p := &place{feed: f, target: t, wake: make(chan struct{}, 1)}
+	if err := p.enter(ctx, need); err != nil {
+		p.leave()
+		return nil, err
+	}
+	return p, nil
+}
+
+// enter takes the place at the end of the batch that the read of that number, or a later one, has brought.
+func (p *place) enter(ctx context.Context, need uint64) error {
+	f := p.feed
+	return f.when(ctx, need, func() {
+		p.epoch, p.next, p.from = f.epoch, f.edge, store.Position{Epoch: f.epoch, Seen: f.boundary}
+		f.streams.add(p)
+	})
+}
+
+// when calls then, under the lock, as soon as the read of that number, or a later one, has succeeded.
+func (f *feed) when(ctx context.Context, need uint64, then func()) error {
+	for {
+		f.mu.Lock()
+		ready, down, advanced := f.boundary != "" && f.finished >= need, f.down, f.advanced
+		if ready && !down {
+			then()
+		}
+		f.mu.Unlock()
+		switch {
+		case down:
+			return store.ErrUnavailable
+		case ready:
+			return nil
+		}
+		select {
+		case <-advanced:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p *place) leave() {
+	p.feed.mu.Lock()
+	defer p.feed.mu.Unlock()
+	p.feed.streams.count--
+	p.feed.streams.remove(p)
+	p.feed.metrics.watchers.Add(context.Background(), -1)
+}
+
+func (p *place) tell(c *chunk, i int) {
+	if p.caughtUp {
+		p.caughtUp, p.next, p.from = false, c.first+uint64(i), c.position(i-1)
+	}
+	p.signal()
+}
+
+func (p *place) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// resume puts the place at a position that a token named. The place must be fresh: then the batches that the ring continues with lie after the position.
+func (p *place) resume(at store.Position) { p.from, p.behind = at, true }
+
+// skip puts the place at the end of the ring.
+func (p *place) skip() {
+	p.feed.mu.Lock()
+	defer p.feed.mu.Unlock()
+	p.caughtUp, p.behind, p.goal = true, false, nil
+}
+
+// takeChunks bounds how much of the ring is looked at in one go.
+const takeChunks = 16
+
+// take returns the next events, a page at most: they are all that a stream holds while its client is slow. Behind says that they have to be read from the
+// ledger; without events and not behind, there is nothing to do but to wait.
+func (p *place) take() (events []placed, behind bool, err error) {
+	for len(events) == 0 {
+		chunks, behind, err := p.look()
+		if err != nil || behind || len(chunks) == 0 {
+			return nil, behind, err
+		}
+		events = p.pick(chunks)
+	}
+	return events, false, nil
+}
+
+func (p *place) look() (chunks []chunk, behind bool, err error) {
+	f := p.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.down:
+		return nil, false, store.ErrUnavailable
+	case p.epoch != f.epoch:
+		return nil, false, store.ErrTokenExpired
+	case p.caughtUp:
+		return nil, false, nil
+	case p.behind || p.next < f.ring.first:
+		if !p.behind {
+			p.behind, p.need = true, f.started // from may lie in the batch that is being read
+		}
+		return nil, true, nil
+	case p.next == f.ring.end:
+		p.caughtUp = true
+		return nil, false, nil
+	}
+	return f.ring.from(p.next, takeChunks), false, nil
+}
+
+// pick takes what is for this stream out of the chunks, and moves behind what it looked at.
+func (p *place) pick(chunks []chunk) (events []placed) {
+	next, from := p.next, p.from
+	for i := range chunks {
+		c := &chunks[i]
+		for n := int(next - c.first); n < len(c.events); n++ {
+			if len(events) == p.feed.limits.PageEvents {
+				p.advance(next, from)
+				return events
+			}
+			next, from = next+1, c.position(n)
+			if p.target.matches(c.events[n]) {
+				events = append(events, placed{c.events[n], from})
+			}
+		}
+	}
+	p.advance(next, from)
+	return events
+}
+
+func (p *place) advance(next uint64, from store.Position) {
+	p.feed.mu.Lock()
+	defer p.feed.mu.Unlock()
+	p.next, p.from, p.caughtUp = next, from, next == p.feed.ring.end
+}
+
+// position is where the stream stands: whatever is for it up to there has been taken.
+func (p *place) position() store.Position {
+	f := p.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch last := len(f.ring.chunks) - 1; {
+	case !p.caughtUp:
+		return p.from
+	case f.edge == f.ring.end:
+		return store.Position{Epoch: f.epoch, Seen: f.boundary}
+	default:
+		return f.ring.chunks[last].after // inside of a batch that is being read
+	}
+}
+
+// upToDate tells whether the feed is being read at all.
+func (p *place) upToDate() bool {
+	p.feed.mu.Lock()
+	defer p.feed.mu.Unlock()
+	return !p.feed.failing
+}
+
+// catchUp reads one page of the ledger for a stream of many transactions that is behind. When it has reached the end of a batch it goes on in the ring.
+func (p *place) catchUp(ctx context.Context) (events []placed, err error) {
+	until := p.from.Until // a batch is finished before the next one begins
+	if until == "" {
+		if until, err = p.aim(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if p.from.Seen != until {
+		p.feed.metrics.catchUps.Add(ctx, 1)
+		before := p.from
+		page, after, err := readPage(ctx, p.feed.store, before, until, p.target.submitter, p.feed.limits.PageEvents)
+		if err != nil {
+			return nil, err
+		}
+		events, p.from = placeAll(before, after, until, page), after
+	}
+	if p.goal != nil && p.from.Until == "" && p.from.Seen == p.goal.snapshot {
+		p.next, p.behind, p.goal = p.goal.index, false, nil
+	}
+	return events, nil
+}
+
+// aim chooses where the ring shall be met: at the end of a batch that is not older than where the stream stands.
+func (p *place) aim(ctx context.Context) (snapshot string, err error) {
+	f := p.feed
+	if p.goal == nil {
+		err := f.when(ctx, p.need, func() { p.goal = &goal{f.boundary, f.edge} })
+		if err != nil {
+			return "", err
+		}
+	}
+	return p.goal.snapshot, nil
+}
+
+// placeAll gives each event of a page its place, as a chunk of the ring would.
+func placeAll(before, after store.Position, until string, page []store.EventInfo) (events []placed) {
+	c := chunk{before: before, after: after, until: until, events: page}
+	for i, e := range page {
+		events = append(events, placed{e, c.position(i)})
+	}
+	return events
+}

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// startFresh is the default of start_from: it demands an account that never sent.
+const startFresh = "0"
+
+// RegisterSubmitter makes an account known.
+func (s *submitterService) RegisterSubmitter(ctx context.Context, r *pb.RegisterSubmitterRequest) (*pb.RegisterSubmitterResponse, error) {
+	registration, err := s.registration(r)
+	if err != nil {
+		return nil, err
+	}
+	info, created, err := s.store.Register(ctx, registration)
+	if err != nil {
+		return nil, onSubmitter(r.GetName(), err)
+	}
+	return &pb.RegisterSubmitterResponse{Submitter: wireSubmitter(info), Created: created}, nil
+}
+
+func (s *submitterService) registration(r *pb.RegisterSubmitterRequest) (store.Registration, error) {
+	out := store.Registration{Name: r.GetName(), Chain: txn.ChainID(r.GetChainId()), Signer: r.GetSigner(), Mode: txn.Strict, StartFrom: r.GetStartFrom()}
+	if out.StartFrom == "" {
+		out.StartFrom = startFresh
+	}
+	var found []violation
+	var err error
+	if out.Address, err = txn.ParseAddress(r.GetAddress()); err != nil {
+		found = append(found, violation{"address", err.Error()})
+	} else if out.Address == (txn.Address{}) {
+		found = append(found, violation{"address", "must not be the zero address, which nobody has the key of; use the address of the account that sends"})
+	}
+	if !s.known.chain(out.Chain) {
+		found = append(found, violation{"chain_id", "names a chain that this node is not configured for; correct it, or add the chain to the configuration of the nodes"})
+	}
+	if !s.known.signer(out.Signer) {
+		found = append(found, violation{"signer", "names a signer that this node is not configured for; correct it, or add the signer to the configuration of the nodes"})
+	}
+	if len(found) > 0 {
+		return out, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+	}
+	return out, nil
+}

@@ -1,0 +1,17 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ResumeSubmitter ends a pause.
+func (s *submitterService) ResumeSubmitter(ctx context.Context, r *pb.ResumeSubmitterRequest) (*pb.ResumeSubmitterResponse, error) {
+	info, err := s.demand(ctx, demand{r.GetSubmitter(), txn.CommandResume, txn.Active, r.GetReason()})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ResumeSubmitterResponse{Submitter: wireSubmitter(info)}, nil
+}

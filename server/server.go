@@ -1,0 +1,180 @@
+// Package server is the gRPC API: it validates what callers ask, calls the store and maps what comes back. It decides nothing: what becomes of a transaction
+// is the business of the owner of its account, which server is not linked to.
+//
+// # A call
+//
+// There is one file per RPC. A call passes the interceptors (intercept.go), which give it an id for the log, turn a panic into INTERNAL, and refuse what no
+// handler should have to look at: fields that this server does not know, text that the ledger cannot hold, and whatever breaks a rule of the contract
+// (check.go). A handler checks the rest, calls the store, and returns ordinary errors; errors.go is the one place that turns them into a gRPC status. So no
+// text of a driver reaches a caller, and every error has a reason from the ErrorReason enum and a sentence that says what to do.
+//
+// # Watching
+//
+// One tailer per node (feed.go) reads the ledger's events and keeps the newest in a ring that all WatchTx streams of the node share. A stream holds a place in
+// the ring and nothing else, so it costs the database nothing while it keeps up and costs the node no memory while it does not: one that fell out of the ring
+// reads the ledger itself, page by page, at the pace of its client, until it meets the ring again. A stream that resumes with a token begins the same way.
+//
+// The stream of one transaction does not depend on the order of the feed at all: the numbers of its events have no hole, so whatever the ring shows is
+// delivered only if it is the next number, and read from the ledger otherwise.
+//
+// # Time
+//
+// A stream waits out a database that is down for Limits.Outage; meanwhile it sends no heartbeat, because a heartbeat says that the stream is up to date. Then
+// it ends with UNAVAILABLE, and the client resumes on a node that is better off. A node that stops ends its streams with UNAVAILABLE, reason DRAINING, at
+// once, and gives all other calls a grace.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"buf.build/go/protovalidate"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+)
+
+// Server serves the API of one node.
+type Server struct {
+	store   Store
+	log     *slog.Logger
+	clock   clock.Clock
+	limits  Limits
+	known   known
+	rules   protovalidate.Validator
+	feed    *feed
+	metrics *metrics
+	health  *health.Server
+	grpc    *grpc.Server
+
+	// draining ends, with errDraining as its cause, when the node begins to stop.
+	draining context.Context
+	drain    context.CancelCauseFunc
+}
+
+// New makes a server that does nothing before Serve.
+func New(o Options) (*Server, error) {
+	if o.Store == nil {
+		return nil, errors.New("server: no store given")
+	}
+	o.complete()
+	if err := o.Limits.check(); err != nil {
+		return nil, err
+	}
+	rules, err := protovalidate.New(protovalidate.WithMessages(requests()...), protovalidate.WithDisableLazy())
+	if err != nil {
+		return nil, fmt.Errorf("server: compile the rules of the contract: %w", err)
+	}
+	m, err := newMetrics(o.MeterProvider)
+	if err != nil {
+		return nil, fmt.Errorf("server: make the metrics: %w", err)
+	}
+	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), rules: rules, metrics: m}
+	s.draining, s.drain = context.WithCancelCause(context.Background())
+	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
+	s.health = health.NewServer()
+	s.grpc = grpc.NewServer(s.options(o)...)
+	s.register()
+	return s, nil
+}
+
+// options are those of the transport, and the interceptors.
+func (s *Server) options(o Options) []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(s.limits.PayloadBytes + messageSlack),
+		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
+		// A client that vanished holds a stream until a ping goes unanswered.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
+		// Watchers idle for long: let clients ping as well, but not at a rate that costs something.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.limits.PingTimeout, PermitWithoutStream: true}),
+		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider))),
+		grpc.UnaryInterceptor(s.interceptUnary),
+		grpc.StreamInterceptor(s.interceptStream),
+	}
+	if o.Credentials != nil {
+		options = append(options, grpc.Creds(o.Credentials))
+	}
+	return options
+}
+
+// register adds the services. None is healthy before Serve.
+func (s *Server) register() {
+	pb.RegisterTxServiceServer(s.grpc, &txService{Server: s})
+	pb.RegisterSubmitterServiceServer(s.grpc, &submitterService{Server: s})
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.RegisterV1(s.grpc)
+	for _, name := range healthNames() {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_NOT_SERVING)
+	}
+}
+
+// healthNames are the services that health tells of; the empty name is the node as a whole. Health says whether this process takes calls. It does not
+// follow the database: a node that restarts because the database is down heals nothing.
+func healthNames() []string {
+	return []string{"", pb.TxService_ServiceDesc.ServiceName, pb.SubmitterService_ServiceDesc.ServiceName}
+}
+
+// Serve answers calls on the listener, which it closes, until ctx ends; then it drains and returns nil. A server serves once.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	tailing, stopTailer := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	background.Go(func() { s.feed.run(tailing) })
+	defer background.Wait()
+	defer stopTailer()
+
+	for _, name := range healthNames() {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	served := make(chan error, 1)
+	background.Go(func() { served <- s.grpc.Serve(listener) })
+	select {
+	case err := <-served:
+		s.grpc.Stop()
+		return fmt.Errorf("server: serve %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+		s.stop()
+		return nil
+	}
+}
+
+// stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the grace.
+func (s *Server) stop() {
+	s.health.Shutdown()
+	s.drain(errDraining)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+	}()
+	grace := s.clock.NewTimer(s.limits.Grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		s.log.Warn("calls outlived the grace of the server and were cut off", "grace", s.limits.Grace)
+		s.grpc.Stop()
+		<-done
+	}
+}
+
+// txService answers TxService.
+type txService struct {
+	pb.UnimplementedTxServiceServer
+	*Server
+}
+
+// submitterService answers SubmitterService.
+type submitterService struct {
+	pb.UnimplementedSubmitterServiceServer
+	*Server
+}

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Store is what the server needs of the ledger. No method of it needs a lease: a server reads, and writes intents.
+type Store interface {
+	feedStore
+
+	CreateTx(ctx context.Context, intent store.Intent) (info store.TxInfo, created bool, err error)
+	CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error)
+	AddCommand(ctx context.Context, submitter txn.SubmitterID, kind txn.CommandKind, tx *txn.TxID, reason string) (id int64, err error)
+	CommandResult(ctx context.Context, submitter txn.SubmitterID, id int64) (result string, done bool, err error)
+	// Inboxes tells the commands that no owner has applied yet.
+	Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (map[txn.SubmitterID]store.Inbox, error)
+
+	Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error)
+	TxByRequest(ctx context.Context, submitter txn.SubmitterID, requestID string) (store.TxInfo, error)
+	Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error)
+	Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error)
+
+	Register(ctx context.Context, registration store.Registration) (info store.SubmitterInfo, created bool, err error)
+	Lookup(ctx context.Context, nameOrAccountID string) (txn.SubmitterID, error)
+	Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error)
+	Submitters(ctx context.Context, afterName string, limit int) ([]store.SubmitterInfo, error)
+}

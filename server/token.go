@@ -1,0 +1,83 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// A resume token says what it is a place in, so that it cannot be used for something else: "t" one transaction, then its id, the epoch of the feed and the
+// number of the last event; "s" one submitter, then its id and the position in the feed; "a" all, then the position. Callers pass it on unread.
+
+// resumeToken is a token that was read.
+type resumeToken struct {
+	given    bool
+	epoch    int64
+	seq      int64          // of one transaction
+	position store.Position // of many
+}
+
+const (
+	tokenOne       = "t"
+	tokenSubmitter = "s"
+	tokenAll       = "a"
+)
+
+// prefix is the part of a token that says what it is a place in.
+func prefix(t target) string {
+	var raw []byte
+	kind := tokenAll
+	switch {
+	case t.tx != txn.TxID{}:
+		kind, raw = tokenOne, t.tx[:]
+	case t.submitter != 0:
+		kind, raw = tokenSubmitter, binary.BigEndian.AppendUint32(nil, uint32(t.submitter))
+	}
+	return kind + base64.RawURLEncoding.EncodeToString(raw) + "."
+}
+
+func oneToken(epoch int64, id txn.TxID, seq int64) string {
+	raw := binary.BigEndian.AppendUint64(nil, uint64(epoch))
+	raw = binary.BigEndian.AppendUint64(raw, uint64(seq))
+	return prefix(target{tx: id}) + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func manyToken(t target, at store.Position) string { return prefix(t) + at.String() }
+
+func parseResumeToken(text string, t target) (token resumeToken, err error) {
+	if text == "" {
+		return token, nil
+	}
+	kind, rest, found := strings.Cut(text, ".")
+	if !found || !utf8.ValidString(text) || !strings.Contains(tokenOne+tokenSubmitter+tokenAll, kind[:min(1, len(kind))]) || kind == "" {
+		return token, badToken()
+	}
+	if kind+"." != prefix(t) {
+		return token, invalidField("resume_token", "belongs to a stream of something else; use the token that this stream delivered last, or none to start anew")
+	}
+	token.given = true
+	if t.tx == (txn.TxID{}) {
+		if token.position, err = store.ParsePosition(rest); err != nil {
+			return token, badToken()
+		}
+		token.epoch = token.position.Epoch
+		return token, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(rest)
+	if err != nil || len(raw) != 16 {
+		return token, badToken()
+	}
+	token.epoch, token.seq = int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))
+	if token.seq < 0 {
+		return token, badToken()
+	}
+	return token, nil
+}
+
+func badToken() error {
+	return invalidField("resume_token", "is not one that WatchTx gave; use the token that the stream delivered last, or none to start anew")
+}

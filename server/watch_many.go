@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// many streams the events of one submitter or of all. A new stream takes its place first and then shows what is not final, so that nothing is missed in
+// between; an event between the two is therefore delivered although the snapshot shows it already, which its seq and the snapshot's version tell. A heartbeat
+// ends the snapshots and brings the first token.
+func (w *watch) many(ctx context.Context, token resumeToken) error {
+	place, err := w.feed.join(ctx, w.target, true)
+	if err != nil {
+		return err
+	}
+	defer place.leave()
+	here := func() string { return manyToken(w.target, place.position()) }
+	if token.given {
+		if token.epoch != place.epoch {
+			return store.ErrTokenExpired
+		}
+		place.resume(token.position)
+	} else {
+		if err := w.snapshots(ctx); err != nil {
+			return err
+		}
+		if err := w.beat(here()); err != nil {
+			return err
+		}
+	}
+	for {
+		events, err := w.next(ctx, place)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := w.sendEvent(e.EventInfo, manyToken(w.target, e.after)); err != nil {
+				return err
+			}
+		}
+		if len(events) == 0 {
+			if err := w.wait(ctx, place, here); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// next returns events from the ring or, behind it, from the ledger; none when all have been delivered.
+func (w *watch) next(ctx context.Context, p *place) (events []placed, err error) {
+	for {
+		events, behind, err := p.take()
+		if err != nil || !behind {
+			return events, err
+		}
+		err = w.patiently(ctx, func() (err error) {
+			events, err = p.catchUp(ctx)
+			return err
+		})
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+	}
+}
+
+// notFinal are the states that a new stream shows transactions of.
+func notFinal() (states []txn.State) {
+	for _, s := range txn.States {
+		if !s.Final() {
+			states = append(states, s)
+		}
+	}
+	return states
+}
+
+// snapshots shows the transactions that are not final, newest first, page by page.
+func (w *watch) snapshots(ctx context.Context) error {
+	filter := store.TxFilter{Submitter: w.target.submitter, States: notFinal(), Limit: w.limits.PageEvents}
+	for {
+		var page []store.TxInfo
+		err := w.patiently(ctx, func() (err error) {
+			page, err = w.store.Txs(ctx, filter)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, info := range page {
+			if err := w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Snapshot{Snapshot: wireTx(info)}}); err != nil {
+				return err
+			}
+		}
+		if len(page) < filter.Limit {
+			return nil
+		}
+		filter.Before = page[len(page)-1].ID
+	}
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// one streams the events of one transaction. Their numbers have no hole, so the number of the last one says exactly what is missing.
+func (w *watch) one(ctx context.Context, token resumeToken) error {
+	place, err := w.feed.join(ctx, w.target, false)
+	if err != nil {
+		return err
+	}
+	defer place.leave()
+	s := &single{watch: w, place: place, last: token.seq}
+	if token.given && token.epoch != place.epoch {
+		return store.ErrTokenExpired
+	}
+	if err := s.look(ctx); err != nil {
+		return err
+	}
+	for !s.over() {
+		if err := s.fromLedger(ctx); err != nil {
+			return err
+		}
+		if err := s.fromRing(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// single is the stream of one transaction.
+type single struct {
+	*watch
+	place *place
+	last  int64     // number of the last event that was delivered
+	state txn.State // after it, if known
+}
+
+func (s *single) over() bool { return s.untilFinal && s.state.Final() }
+
+func (s *single) token() string { return oneToken(s.place.epoch, s.target.tx, s.last) }
+
+// look finds out whether there is such a transaction, and whether its last event was delivered before.
+func (s *single) look(ctx context.Context) error {
+	return s.patiently(ctx, func() error {
+		info, err := s.store.Tx(ctx, s.target.tx)
+		switch {
+		case err != nil:
+			return onTx(s.target.tx.String(), err)
+		case s.last > info.Version:
+			return store.ErrTokenExpired
+		case s.last == info.Version:
+			s.state = info.State
+		}
+		return nil
+	})
+}
+
+// fromLedger delivers what the ledger has.
+func (s *single) fromLedger(ctx context.Context) error {
+	for {
+		var page []store.EventInfo
+		err := s.patiently(ctx, func() (err error) {
+			page, err = s.store.EventsOfTx(ctx, s.target.tx, s.last, s.limits.PageEvents)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := s.deliver(e); err != nil {
+				return err
+			}
+		}
+		if len(page) < s.limits.PageEvents {
+			return nil
+		}
+	}
+}
+
+// fromRing delivers what comes, until the stream is over or the ring lacks an event.
+func (s *single) fromRing(ctx context.Context) error {
+	for !s.over() {
+		events, behind, err := s.place.take()
+		if err != nil {
+			return err
+		}
+		if behind {
+			s.place.skip()
+			return nil
+		}
+		for _, e := range events {
+			if e.Seq > s.last+1 {
+				return nil
+			}
+			if err := s.deliver(e.EventInfo); err != nil {
+				return err
+			}
+		}
+		if len(events) == 0 {
+			if err := s.wait(ctx, s.place, s.token); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deliver sends the event unless it was sent before.
+func (s *single) deliver(e store.EventInfo) error {
+	if e.Seq <= s.last {
+		return nil
+	}
+	s.last, s.state = e.Seq, e.State
+	return s.sendEvent(e, s.token())
+}
