@@ -1,0 +1,64 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+// maxSeries bounds the label values of one instrument; what is over it is counted together.
+const maxSeries = 1000
+
+// Metrics collects what the parts of a node count, and shows it to Prometheus.
+type Metrics struct {
+	provider *sdk.MeterProvider
+	registry *prometheus.Registry
+}
+
+// NewMetrics makes the metrics of a node. Beside what its parts count they have those of the Go runtime and the process.
+func NewMetrics(node, version string) (*Metrics, error) {
+	registry := prometheus.NewRegistry()
+	err := errors.Join(registry.Register(collectors.NewGoCollector()), registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: register the metrics of the process: %w", err)
+	}
+	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: make the exporter for Prometheus: %w", err)
+	}
+	who := resource.NewSchemaless(
+		attribute.String("service.name", "fencepost"), attribute.String("service.version", version), attribute.String("service.instance.id", node),
+	)
+	return &Metrics{sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(who), sdk.WithCardinalityLimit(maxSeries)), registry}, nil
+}
+
+// Provider makes meters.
+func (m *Metrics) Provider() metric.MeterProvider { return m.provider }
+
+// Meter makes the instruments of one part of the node.
+func (m *Metrics) Meter(part string) metric.Meter {
+	return m.provider.Meter("github.com/fencepost/fencepost/" + part)
+}
+
+// Handler shows everything in the form that Prometheus reads.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
+
+// Shutdown ends the collection.
+func (m *Metrics) Shutdown(ctx context.Context) error {
+	if err := m.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("telemetry: shut the metrics down: %w", err)
+	}
+	return nil
+}

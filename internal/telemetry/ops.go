@@ -1,0 +1,110 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	probeTimeout = 2 * time.Second // for one check; probes of platforms give up after little more
+	opsTimeout   = 10 * time.Second
+	opsGrace     = 2 * time.Second // for answers under way when the listener stops
+)
+
+// Check is one thing that must be well for callers to be welcome.
+type Check struct {
+	Name  string
+	Probe func(context.Context) error // nil: well. Its error is logged, not shown
+}
+
+// Handler is what operators and platforms ask of a node.
+func Handler(metrics http.Handler, log *slog.Logger, checks ...Check) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.Handle("GET /readyz", &readiness{log: log, checks: checks, failing: map[string]bool{}})
+	return mux
+}
+
+// readiness answers /readyz. It logs a check when it begins to fail and when it is well again, not at each question.
+type readiness struct {
+	log    *slog.Logger
+	checks []Check
+
+	mu      sync.Mutex
+	failing map[string]bool
+}
+
+func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	errs := r.probe(request.Context())
+	if request.Context().Err() != nil {
+		return // who asked has gone, and took the probes along: they say nothing
+	}
+	status, lines := http.StatusOK, make([]string, len(errs))
+	for i, err := range errs {
+		r.note(r.checks[i].Name, err)
+		lines[i] = r.checks[i].Name + " ok"
+		if err != nil {
+			lines[i] = r.checks[i].Name + " failing"
+			status = http.StatusServiceUnavailable
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, strings.Join(append(lines, map[bool]string{true: "ready", false: "not ready"}[status == http.StatusOK]), "\n"))
+}
+
+// probe runs all checks side by side.
+func (r *readiness) probe(ctx context.Context) []error {
+	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout, fmt.Errorf("no answer within %s", probeTimeout))
+	defer cancel()
+	errs := make([]error, len(r.checks))
+	var all sync.WaitGroup
+	for i, c := range r.checks {
+		all.Go(func() { errs[i] = c.Probe(ctx) })
+	}
+	all.Wait()
+	return errs
+}
+
+func (r *readiness) note(name string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch was := r.failing[name]; {
+	case err != nil && !was:
+		r.log.Warn("not ready", "check", name, "err", err)
+	case err == nil && was:
+		r.log.Info("ready again", "check", name)
+	}
+	r.failing[name] = err != nil
+}
+
+// Serve answers on a listener until ctx ends, and closes it.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: opsTimeout, ReadTimeout: opsTimeout, WriteTimeout: opsTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("telemetry: serve operators on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), opsGrace)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		server.Close() // who has not finished by now is cut off
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("telemetry: serve operators on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
