@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/txn"
+)
+
+func (r *rig) chainClient() *ethclient.Client {
+	c := r.dev.Client()
+	r.t.Cleanup(c.Close)
+	return c
+}
+
+func TestTheUsualLife(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, blockPeriod)
+	r.startNode("a", nil)
+	id := r.create(0, "one", transfer())
+	tx := r.awaitFinal(id)
+	want := []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventSubmitted, txn.EventIncluded, txn.EventConfirmed}
+	if got := r.events(id); tx.State != txn.Confirmed || tx.Executed != txn.Success || !slices.Equal(got, want) {
+		t.Fatalf("%s, executed %s, events %v", tx.State, tx.Executed, got)
+	}
+}
+
+func TestManySubmittersEachInTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	const submitters, each = 5, 8
+	r := newRig(t, submitters, blockPeriod)
+	r.startNode("a", nil)
+	var ids []txn.TxID
+	for i := range each {
+		for s := range submitters {
+			ids = append(ids, r.create(s, fmt.Sprint(i), transfer()))
+		}
+	}
+	for _, id := range ids {
+		if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
+			t.Fatalf("%s: %s", tx.State, tx.LastError)
+		}
+	}
+	r.checkLedger()
+}
+
+// checkLedger holds the ledger to L4 and L8.
+func (r *rig) checkLedger() {
+	r.t.Helper()
+	for what, query := range map[string]string{
+		"nonces that skip or repeat": "SELECT count(*) FROM (SELECT nonce, row_number() OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx WHERE nonce IS NOT NULL) q WHERE nonce <> want",
+		"nonces out of queue order":  "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER (PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx WHERE nonce IS NOT NULL) q WHERE nonce <= before",
+		"events with a hole":         "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) FROM tx_event e WHERE e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told FROM managed_tx t) q WHERE told <> version",
+		"more attempts than one":     "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP BY tx_id HAVING count(*) > 1) q",
+		"included under another hash": "SELECT count(*) FROM managed_tx t WHERE receipt_tx_hash IS NOT NULL AND NOT EXISTS " +
+			"(SELECT FROM tx_attempt a WHERE a.tx_id = t.tx_id AND a.tx_hash = t.receipt_tx_hash)",
+	} {
+		if n := r.number(query); n != 0 {
+			r.t.Errorf("%s: %d", what, n)
+		}
+	}
+}
+
+// TestACrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send. Another one takes over; it must send the same bytes or none that were
+// recorded, and each transaction is executed once.
+func TestACrashAtEveryPoint(t *testing.T) {
+	t.Parallel()
+	errCrash := errors.New("crash")
+	for _, point := range Points {
+		t.Run(string(point), func(t *testing.T) {
+			t.Parallel()
+			const each = 3
+			r := newRig(t, 1, blockPeriod)
+			var ids []txn.TxID
+			for i := range each {
+				ids = append(ids, r.create(0, fmt.Sprint(i), transfer()))
+			}
+			var passed atomic.Int32
+			crashed := make(chan struct{})
+			var first *testNode
+			ready := make(chan struct{})
+			first = r.startNode("a", func(o *Options) {
+				o.Gate = func(_ context.Context, at Point, _ txn.SubmitterID) error {
+					<-ready
+					if at != point || passed.Add(1) != 2 { // the second pass: the first transaction is on its way
+						return nil
+					}
+					first.kill()
+					close(crashed)
+					return errCrash
+				}
+			})
+			close(ready)
+			<-crashed
+			before := r.number("SELECT count(*) FROM tx_attempt")
+			r.startNode("b", nil)
+			for _, id := range ids {
+				if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
+					t.Fatalf("%s: %s", tx.State, tx.LastError)
+				}
+			}
+			if after := r.number("SELECT count(*) FROM tx_attempt"); after != each || before > each {
+				t.Errorf("%d attempts before the takeover and %d after, for %d transactions", before, after, each)
+			}
+			nonce, err := r.chainClient().NonceAt(t.Context(), devchain.Address(0), nil)
+			if err != nil || nonce != each {
+				t.Errorf("%d transactions are on chain (%v), want %d", nonce, err, each)
+			}
+			r.checkLedger()
+		})
+	}
+}
+
+func TestAStoppedNodeGivesItsLeasesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 3, blockPeriod)
+	n := r.startNode("a", nil)
+	for s := range 3 {
+		r.create(s, "one", transfer())
+	}
+	r.eventually("all are owned", func() error {
+		if live := r.number("SELECT count(*) FROM submitter_lease WHERE expires_at > clock_timestamp()"); live != 3 {
+			return fmt.Errorf("%d are", live)
+		}
+		return nil
+	})
+	n.stop()
+	if live := r.number("SELECT count(*) FROM submitter_lease WHERE expires_at > clock_timestamp() OR NOT released"); live != 0 {
+		t.Errorf("%d leases are still held", live)
+	}
+}
+
+func TestAnIdleSubmitterIsReleasedAndTakenAgainForNewWork(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, blockPeriod)
+	r.startNode("a", func(o *Options) { o.IdleAfter = 1 })
+	r.awaitFinal(r.create(0, "one", transfer()))
+	r.eventually("the lease is given back", func() error {
+		if held := r.number("SELECT count(*) FROM submitter_lease WHERE NOT released"); held != 0 {
+			return errors.New("it is held")
+		}
+		return nil
+	})
+	r.awaitFinal(r.create(0, "two", transfer()))
+	r.checkLedger()
+}
+
+func TestReorgs(t *testing.T) {
+	t.Parallel()
+	for name, fate := range map[string]devchain.Fate{"transactions come back": devchain.Return, "transactions vanish": devchain.Drop} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 1, 0)
+			r.policy.Confirmations = 6
+			r.startNode("a", nil)
+			a, b := r.create(0, "a", transfer()), r.create(0, "b", transfer())
+			r.mineUntil("the second is included", func() bool { return r.sub(b) == txn.Included })
+			if err := r.dev.Reorg(2, fate); err != nil {
+				t.Fatal(err)
+			}
+			r.eventually("the reorg is told", func() error {
+				if !slices.Contains(r.events(b), txn.EventReorged) {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			r.mineUntil("both are final", func() bool { return r.sub(a) == "" && r.sub(b) == "" })
+			r.checkLedger()
+			for _, id := range []txn.TxID{a, b} {
+				if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
+					t.Errorf("%s", tx.State)
+				}
+			}
+		})
+	}
+}
+
+// mineUntil makes blocks one by one until a condition holds.
+func (r *rig) mineUntil(what string, condition func() bool) {
+	r.t.Helper()
+	r.eventually(what, func() error {
+		if condition() {
+			return nil
+		}
+		if _, err := r.dev.Mine(1); err != nil {
+			return err
+		}
+		return errors.New("not yet")
+	})
+}
+
+func (r *rig) sub(id txn.TxID) txn.Sub {
+	r.t.Helper()
+	tx, err := r.admin.Tx(context.Background(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return tx.Sub
+}

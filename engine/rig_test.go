@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/counter"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(dbtest.Main(m),
+		// go-ethereum leaves these running when a node is closed.
+		goleak.IgnoreTopFunction("github.com/syndtr/goleveldb/leveldb.(*DB).mpoolDrain"),
+		goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"))
+}
+
+// rig is a ledger and a real chain, on which nodes can be started.
+type rig struct {
+	t          *testing.T
+	db         *dbtest.DB
+	dev        *devchain.Chain
+	policy     txn.Policy
+	submitters []txn.SubmitterID
+	admin      *store.Store
+}
+
+const (
+	blockPeriod   = 20 * time.Millisecond
+	leaseDuration = time.Second
+)
+
+var testPolicy = txn.Policy{Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 2 * time.Second, ResubmitMax: 20}
+
+func newRig(t *testing.T, submitters int, period time.Duration, opts ...dbtest.Option) *rig {
+	t.Helper()
+	r := &rig{t: t, db: dbtest.New(t, opts...), policy: testPolicy}
+	dev, err := devchain.Start(devchain.Options{Period: period, Accounts: submitters + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dev.Close() })
+	r.dev = dev
+	r.admin = r.openStore("admin", r.db.URL)
+	for i := range submitters {
+		info, _, err := r.admin.Register(t.Context(), store.Registration{
+			Name: fmt.Sprintf("s%d", i), Chain: txn.ChainID(dev.ID()), Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.submitters = append(r.submitters, info.ID)
+	}
+	return r
+}
+
+func (r *rig) openStore(name, url string) *store.Store {
+	r.t.Helper()
+	s, err := store.Open(r.t.Context(), store.Config{URL: url, Schema: r.db.Schema, Node: name + "/" + uuid.NewString(), LeaseDuration: leaseDuration})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(s.Close)
+	return s
+}
+
+// testNode is an engine that runs.
+type testNode struct {
+	store *store.Store
+	stop  func() // and wait
+	kill  context.CancelFunc
+}
+
+// startNode runs an engine on a store of its own. adjust may change its options.
+func (r *rig) startNode(name string, adjust func(*Options)) *testNode {
+	r.t.Helper()
+	return r.startNodeOn(r.openStore(name, r.db.URL), adjust)
+}
+
+func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
+	r.t.Helper()
+	client, err := chain.Dial(r.t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(r.dev.ID()), Endpoints: []string{r.dev.URL()}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(client.Close)
+	var keys []*ecdsa.PrivateKey
+	for i := range len(r.submitters) {
+		keys = append(keys, devchain.Key(i))
+	}
+	book, err := sign.NewBook(sign.Entry{Name: "keys", Holder: sign.NewMemory(keys...)})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	o := Options{
+		Store: s, Signer: book, Clock: clock.Real{}, Logger: slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Chains:        []ChainOptions{{Chain: client, Policy: r.policy, PollInterval: 10 * time.Millisecond}},
+		LeaseDuration: leaseDuration, RenewInterval: 200 * time.Millisecond, SweepInterval: 50 * time.Millisecond, PollInterval: 100 * time.Millisecond,
+	}
+	if adjust != nil {
+		adjust(&o)
+	}
+	e, err := New(o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.Run(ctx)
+	}()
+	n := &testNode{store: s, kill: cancel, stop: sync.OnceFunc(func() { cancel(); <-done })}
+	r.t.Cleanup(n.stop)
+	return n
+}
+
+// create queues a transfer of the i-th submitter.
+func (r *rig) create(i int, request string, p txn.Payload) txn.TxID {
+	r.t.Helper()
+	tx, _, err := r.admin.CreateTx(r.t.Context(), store.Intent{Submitter: r.submitters[i], RequestID: request, Payload: p})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return tx.ID
+}
+
+func transfer() txn.Payload {
+	to := txn.Address{0xaa}
+	return txn.Payload{To: &to}
+}
+
+// deploy puts the counter contract on chain from the i-th submitter.
+func (r *rig) deploy(i int) txn.Address {
+	r.t.Helper()
+	id := r.create(i, "deploy", txn.Payload{Data: counter.InitCode()})
+	tx := r.awaitFinal(id)
+	receipt, err := r.chainClient().TransactionReceipt(r.t.Context(), common.Hash(tx.TxHash))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return receipt.ContractAddress
+}
+
+// eventually waits for a condition of the ledger or the chain.
+func (r *rig) eventually(what string, condition func() error) {
+	r.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s: %v", what, err)
+		}
+		<-tick.C
+	}
+}
+
+func (r *rig) awaitFinal(id txn.TxID) store.TxInfo {
+	r.t.Helper()
+	var tx store.TxInfo
+	r.eventually("the transaction is final", func() (err error) {
+		if tx, err = r.admin.Tx(context.Background(), id); err == nil && !tx.State.Final() {
+			err = fmt.Errorf("it is %s %s: %s", tx.State, tx.Sub, tx.LastError)
+		}
+		return err
+	})
+	return tx
+}
+
+func (r *rig) events(id txn.TxID) []txn.Kind {
+	r.t.Helper()
+	events, err := r.admin.EventsOfTx(r.t.Context(), id, 0, 100)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var kinds []txn.Kind
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			r.t.Fatalf("event %d has seq %d", i+1, e.Seq)
+		}
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+// number asks the ledger for one number.
+func (r *rig) number(query string, args ...any) (n int) {
+	r.t.Helper()
+	if err := r.db.Pool.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
