@@ -1,0 +1,76 @@
+-- Ring 4 of the fence: what the store must never do is refused in every test, whatever code does it.
+--
+-- The checks run when the transaction commits, with a view of everything that committed before: a takeover that slipped in between the write and its commit
+-- is seen too.
+
+CREATE FUNCTION guard_token(id INT) RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT l.fencing_token FROM submitter_lease l WHERE l.submitter_id = id';
+
+CREATE FUNCTION guard_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        RAISE EXCEPTION 'guard: % deletes a row of the ledger', TG_TABLE_NAME;
+    END IF;
+    IF NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
+        RAISE EXCEPTION 'guard: % writes for submitter % under token %, the live token is %',
+            TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, guard_token(NEW.submitter_id);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- A transaction row may also be an intent: queued by a caller, or cancelled while it is queued.
+CREATE FUNCTION guard_tx() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE told BIGINT;
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        RAISE EXCEPTION 'guard: a transaction is deleted';
+    ELSIF TG_OP = 'INSERT' THEN
+        IF NOT (NEW.state = 'QUEUED' AND NEW.version = 1 AND NEW.nonce IS NULL AND NEW.fencing_token = 0) THEN
+            RAISE EXCEPTION 'guard: transaction % is born as % of version %', NEW.tx_id, NEW.state, NEW.version;
+        END IF;
+    ELSIF NOT (OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.nonce IS NULL AND NEW.version = OLD.version + 1
+               AND NEW.fencing_token = OLD.fencing_token AND NEW.executed = 'NO')
+          AND NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
+        RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',
+            NEW.tx_id, OLD.state, NEW.state, NEW.fencing_token, guard_token(NEW.submitter_id);
+    END IF;
+    IF TG_OP = 'UPDATE' AND (NEW.request_id, NEW.request_hash, NEW.queue_seq, NEW.value, NEW.data, NEW.gas_limit)
+                         IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit) THEN
+        RAISE EXCEPTION 'guard: what was asked for is changed in transaction %', NEW.tx_id;
+    END IF;
+    SELECT count(*) INTO told FROM tx_event e WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id AND e.seq <= NEW.version;
+    IF told <> NEW.version THEN
+        RAISE EXCEPTION 'guard: transaction % has version % and % events', NEW.tx_id, NEW.version, told;
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- So may an event.
+CREATE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE tx managed_tx;
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        RAISE EXCEPTION 'guard: an event is changed';
+    END IF;
+    SELECT * INTO tx FROM managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.tx_id = NEW.tx_id;
+    IF tx.version IS NULL OR tx.version < NEW.seq THEN
+        RAISE EXCEPTION 'guard: event % of transaction % tells of a move that was not made', NEW.seq, NEW.tx_id;
+    END IF;
+    IF NEW.fencing_token = 0 AND (NEW.seq = 1 AND NEW.kind = 'QUEUED'
+                                  OR NEW.kind = 'CANCELLED' AND tx.state = 'CANCELLED' AND tx.version = NEW.seq AND tx.nonce IS NULL) THEN
+        RETURN NULL;
+    END IF;
+    IF NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
+        RAISE EXCEPTION 'guard: event % (%) of transaction % under token %, the live token is %',
+            NEW.seq, NEW.kind, NEW.tx_id, NEW.fencing_token, guard_token(NEW.submitter_id);
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON managed_tx
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_tx();
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON tx_event
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_event();
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON tx_attempt
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_row();
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON submitter_nonce_cursor
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_row();
