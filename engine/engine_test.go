@@ -158,11 +158,11 @@ func TestReorgs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 1, 0)
-			r.policy.Confirmations = 6
+			r.policy.Confirmations = 30
 			r.startNode("a", nil)
 			a, b := r.create(0, "a", transfer()), r.create(0, "b", transfer())
 			r.mineUntil("the second is included", func() bool { return r.sub(b) == txn.Included })
-			if err := r.dev.Reorg(2, fate); err != nil {
+			if err := r.dev.Reorg(r.depth(b), fate); err != nil {
 				t.Fatal(err)
 			}
 			r.eventually("the reorg is told", func() error {
@@ -180,6 +180,20 @@ func TestReorgs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// depth is how many of the newest blocks must go for a transaction to be included no more.
+func (r *rig) depth(id txn.TxID) int {
+	r.t.Helper()
+	tx, err := r.admin.Tx(r.t.Context(), id)
+	if err != nil || tx.Receipt == nil {
+		r.t.Fatal("no receipt", err)
+	}
+	head, err := r.chainClient().BlockNumber(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return int(head-tx.Receipt.BlockNumber) + 1
 }
 
 // mineUntil makes blocks one by one until a condition holds.
