@@ -63,9 +63,11 @@ func genesis(o Options) *core.Genesis {
 		alloc[Address(i)] = types.Account{Balance: o.Balance}
 	}
 	return &core.Genesis{
-		Config:     chainConfig(o.ChainID),
-		Alloc:      alloc,
-		GasLimit:   o.GasLimit,
+		Config:   chainConfig(o.ChainID),
+		Alloc:    alloc,
+		GasLimit: o.GasLimit,
+		// A genesis block does not name its chain's id by itself.
+		ExtraData:  new(big.Int).SetUint64(o.ChainID).Bytes(),
 		BaseFee:    big.NewInt(params.InitialBaseFee),
 		Difficulty: new(big.Int),
 	}

@@ -59,7 +59,7 @@ const (
 const pollEvery = 5 * time.Millisecond
 
 // Options choose a chain. The zero value is one in memory, on a free port, that
-// makes blocks only when told to.
+// makes blocks only when told to; an empty first one it has from the start.
 type Options struct {
 	// ChainID is the chain's id; 0 means 31337.
 	ChainID uint64
@@ -151,9 +151,21 @@ func (c *Chain) start() (err error) {
 	}
 	c.eth.SetSynced()
 	c.mark(c.eth.BlockChain().CurrentBlock())
+	if err := c.firstBlock(); err != nil {
+		return err
+	}
 	c.loadPool()
 	c.stop = c.sealEvery(c.opts.Period)
 	return nil
+}
+
+// firstBlock makes block 1 of a new chain. Before it go-ethereum indexes nothing,
+// and tells everybody who asks for a receipt to come back later.
+func (c *Chain) firstBlock() error {
+	if c.eth.BlockChain().CurrentBlock().Number.Sign() > 0 {
+		return nil
+	}
+	return c.mine()
 }
 
 func (c *Chain) apis() []rpc.API {
