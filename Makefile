@@ -90,9 +90,9 @@ e2e: $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests: re
 	  gotestsum --format testname -- -count=1 -timeout 30m ./e2e/...
 
 .PHONY: run
-run: ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
-	@# Built and then executed, not `go run`: signals and the exit code are the program's own.
-	go build -o bin/ ./cmd/fencepost-dev
+run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
+	@# Built and then executed, not `go run`: signals and the exit code are the program's own. The guide that it prints uses fencepost and grpcurl.
+	go build -o bin/ ./cmd/...
 	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/fencepost-dev $(ARGS)
 
 .PHONY: demo

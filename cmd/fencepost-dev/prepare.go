@@ -1,0 +1,163 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/pgembed"
+	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// accounts are the names of the ten funded submitters; the i-th has the i-th development key.
+var accounts = []string{"alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy"}
+
+const (
+	chainName = "dev"
+	schema    = "fencepost"
+	database  = "postgres"
+)
+
+func checkFlags(o options) error {
+	const shortest = 20 * time.Millisecond
+	if o.period < shortest {
+		return fmt.Errorf("--period %s: must be at least %s", o.period, shortest)
+	}
+	if o.rpcPort < 1 || o.rpcPort > 65535 {
+		return fmt.Errorf("--rpc-port %d: must be a port, 1 to 65535", o.rpcPort)
+	}
+	return nil
+}
+
+// portsAreFree says in one sentence which port is taken, before anything is started.
+func portsAreFree(o options) error {
+	for _, port := range []struct{ flag, address string }{{"--grpc", o.grpc}, {"--ops", o.ops}, {"--rpc-port", fmt.Sprintf("127.0.0.1:%d", o.rpcPort)}} {
+		l, err := net.Listen("tcp", port.address)
+		if err != nil {
+			return fmt.Errorf("cannot listen on %s (%w): stop what uses it, perhaps another fencepost-dev, or choose another with %s", port.address, unwrapNet(err), port.flag)
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unwrapNet(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// prepareDir finds the folder that everything is kept in: the one asked for, or, where PostgreSQL's account cannot get there, one that stands for it.
+func prepareDir(o options) (string, error) {
+	wanted, err := filepath.Abs(o.dir)
+	if err != nil {
+		return "", err
+	}
+	dir := pgembed.ReachableDir(wanted)
+	if o.reset {
+		if err := removeKept(dir); err != nil {
+			return "", err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make the folder %s: %w; choose another with --dir", dir, err)
+	}
+	return dir, nil
+}
+
+// removeKept removes what an earlier start made, and nothing else.
+func removeKept(dir string) error {
+	for _, name := range []string{"postgres", "chain", "keys", "password", "fencepost.yaml"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("--reset: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeConfig writes the node's configuration, with keys and password on the first start, and reads it as the node would.
+func writeConfig(o options, dir string, postgres *pgembed.Server, rpc string) (*config.Config, error) {
+	if err := writeKeys(dir); err != nil {
+		return nil, err
+	}
+	var submitters strings.Builder
+	for i, name := range accounts {
+		fmt.Fprintf(&submitters, "  - {name: %s, chain: %s, address: %q, signer: local, start_from: chain}\n", name, chainName, devchain.Address(i).Hex())
+	}
+	poll := min(o.period/4, 250*time.Millisecond)
+	text := fmt.Sprintf(`# Written by fencepost-dev at each start; change a copy of it.
+node: {name: dev}
+grpc: {listen: %q}
+ops: {listen: %q}
+database: {url: %q, schema: %s}
+chains:
+  - {name: %s, chain_id: 31337, rpc: [%q], poll_interval: %s, confirmations: 5, release_depth: 1}
+signers:
+  - {name: local, keystore: {dir: ./keys, password_file: ./password}}
+submitters:
+%s`, o.grpc, o.ops, postgres.URL(database), schema, chainName, rpc, poll, submitters.String())
+	path := filepath.Join(dir, "fencepost.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return config.Load(config.Source{File: path})
+}
+
+// writeKeys puts the development keys into a key store, as an operator would put real ones. The keys are public; the password shows how it is done.
+func writeKeys(dir string) error {
+	password := filepath.Join(dir, "password")
+	if _, err := os.Stat(password); errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(password, []byte(rand.Text()+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "keys")); err != nil { // of another password
+			return err
+		}
+	}
+	secret, err := sign.ReadPassword(password)
+	if err != nil {
+		return err
+	}
+	keys := filepath.Join(dir, "keys")
+	if err := os.MkdirAll(keys, 0o700); err != nil {
+		return err
+	}
+	held, err := heldKeys(keys)
+	if err != nil {
+		return err
+	}
+	for i := range accounts {
+		if held[devchain.Address(i)] {
+			continue
+		}
+		if _, err := sign.ImportKey(keys, devchain.Key(i), secret, sign.Light, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func heldKeys(dir string) (map[txn.Address]bool, error) {
+	held := map[txn.Address]bool{}
+	files, err := sign.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		held[f.Address] = true
+	}
+	return held, nil
+}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// boundChain is a chain that is not used before the ledger has agreed that it is the one that the ledger's transactions are on: same chain id, same genesis.
+// Everything that the engine does begins with the head or the account, so these two ask.
+type boundChain struct {
+	*chain.Client
+	store *store.Store
+	name  string
+	log   *slog.Logger
+	bound atomic.Bool
+}
+
+// startLimit is how long a node waits at its start for a chain to say which one it is.
+const startLimit = 3 * time.Second
+
+// bindAtStart refuses a chain that is not the configured one. One that does not answer is bound later.
+func (b *boundChain) bindAtStart(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	err := b.bind(limited)
+	if err == nil || !errors.Is(err, txn.ErrUnavailable) && !errors.Is(err, store.ErrUnavailable) && limited.Err() == nil {
+		return err
+	}
+	b.log.Warn("chain or ledger does not answer yet; serving without this chain until they do", "chain", b.name, "error", err)
+	return nil
+}
+
+func (b *boundChain) bind(ctx context.Context) error {
+	if b.bound.Load() {
+		return nil
+	}
+	if err := b.Verify(ctx); err != nil {
+		return err
+	}
+	if err := b.store.RegisterChain(ctx, b.ID(), b.Genesis()); err != nil {
+		return fmt.Errorf("chain %q: %w", b.name, err)
+	}
+	b.bound.Store(true)
+	return nil
+}
+
+// Head is the newest block.
+func (b *boundChain) Head(ctx context.Context) (txn.Block, error) {
+	if err := b.bind(ctx); err != nil {
+		return txn.Block{}, errors.Join(txn.ErrUnavailable, err)
+	}
+	return b.Client.Head(ctx)
+}
+
+// Account looks at an account.
+func (b *boundChain) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
+	if err := b.bind(ctx); err != nil {
+		return txn.Account{}, errors.Join(txn.ErrUnavailable, err)
+	}
+	return b.Client.Account(ctx, address, settled)
+}

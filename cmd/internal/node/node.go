@@ -1,0 +1,168 @@
+// Package node puts a node together from its configuration: ledger, chains, signers, engine, server, and the listener for operators. It holds no logic but
+// the order of things: what must be right before a node starts (keys, chain ids, relations), and what it waits for while it serves (database, chains).
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/google/uuid"
+
+	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/run"
+	"github.com/fencepost/fencepost/internal/telemetry"
+	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Node is a node that is ready to run.
+type Node struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	metrics  *telemetry.Metrics
+	store    *store.Store
+	book     *sign.Book
+	chains   []*boundChain
+	engine   *engine.Engine
+	server   *server.Server
+	listener net.Listener
+	ops      net.Listener
+}
+
+// New makes a node. It takes the ports, opens the keys and asks the chains for their identity; a chain or a database that is down is no error, one that is
+// another than configured is.
+func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (n *Node, err error) {
+	name := cfg.Node.Name + "/" + uuid.NewString() // never configured: a restart is another owner
+	n = &Node{cfg: cfg, log: log.With("node_id", name)}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	if n.metrics, err = telemetry.NewMetrics(name, version); err != nil {
+		return nil, err
+	}
+	if n.listener, err = listen("grpc.listen", cfg.GRPC.Listen); err != nil {
+		return nil, err
+	}
+	if n.ops, err = listen("ops.listen", cfg.Ops.Listen); err != nil {
+		return nil, err
+	}
+	if n.book, err = openSigners(ctx, cfg, n.log); err != nil {
+		return nil, err
+	}
+	if err = checkKeys(ctx, cfg, n.book); err != nil {
+		return nil, err
+	}
+	if n.store, err = openStore(ctx, cfg, name, n.log); err != nil {
+		return nil, err
+	}
+	if n.chains, err = openChains(ctx, cfg, n.store, n.log); err != nil {
+		return nil, err
+	}
+	if n.engine, err = n.newEngine(); err != nil {
+		return nil, err
+	}
+	n.server, err = n.newServer()
+	return n, err
+}
+
+// Run serves and works until ctx ends, and returns when everything has stopped in order: callers first, then the owners of submitters, then the rest.
+func (n *Node) Run(ctx context.Context) error {
+	defer n.close()
+	group := run.NewGroup(n.log,
+		run.Service{Name: "operators' listener", Run: n.serveOperators},
+		run.Service{Name: "engine", Run: n.work, Grace: n.cfg.Lease.Duration},
+		run.Service{Name: "server", Run: func(ctx context.Context) error { return n.server.Serve(ctx, n.listener) }, Grace: 2 * n.cfg.GRPC.StopGrace},
+	)
+	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
+	return group.Run(ctx)
+}
+
+// work waits for the database, makes the configured submitters known, and then does the node's work. Meanwhile the server answers UNAVAILABLE.
+func (n *Node) work(ctx context.Context) error {
+	if err := awaitSchema(ctx, n.store, n.log); err != nil {
+		return err
+	}
+	if err := n.registerSubmitters(ctx); err != nil {
+		return err
+	}
+	return n.engine.Run(ctx)
+}
+
+// awaitSchema waits until the database answers. A schema that does not fit this program will not mend itself and is an error.
+func awaitSchema(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	for tries := 0; ; tries++ {
+		err := s.CheckSchema(ctx)
+		if err == nil || !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if tries == 0 {
+			log.Warn("the database does not answer; waiting for it", "error", err)
+		}
+		if err := clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)); err != nil {
+			return err
+		}
+	}
+}
+
+func (n *Node) registerSubmitters(ctx context.Context) error {
+	for tries, i := 0, 0; i < len(n.cfg.Submitters); {
+		s := n.cfg.Submitters[i]
+		_, created, err := n.store.Register(ctx, registration(n.cfg, s))
+		switch {
+		case errors.Is(err, store.ErrUnavailable):
+			if err := clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)); err != nil {
+				return err
+			}
+			tries++
+			continue
+		case err != nil:
+			return fmt.Errorf("submitter %q of the configuration: %w; the ledger keeps what was registered first: correct the configuration, or use another name", s.Name, err)
+		case created:
+			n.log.Info("submitter registered", "submitter", s.Name)
+		}
+		i++
+	}
+	return nil
+}
+
+// serveOperators tells metrics and health. The node is ready while its database answers; a chain that is down concerns its own submitters alone.
+func (n *Node) serveOperators(ctx context.Context) error {
+	return telemetry.Serve(ctx, n.ops, telemetry.Handler(n.metrics.Handler(), n.log, telemetry.Check{Name: "database", Probe: n.store.CheckSchema}))
+}
+
+func (n *Node) close() {
+	for _, c := range n.chains {
+		c.Close()
+	}
+	if n.store != nil {
+		n.store.Close()
+	}
+	if n.metrics != nil {
+		_ = n.metrics.Shutdown(context.Background()) // nothing is exported by pushing: there is nothing to lose
+	}
+	for _, l := range []net.Listener{n.listener, n.ops} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+}
+
+func listen(key, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot listen on %s: %w; stop whatever uses that port, or configure another", key, address, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sign.Book, error) {
+	entries := make([]sign.Entry, 0, len(cfg.Signers))
+	for _, s := range cfg.Signers {
+		keys, err := sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: s.KeyStore.Dir, PasswordFile: s.KeyStore.PasswordFile, Clock: clock.Real{}, Log: log})
+		if err != nil {
+			return nil, fmt.Errorf("signer %q: %w", s.Name, err)
+		}
+		entries = append(entries, sign.Entry{Name: s.Name, Holder: keys, Timeout: s.Timeout})
+	}
+	return sign.NewBook(entries...)
+}
+
+// checkKeys finds a configured submitter whose key is missing before its first transaction does.
+func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
+	for _, s := range cfg.Submitters {
+		held, err := book.Addresses(ctx, s.Signer)
+		if err != nil {
+			return fmt.Errorf("submitter %q: %w", s.Name, err)
+		}
+		if !slices.Contains(held, s.Address) {
+			return fmt.Errorf("submitter %q: signer %q has no key for %s; add its key file (fencepost key import), or correct the address", s.Name, s.Signer, s.Address.Hex())
+		}
+	}
+	return nil
+}
+
+func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.Logger) (*store.Store, error) {
+	return store.Open(ctx, store.Config{
+		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name, LeaseDuration: cfg.Lease.Duration,
+		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections, Logger: log,
+	})
+}
+
+func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *slog.Logger) ([]*boundChain, error) {
+	var chains []*boundChain
+	for _, c := range cfg.Chains {
+		endpoints := make([]string, 0, len(c.RPC))
+		for _, url := range c.RPC {
+			endpoints = append(endpoints, url.Reveal())
+		}
+		client, err := chain.Dial(ctx, chain.Options{
+			Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints, Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
+			BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, LagGrace: c.LagGrace, Logger: log,
+			Fees: chain.FeeOptions{
+				HistoryBlocks: c.Fees.HistoryBlocks, Percentile: c.Fees.Percentile, MinTip: c.Fees.MinTip, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice,
+			},
+		})
+		if err != nil {
+			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
+		}
+		bound := &boundChain{Client: client, store: s, name: c.Name, log: log}
+		chains = append(chains, bound)
+		if err := bound.bindAtStart(ctx); err != nil {
+			return chains, err
+		}
+	}
+	return chains, nil
+}
+
+func (n *Node) newEngine() (*engine.Engine, error) {
+	o := engine.Options{
+		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log, Meter: n.metrics.Meter("engine"),
+		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval, SweepInterval: n.cfg.Lease.SweepInterval,
+		IdleAfter: n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned, PollInterval: n.cfg.Queue.PollInterval,
+	}
+	for i, c := range n.cfg.Chains {
+		o.Chains = append(o.Chains, engine.ChainOptions{
+			Chain: n.chains[i], PollInterval: c.PollInterval,
+			Policy: txn.Policy{
+				Confirmations: c.Confirmations, ReleaseDepth: c.ReleaseDepth, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
+			},
+		})
+	}
+	return engine.New(o)
+}
+
+func (n *Node) newServer() (*server.Server, error) {
+	o := server.Options{
+		Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
+		Limits: server.Limits{
+			PayloadBytes: n.cfg.Payload.MaxBytes, StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
+			PingAfter: n.cfg.GRPC.PingInterval, PingTimeout: n.cfg.GRPC.PingTimeout, CommandWait: n.cfg.Commands.Wait, CommandPoll: n.cfg.Commands.PollInterval,
+			RingEvents: n.cfg.Watch.RingEvents, PageEvents: n.cfg.Watch.PageEvents, FeedPoll: n.cfg.Watch.PollInterval, FeedGap: n.cfg.Watch.MinGap,
+			Outage: n.cfg.Watch.OutageGrace,
+		},
+	}
+	for _, c := range n.cfg.Chains {
+		o.Chains = append(o.Chains, txn.ChainID(c.ChainID))
+	}
+	return server.New(o)
+}
+
+// registration is what the ledger shall know of a configured submitter.
+func registration(cfg *config.Config, s config.Submitter) store.Registration {
+	r := store.Registration{Name: s.Name, Address: s.Address, Signer: s.Signer, Mode: txn.Strict, StartFrom: s.StartFrom}
+	for _, c := range cfg.Chains {
+		if c.Name == s.Chain {
+			r.Chain = txn.ChainID(c.ChainID)
+		}
+	}
+	return r
+}
