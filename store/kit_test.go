@@ -1,12 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -260,4 +264,20 @@ func noSecrets(t testing.TB, err error, secrets ...string) {
 			t.Errorf("the error tells %q: %v", s, err)
 		}
 	}
+}
+
+func isUnavailable(err error) bool { return errors.Is(err, ErrUnavailable) }
+
+// writeTap keeps what is written.
+type writeTap struct {
+	net.Conn
+	mu     sync.Mutex
+	writes [][]byte
+}
+
+func (w *writeTap) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	w.writes = append(w.writes, bytes.Clone(b))
+	w.mu.Unlock()
+	return w.Conn.Write(b)
 }

@@ -21,8 +21,13 @@ type lane struct {
 	mu     sync.Mutex
 	conn   *pgx.Conn
 	wire   *wire
+	used   time.Time // when the last statement ended
 	closed bool
 }
+
+// idleLimit is how long a connection may have done nothing and still be trusted. A server that went away meanwhile would leave the fate of the next statement
+// unknown, although it never got there.
+const idleLimit = time.Second
 
 func newLane(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *lane {
 	return &lane{s: s, cfg: cfg, prepare: prepare}
@@ -41,6 +46,7 @@ func (l *lane) run(ctx context.Context, limit time.Duration, statement func(*pgx
 	unwatch := l.watch(l.wire, limit)
 	err = statement(conn, db.New(conn))
 	unwatch()
+	l.used = l.s.clock.Now()
 	fate := judge(err, l.wire.written.Load() != before)
 	if fate == nothing || fate == nobodyKnows || conn.IsClosed() {
 		l.drop()
@@ -52,12 +58,12 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 	if l.closed {
 		return nil, errClosed
 	}
-	if l.conn != nil && !l.conn.IsClosed() {
+	ctx, cancel := context.WithTimeout(ctx, 2*connectLimit)
+	defer cancel()
+	if l.alive(ctx) {
 		return l.conn, nil
 	}
 	l.drop()
-	ctx, cancel := context.WithTimeout(ctx, 2*connectLimit)
-	defer cancel()
 	cfg := l.cfg.Copy()
 	dial, connected := cfg.DialFunc, new(atomic.Bool)
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -80,7 +86,21 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
+	l.used = l.s.clock.Now()
 	return conn, nil
+}
+
+// alive tells whether the connection that is there, if one is, can be used.
+func (l *lane) alive(ctx context.Context) bool {
+	if l.conn == nil || l.conn.IsClosed() {
+		return false
+	}
+	if l.s.clock.Now().Sub(l.used) < idleLimit {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, idleLimit)
+	defer cancel()
+	return l.conn.Ping(ctx) == nil
 }
 
 // watch closes the wire when the limit passes before the returned function is called.

@@ -1,0 +1,468 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// fleet is a store that owns many submitters, each with a transaction in its queue, and a plug: one more submitter, whose commit can be held up so that all
+// others gather behind it.
+type fleet struct {
+	*kit
+	s      *Store
+	ids    []txn.SubmitterID
+	leases []*Lease
+	txs    []txn.Tx
+	plug   *Lease
+	cork   txn.Tx
+}
+
+func newFleet(k *kit, s *Store, size int) *fleet {
+	k.t.Helper()
+	f := &fleet{kit: k, s: s}
+	for n := range size {
+		id, l := k.owned(s, fmt.Sprintf("s%d", n))
+		f.ids, f.leases, f.txs = append(f.ids, id), append(f.leases, l), append(f.txs, k.queue(s, id, fmt.Sprintf("r%d", n)))
+	}
+	id, l := k.owned(s, "plug")
+	f.plug, f.cork = l, k.queue(s, id, "cork")
+	k.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() + INTERVAL '1 hour'")
+	return f
+}
+
+// takes are changes that take nonce 0 for everybody.
+func (f *fleet) takes() []txn.Change {
+	changes := make([]txn.Change, len(f.txs))
+	for i, tx := range f.txs {
+		changes[i] = take(tx, 0)
+	}
+	return changes
+}
+
+type answer struct {
+	Outcome
+	err error
+}
+
+// together commits all these changes in one statement: they gather while the plug is held up.
+func (f *fleet) together(changes []txn.Change) []answer {
+	f.t.Helper()
+	release := f.lockTx(f.cork)
+	held := make(chan Outcome, 1)
+	go func() {
+		o, _ := f.s.Commit(f.plug, take(f.cork, 0))
+		held <- o
+	}()
+	f.waiting(f.s, "commit")
+	answers := f.commitAll(changes, func() {
+		f.eventually("all changes wait", func() bool {
+			f.s.commits.mu.Lock()
+			defer f.s.commits.mu.Unlock()
+			return len(f.s.commits.waiting) == len(changes)
+		})
+		release()
+		f.want(<-held, Done)
+	})
+	return answers
+}
+
+// commitAll commits the changes at the same time, each under the lease of its place, and calls back while they are under way.
+func (f *fleet) commitAll(changes []txn.Change, meanwhile func()) []answer {
+	f.t.Helper()
+	answers := make([]answer, len(changes))
+	var all sync.WaitGroup
+	for i, c := range changes {
+		all.Go(func() { answers[i].Outcome, answers[i].err = f.s.Commit(f.leases[i], c) })
+	}
+	meanwhile()
+	all.Wait()
+	return answers
+}
+
+// lockTx locks the row of a transaction from another session.
+func (k *kit) lockTx(tx txn.Tx) (release func()) {
+	k.t.Helper()
+	held, err := k.session().Begin(k.ctx)
+	k.must(err)
+	_, err = held.Exec(k.ctx, "SELECT FROM managed_tx WHERE tx_id = $1 FOR UPDATE", tx.ID)
+	k.must(err)
+	return sync.OnceFunc(func() { _ = held.Rollback(context.Background()) })
+}
+
+// check compares the outcomes, and that each change is in the ledger whole or not at all.
+func (f *fleet) check(answers []answer, want func(i int) Outcome) {
+	f.t.Helper()
+	for i, a := range answers {
+		if a.Outcome != want(i) {
+			f.t.Errorf("change %d: outcome %v (%v), want %v", i, a.Outcome, a.err, want(i))
+		}
+		f.whole(i, want(i) == Done)
+	}
+}
+
+// whole checks that the taking of nonce 0 is in all tables or in none.
+func (f *fleet) whole(i int, done bool) {
+	f.t.Helper()
+	id := f.ids[i]
+	got := [4]int{
+		value[int](f.kit, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", id),
+		value[int](f.kit, "SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce = 0 AND state = 'ALLOCATED'", id),
+		value[int](f.kit, "SELECT count(*) FROM tx_attempt WHERE submitter_id = $1", id),
+		value[int](f.kit, "SELECT count(*) FROM tx_event WHERE submitter_id = $1 AND kind = 'ALLOCATED'", id),
+	}
+	if want := map[bool][4]int{true: {1, 1, 1, 1}, false: {}}[done]; got != want {
+		f.t.Errorf("change %d: cursor, transaction, attempt and event are %v, want %v", i, got, want)
+	}
+}
+
+func all(o Outcome) func(int) Outcome { return func(int) Outcome { return o } }
+
+func allBut(one int, o Outcome) func(int) Outcome {
+	return func(i int) Outcome {
+		if i == one {
+			return o
+		}
+		return Done
+	}
+}
+
+func TestChangesGatherIntoOneStatement(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	f := newFleet(k, k.open("a"), 12)
+	f.check(f.together(f.takes()), all(Done))
+	if n := value[int](k, "SELECT count(DISTINCT xid) FROM tx_event WHERE kind = 'ALLOCATED' AND submitter_id <> $1", f.plug.Submitter()); n != 1 {
+		t.Fatalf("%d statements carried the changes, want 1", n)
+	}
+}
+
+// TestCancelRacesAllocationInAGroup: whichever comes first wins alone, and nothing is torn.
+func TestCancelRacesAllocationInAGroup(t *testing.T) {
+	t.Parallel()
+	for name, cancelWins := range map[string]bool{"the cancel commits": true, "the cancel is rolled back": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			f := newFleet(k, k.open("a"), 10)
+			const raced = 4
+			session, err := k.session().Begin(k.ctx)
+			k.must(err)
+			_, err = db.New(session).CancelQueued(k.ctx, db.CancelQueuedParams{
+				SubmitterID: int32(f.ids[raced]), TxID: uuid.UUID(f.txs[raced].ID), Reason: txn.ReasonCancelled,
+			})
+			k.must(err)
+			answers := f.commitAll(f.takes(), func() {
+				f.waiting(f.s, "commit")
+				if cancelWins {
+					k.must(session.Commit(k.ctx))
+					return
+				}
+				k.must(session.Rollback(k.ctx))
+			})
+			want := map[bool]Outcome{true: Conflict, false: Done}[cancelWins]
+			f.check(answers, allBut(raced, want))
+			if got := value[string](k, "SELECT state FROM managed_tx WHERE tx_id = $1", f.txs[raced].ID); (got == "CANCELLED") != cancelWins {
+				t.Fatalf("the transaction is %s", got)
+			}
+			if cancelled, err := f.s.CancelQueued(k.ctx, f.txs[0].ID); cancelled || err != nil {
+				t.Fatalf("an allocated transaction was cancelled as if it were queued: %v %v", cancelled, err)
+			}
+		})
+	}
+}
+
+// TestCancelDrawsItsXidLate: the feed is in the order of xid, so whoever waits for a row must not have one.
+func TestCancelDrawsItsXidLate(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, _ := k.owned(s, "alice")
+	tx := k.queue(s, id, "r1")
+	release := k.lockTx(tx)
+	cancelled := make(chan error, 1)
+	go func() {
+		_, err := s.CancelQueued(k.ctx, tx.ID)
+		cancelled <- err
+	}()
+	k.waiting(s, "api")
+	if n := value[int](k, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost/api/a' AND wait_event_type = 'Lock' AND backend_xid IS NOT NULL
+		AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`); n != 0 {
+		t.Fatal("the cancel has drawn its xid before its turn")
+	}
+	release()
+	k.must(<-cancelled)
+}
+
+// TestOneBadChangeInAGroup: what the database refuses for itself is found by halving.
+func TestOneBadChangeInAGroup(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	f := newFleet(k, k.open("a"), 11)
+	const bad = 7
+	changes := f.takes()
+	changes[bad].Writes[0].Next.Executed = txn.Success // no transaction is executed before it is sent: a constraint says so
+	answers := f.together(changes)
+	f.check(answers, allBut(bad, Refused))
+	if text := answers[bad].err.Error(); !strings.Contains(text, "managed_tx_executed") || strings.Contains(text, "Failing row") {
+		t.Fatalf("the error says %q", text)
+	}
+	// The submitter is not stuck with it: a right change goes through under the same lease.
+	f.want(f.commit(f.s, f.leases[bad], take(f.txs[bad], 0)), Done)
+}
+
+// TestFencedChangeInAGroup: one lease was taken over, and one has lapsed.
+func TestFencedChangeInAGroup(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	f := newFleet(k, k.open("a"), 9)
+	heir := k.open("heir")
+	k.lapse(f.ids[3])
+	k.lease(heir, f.ids[3])
+	k.lapse(f.ids[5])
+	f.check(f.together(f.takes()), func(i int) Outcome {
+		if i == 3 || i == 5 {
+			return Fenced
+		}
+		return Done
+	})
+}
+
+// TestLockedChangeInAGroup: one change cannot have its row in time. The others do not wait for that, nor does the next statement.
+func TestLockedChangeInAGroup(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a", func(c *Config) { c.LeaseDuration = 800 * time.Millisecond })
+	f := newFleet(k, s, 8)
+	const locked = 2
+	release := k.lockTx(f.txs[locked])
+	defer release()
+	late := k.queue(s, f.plug.Submitter(), "late")
+	answers := f.commitAll(f.takes(), func() {
+		f.waiting(s, "commit")
+		f.eventually("the group is halved", func() bool {
+			s.commits.mu.Lock()
+			defer s.commits.mu.Unlock()
+			return s.commits.dividing
+		})
+		// The plug has taken nothing yet: its change goes out on the first connection while the second is busy.
+		f.done(s, f.plug, take(late, 0))
+		s.commits.mu.Lock()
+		defer s.commits.mu.Unlock()
+		if !s.commits.dividing {
+			t.Log("the halving was over before the other change went out")
+		}
+	})
+	f.check(answers, allBut(locked, Conflict))
+}
+
+// TestConnectionFailsInAGroup breaks the connection at each point of a statement.
+func TestConnectionFailsInAGroup(t *testing.T) {
+	t.Parallel()
+	type failure struct {
+		name    string
+		rule    func(marker []byte) func(m message) verdict
+		outcome Outcome
+		done    bool // the server did it
+	}
+	seen := func(marker []byte, then func(m message) verdict) func(m message) verdict {
+		var mu sync.Mutex
+		found := false
+		return func(m message) verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			if found = found || m.carries(marker); !found {
+				return pass
+			}
+			return then(m)
+		}
+	}
+	for _, c := range []failure{
+		{"torn after the first bytes", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: tear}[m.kind == 'B'] })
+		}, Unsettled, false},
+		{"cut between Execute and Sync", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: cut}[!m.fromServer && m.kind == 'S'] })
+		}, Unsettled, false},
+		{"the reply is lost", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: cut}[m.fromServer && m.kind == 'Z'] })
+		}, Unsettled, true},
+		{"the reply never comes", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: stall}[m.fromServer] })
+		}, Unsettled, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			p := k.proxy()
+			s := k.open("a", func(cfg *Config) { cfg.URL, cfg.LeaseDuration = p.url(k), 1200*time.Millisecond })
+			f := newFleet(k, s, 6)
+			p.on(c.rule(f.txs[0].ID[:]))
+			answers := f.together(f.takes())
+			p.on(nil)
+			for i, a := range answers {
+				if a.Outcome != c.outcome {
+					t.Errorf("change %d: outcome %v (%v), want %v", i, a.Outcome, a.err, c.outcome)
+				}
+				if o, _ := s.Commit(f.leases[i], take(f.txs[i], 0)); o != Fenced {
+					t.Errorf("change %d: the lease of an unsettled change still commits: %v", i, o)
+				}
+			}
+			f.settle(c.done)
+		})
+	}
+}
+
+// settle acquires every lease anew, as an owner does that does not know what became of its change, and checks the ledger that it then reads.
+func (f *fleet) settle(done bool) {
+	f.t.Helper()
+	for i, id := range f.ids {
+		l := f.lease(f.s, id)
+		if l.Token() != 2 {
+			f.t.Errorf("submitter %d: token %d after the acquisition anew, want 2", id, l.Token())
+		}
+		f.whole(i, done)
+		ledger, err := f.s.Load(f.ctx, l)
+		f.must(err)
+		if want := map[bool]txn.Nonce{true: 1}[done]; ledger.Cursor.Next != want {
+			f.t.Errorf("submitter %d: the cursor stands at %d", id, ledger.Cursor.Next)
+		}
+		if !done {
+			f.done(f.s, l, take(f.txs[i], 0))
+			f.whole(i, true)
+		}
+	}
+}
+
+// TestClientStopsBetweenExecuteAndSync: the server has written everything and waits for the word to commit, with all locks. Another node ends it.
+func TestClientStopsBetweenExecuteAndSync(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	p := k.proxy()
+	s := k.open("a", func(c *Config) { c.URL, c.LeaseDuration = p.url(k), 9*time.Second })
+	heir := k.open("heir", func(c *Config) { c.LeaseDuration = 900 * time.Millisecond })
+	f := newFleet(k, s, 6)
+	stalled := make(chan struct{})
+	stopped := sync.OnceFunc(func() { close(stalled) })
+	marked := false
+	p.on(func(m message) verdict {
+		marked = marked || m.carries(f.txs[0].ID[:])
+		if marked && !m.fromServer && m.kind == 'S' {
+			stopped()
+			return stall
+		}
+		return pass
+	})
+	answers := f.commitAll(f.takes()[:1], func() {
+		<-stalled
+		p.on(nil)
+		k.lapse(f.ids[0])
+		l, err := heir.AcquireOne(k.ctx, f.ids[0])
+		k.must(err)
+		if l == nil || l.Token() != 2 {
+			t.Errorf("the heir got %+v", l)
+		}
+	})
+	if answers[0].Outcome != Unsettled {
+		t.Fatalf("outcome %v (%v)", answers[0].Outcome, answers[0].err)
+	}
+	f.whole(0, false)
+	rest := f.takes()
+	rest[0] = txn.Change{}
+	for i, a := range f.commitAll(rest, func() {}) {
+		f.want(a.Outcome, Done)
+		f.whole(i, i != 0)
+	}
+}
+
+// TestNoDatabase: nothing can have been written when nothing was sent.
+func TestNoDatabase(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	p := k.proxy()
+	s := k.open("a", func(c *Config) { c.URL = p.url(k) })
+	f := newFleet(k, s, 3)
+	p.shut()
+	// The connections are dead, which is not known before they are used.
+	s.first.mu.Lock()
+	s.first.used = time.Time{}
+	s.first.mu.Unlock()
+	f.check(f.commitAll(f.takes(), func() {}), all(Unreached))
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"}); !isUnavailable(err) {
+		t.Fatalf("CreateTx says %v", err)
+	}
+	if _, err := s.Renew(k.ctx, f.leases); !isUnavailable(err) {
+		t.Fatalf("Renew says %v", err)
+	}
+	if err := s.CheckSchema(k.ctx); !isUnavailable(err) {
+		t.Fatalf("CheckSchema says %v", err)
+	}
+	p.open()
+	f.check(f.commitAll(f.takes(), func() {}), all(Done)) // the same leases: nothing was in doubt
+	if renewed, err := s.Renew(k.ctx, f.leases); err != nil || len(renewed) != 3 {
+		t.Fatalf("renewed %v, %v", renewed, err)
+	}
+	k.must(s.CheckSchema(k.ctx))
+}
+
+// TestServerEndsTheSession: SQLSTATE 57P01 says that the session is over, and not what became of its statement.
+func TestServerEndsTheSession(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	f := newFleet(k, k.open("a"), 4)
+	release := k.lockTx(f.txs[1])
+	answers := f.commitAll(f.takes(), func() {
+		f.waiting(f.s, "commit")
+		k.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fencepost/commit/a' AND wait_event_type = 'Lock'
+			AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`)
+		release()
+	})
+	unsettled := 0
+	for i, a := range answers {
+		switch a.Outcome {
+		case Unsettled:
+			unsettled++
+			f.whole(i, false)
+		case Done:
+			f.whole(i, true)
+		default:
+			t.Errorf("change %d: %v (%v)", i, a.Outcome, a.err)
+		}
+	}
+	if unsettled == 0 {
+		t.Fatal("no change was unsettled")
+	}
+}
+
+// TestOneWrite: Bind, Execute and Sync of a fenced statement leave together. Between two writes a process can be stopped.
+func TestOneWrite(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	f := newFleet(k, s, 40)
+	tap := &writeTap{}
+	s.first.mu.Lock()
+	tap.Conn = s.first.wire.Conn
+	s.first.wire.Conn = tap
+	s.first.mu.Unlock()
+	f.check(f.together(f.takes()), all(Done))
+	tap.mu.Lock()
+	defer tap.mu.Unlock()
+	if len(tap.writes) != 2 { // the plug and the group
+		t.Fatalf("%d writes, want 2", len(tap.writes))
+	}
+	for _, w := range tap.writes {
+		if w[0] != 'B' || !strings.HasSuffix(string(w), "S\x00\x00\x00\x04") {
+			t.Fatalf("a write begins with %q and ends with %q", w[:1], w[len(w)-5:])
+		}
+	}
+	t.Logf("40 changes take %d bytes, reckoned as %d", len(tap.writes[1]), 40*changeSize(f.takes()[0]))
+}
