@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -280,4 +281,24 @@ func (w *writeTap) Write(b []byte) (int, error) {
 	w.writes = append(w.writes, bytes.Clone(b))
 	w.mu.Unlock()
 	return w.Conn.Write(b)
+}
+
+// explain asks for the plan of each query before it runs it.
+type explain struct {
+	db.DBTX
+	t    testing.TB
+	plan string
+}
+
+func (e *explain) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	rows, err := e.DBTX.Query(ctx, "EXPLAIN (COSTS OFF) "+sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	e.plan = strings.Join(lines, "\n")
+	return e.DBTX.Query(ctx, sql, args...)
 }

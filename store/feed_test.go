@@ -1,0 +1,172 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// follower reads the feed as a watcher does, and keeps its place in a resume token between any two reads.
+type follower struct {
+	*kit
+	s     *Store
+	token string
+	limit int
+	seen  []EventInfo
+}
+
+func (k *kit) follow(s *Store, limit int) *follower {
+	k.t.Helper()
+	epoch, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	return &follower{kit: k, s: s, limit: limit, token: Position{Epoch: epoch, Seen: head}.String()}
+}
+
+// read goes on to the present head.
+func (f *follower) read() {
+	f.t.Helper()
+	_, head, err := f.s.FeedHead(f.ctx)
+	f.must(err)
+	for more := true; more; {
+		p, err := ParsePosition(f.token)
+		f.must(err)
+		if p.Until == "" {
+			p.Until = head
+		}
+		events, err := f.s.EventsSince(f.ctx, p.Seen, p.Until, p.After, 0, f.limit)
+		f.must(err)
+		f.seen = append(f.seen, events...)
+		if len(events) > 0 {
+			p.After = events[len(events)-1].Key()
+		}
+		if more = len(events) == f.limit; !more {
+			p.Seen, p.Until, p.After = p.Until, "", EventKey{}
+		}
+		f.token = p.String()
+	}
+}
+
+// once checks that every event was seen once, and those of a transaction in order.
+func (f *follower) once() {
+	f.t.Helper()
+	next := map[txn.TxID]int64{}
+	for _, e := range f.seen {
+		next[e.Tx]++
+		if e.Seq != next[e.Tx] {
+			f.t.Fatalf("event %d of transaction %s came when %d was due", e.Seq, e.Tx, next[e.Tx])
+		}
+	}
+	if n := value[int](f.kit, "SELECT count(*) FROM tx_event"); n != len(f.seen) {
+		f.t.Fatalf("%d events were seen, %d are there", len(f.seen), n)
+	}
+}
+
+// begin queues a transaction in a session that has not committed.
+func (k *kit) begin(id txn.SubmitterID, request string) pgx.Tx {
+	k.t.Helper()
+	tx, err := k.session().Begin(k.ctx)
+	k.must(err)
+	job := &createJob{intent: Intent{Submitter: id, RequestID: request, Payload: payload(request)}}
+	job.id, err = txn.NewTxID(time.Now(), id)
+	k.must(err)
+	_, err = db.New(tx).InsertTxs(k.ctx, insertParams([]*createJob{job}))
+	k.must(err)
+	return tx
+}
+
+// TestFeedOfCommitsOutOfOrder: the one that began first commits last (E9).
+func TestFeedOfCommitsOutOfOrder(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	f := k.follow(s, 1)
+	slow := k.begin(id, "slow")
+	quick := k.queue(s, id, "quick")
+	f.read()
+	if len(f.seen) != 1 || f.seen[0].Tx != quick.ID {
+		t.Fatalf("seen %+v", f.seen)
+	}
+	k.must(slow.Commit(k.ctx))
+	f.read()
+	f.read()
+	if len(f.seen) != 2 || f.seen[1].Kind != txn.EventQueued || f.seen[1].SubmitterName != "alice" || f.seen[1].Xid >= f.seen[0].Xid {
+		t.Fatalf("seen %+v", f.seen)
+	}
+	f.once()
+}
+
+// TestFeedOfManyWriters commits in a random order while readers with pages of different sizes look.
+func TestFeedOfManyWriters(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	other := k.submitter(s, "bob")
+	followers := []*follower{k.follow(s, 1), k.follow(s, 3), k.follow(s, 1000)}
+	order := rand.New(rand.NewPCG(1, 2))
+	var open []pgx.Tx
+	for n := range 40 {
+		open = append(open, k.begin(other, fmt.Sprint("o", n)))
+		tx := k.queue(s, id, fmt.Sprint("r", n))
+		if n%3 == 0 {
+			k.done(s, l, txn.Change{Writes: []txn.Write{failed(tx, txn.ReasonInvalid)}})
+		} else if n%3 == 1 {
+			_, err := s.CancelQueued(k.ctx, tx.ID)
+			k.must(err)
+		}
+		for len(open) > 6 {
+			i := order.IntN(len(open))
+			k.must(open[i].Commit(k.ctx))
+			k.must(open[i].Conn().Close(k.ctx))
+			open[i] = open[len(open)-1]
+			open = open[:len(open)-1]
+		}
+		followers[order.IntN(len(followers))].read()
+	}
+	for _, tx := range open {
+		k.must(tx.Commit(k.ctx))
+	}
+	for _, f := range followers {
+		f.read()
+		f.once()
+	}
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	events, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, id, 1000)
+	k.must(err)
+	if len(events) != value[int](k, "SELECT count(*) FROM tx_event WHERE submitter_id = $1", id) {
+		t.Fatalf("%d events of one submitter", len(events))
+	}
+}
+
+// TestFeedReadsAlongItsIndex: however long the feed is, a look at its end must not read it all.
+func TestFeedReadsAlongItsIndex(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`, id)
+	k.exec("ANALYZE tx_event")
+	f := k.follow(s, 100)
+	k.queue(s, id, "r1")
+	p, err := ParsePosition(f.token)
+	k.must(err)
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	e := &explain{DBTX: k.db.Pool, t: t}
+	rows, err := db.New(e).EventsSince(k.ctx, db.EventsSinceParams{Since: p.Seen, Until: head, AfterXid: "0", MaxRows: 10})
+	k.must(err)
+	if len(rows) != 1 || !strings.Contains(e.plan, "Index Scan using tx_event_feed") || !strings.Contains(e.plan, "Index Cond: ((xid >= ") {
+		t.Fatalf("%d rows, plan:\n%s", len(rows), e.plan)
+	}
+}

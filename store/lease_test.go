@@ -1,0 +1,151 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestTokensOnlyRise through every way of getting and losing a lease (E7, E12).
+func TestTokensOnlyRise(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	a, b := k.open("a"), k.open("b")
+	id := k.submitter(a, "alice")
+	expect := func(l *Lease, token txn.Token) {
+		t.Helper()
+		if l == nil || l.Token() != token || l.Submitter() != id || l.TakenAt().IsZero() {
+			t.Fatalf("lease %+v, want token %d", l, token)
+		}
+	}
+	first := k.lease(a, id)
+	expect(first, 1)
+	if l, err := b.AcquireOne(k.ctx, id); l != nil || err != nil {
+		t.Fatalf("a live lease was taken: %+v %v", l, err)
+	}
+	second := k.lease(a, id) // the live owner too
+	expect(second, 2)
+	if renewed, err := a.Renew(k.ctx, []*Lease{first}); err != nil || len(renewed) != 0 {
+		t.Fatalf("an old token was renewed: %v %v", renewed, err)
+	}
+	if renewed, err := a.Renew(k.ctx, []*Lease{second}); err != nil || !slices.Equal(renewed, []*Lease{second}) {
+		t.Fatalf("renewed %v, %v", renewed, err)
+	}
+	k.must(a.Release(k.ctx, []*Lease{second}))
+	expect(k.lease(b, id), 3)
+	if renewed, err := a.Renew(k.ctx, []*Lease{second}); err != nil || len(renewed) != 0 {
+		t.Fatalf("a released lease was renewed: %v %v", renewed, err)
+	}
+	k.must(a.Release(k.ctx, []*Lease{second})) // and ends nothing of the new owner's
+	if l, err := a.AcquireOne(k.ctx, id); l != nil || err != nil {
+		t.Fatalf("%+v %v", l, err)
+	}
+	k.lapse(id)
+	leases, err := a.Acquire(k.ctx, []txn.SubmitterID{id})
+	k.must(err)
+	expect(leases[0], 4)
+	k.lapse(id)
+	if renewed, err := a.Renew(k.ctx, leases); err != nil || len(renewed) != 0 {
+		t.Fatalf("a lapsed lease was renewed: %v %v", renewed, err)
+	}
+}
+
+// TestOneNameTwoProcesses: the boot id in the owner's name keeps processes apart that were given one name (E12).
+func TestOneNameTwoProcesses(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	a := k.open("a")
+	again := k.open("a", func(c *Config) { c.Node = "a/second-boot" })
+	id := k.submitter(a, "alice")
+	l := k.lease(a, id)
+	if taken, err := again.AcquireOne(k.ctx, id); taken != nil || err != nil {
+		t.Fatalf("a process of the same name took a live lease: %+v %v", taken, err)
+	}
+	if renewed, err := again.Renew(k.ctx, []*Lease{l}); err != nil || len(renewed) != 0 {
+		t.Fatalf("%v %v", renewed, err)
+	}
+}
+
+// TestLeaseRowsAreGuarded: the database refuses what would let a token start again.
+func TestLeaseRowsAreGuarded(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	k.lease(s, id)
+	for sql, want := range map[string]string{
+		"DELETE FROM submitter_lease":                                "must not be deleted",
+		"UPDATE submitter_lease SET fencing_token = 0":               "must not fall",
+		"UPDATE submitter_lease SET owner_node = 'b/boot'":           "without a new fencing token",
+		"DELETE FROM submitter":                                      "violates foreign key",
+		"INSERT INTO submitter_lease (submitter_id) VALUES (1)":      "submitter_lease_pkey",
+		"UPDATE submitter_lease SET fencing_token = fencing_token-1": "must not fall",
+	} {
+		if _, err := k.db.Pool.Exec(k.ctx, sql); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", sql, err, want)
+		}
+	}
+}
+
+// TestRenewalStaysOffTheIndexes: renewing must not touch an index (E10: with one on expires_at every renewal did).
+func TestRenewalStaysOffTheIndexes(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	leases := []*Lease{k.lease(s, k.submitter(s, "alice")), k.lease(s, k.submitter(s, "bob"))}
+	for range 50 {
+		if renewed, err := s.Renew(k.ctx, leases); err != nil || len(renewed) != 2 {
+			t.Fatalf("%v %v", renewed, err)
+		}
+	}
+	s.Close() // a session reports its counts when it ends
+	k.eventually("the counts arrive", func() bool {
+		return value[int](k, "SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS") >= 100
+	})
+	if updates, hot := value[int](k, "SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS"),
+		value[int](k, "SELECT n_tup_hot_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS"); hot < updates-4 {
+		t.Fatalf("%d of %d updates left the indexes alone", hot, updates) // acquisitions change the key and cannot
+	}
+}
+
+// TestOrphans finds the submitters that need an owner.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	idle, queued, owned, asked := k.submitter(s, "idle"), k.submitter(s, "queued"), k.submitter(s, "owned"), k.submitter(s, "asked")
+	k.queue(s, queued, "r1")
+	k.queue(s, owned, "r1")
+	l := k.lease(s, owned)
+	_, err := s.AddCommand(k.ctx, asked, txn.CommandPause, nil, "")
+	k.must(err)
+	orphans := func(chains ...txn.ChainID) []txn.SubmitterID {
+		t.Helper()
+		found, err := s.Orphans(k.ctx, chains, 10)
+		k.must(err)
+		slices.Sort(found)
+		return found
+	}
+	if got := orphans(31337); !slices.Equal(got, []txn.SubmitterID{queued, asked}) {
+		t.Fatalf("orphans %v; idle is %d, owned %d", got, idle, owned)
+	}
+	k.must(s.Release(k.ctx, []*Lease{l}))
+	if got := orphans(31337); !slices.Equal(got, []txn.SubmitterID{queued, owned, asked}) {
+		t.Fatalf("orphans %v", got)
+	}
+	if got := orphans(1); len(got) != 0 {
+		t.Fatalf("orphans of another chain: %v", got)
+	}
+	// One with a nonce in flight and an empty queue.
+	l = k.lease(s, queued)
+	k.done(s, l, txn.Change{Init: &txn.CursorInit{BlockHash: hashOf(1)}})
+	info, err := s.TxByRequest(k.ctx, queued, "r1")
+	k.must(err)
+	k.done(s, l, take(info.Tx, 0))
+	k.must(s.Release(k.ctx, []*Lease{l}))
+	if got := orphans(31337); !slices.Contains(got, queued) {
+		t.Fatalf("orphans %v", got)
+	}
+}

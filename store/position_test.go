@@ -1,0 +1,89 @@
+package store
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+func TestPositionText(t *testing.T) {
+	t.Parallel()
+	snapshot := rapid.Custom(func(t *rapid.T) string {
+		if rapid.Bool().Draw(t, "none") {
+			return ""
+		}
+		xmin := rapid.Uint64Range(1, 1<<62).Draw(t, "xmin")
+		gaps := rapid.SliceOfN(rapid.Uint64Range(1, 1<<20), 0, 40).Draw(t, "gaps")
+		xid, list := xmin, []string(nil)
+		for i, gap := range gaps {
+			if i > 0 {
+				xid += gap
+			}
+			list = append(list, fmt.Sprint(xid))
+		}
+		return fmt.Sprintf("%d:%d:%s", xmin, xid+rapid.Uint64Range(1, 9).Draw(t, "above"), strings.Join(list, ","))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		p := Position{Epoch: rapid.Int64Range(0, 1<<60).Draw(t, "epoch"), Seen: snapshot.Draw(t, "seen"), Until: snapshot.Draw(t, "until")}
+		if rapid.Bool().Draw(t, "within") {
+			p.After = EventKey{
+				Xid: fmt.Sprint(rapid.Uint64Range(1, 1<<62).Draw(t, "xid")), Submitter: txn.SubmitterID(rapid.Int32Range(1, 1<<30).Draw(t, "submitter")),
+				Seq: rapid.Int64Range(1, 1<<60).Draw(t, "seq"),
+			}
+			copy(p.After.Tx[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "tx"))
+		}
+		token := p.String()
+		got, err := ParsePosition(token)
+		if err != nil || got != p {
+			t.Fatalf("%+v came back as %+v (%v)", p, got, err)
+		}
+		// No other token reads as well: not one that is cut, nor one with a letter changed.
+		at := rapid.IntRange(0, len(token)-1).Draw(t, "at")
+		if _, err := ParsePosition(token[:at]); err == nil {
+			t.Fatalf("a token that was cut to %d characters is read", at)
+		}
+		letter := byte('A')
+		if token[at] == letter {
+			letter = 'B'
+		}
+		if _, err := ParsePosition(token[:at] + string(letter) + token[at+1:]); err == nil {
+			t.Fatalf("a token whose character %d was changed is read", at)
+		}
+	})
+}
+
+func TestPositionNeverPanics(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")
+		if p, err := ParsePosition(base64.RawURLEncoding.EncodeToString(signed(body))); err == nil && p.String() == "" {
+			t.Fatal("an empty token")
+		}
+	})
+	for _, token := range []string{"", "!", "AAAA", strings.Repeat("A", maxPositionLength+1)} {
+		if _, err := ParsePosition(token); !errors.Is(err, errPosition) {
+			t.Errorf("%.10q: %v", token, err)
+		}
+	}
+}
+
+// TestPositionIsShort even where many transactions are under way.
+func TestPositionIsShort(t *testing.T) {
+	t.Parallel()
+	var list []string
+	for n := range 500 {
+		list = append(list, fmt.Sprint(1<<40+n*7))
+	}
+	snapshot := fmt.Sprintf("%d:%d:%s", 1<<40, 1<<41, strings.Join(list, ","))
+	p := Position{Epoch: 1, Seen: snapshot, Until: snapshot}
+	got, err := ParsePosition(p.String())
+	if err != nil || got != p || len(p.String()) > 2000 {
+		t.Fatalf("%d characters, %v", len(p.String()), err)
+	}
+}
