@@ -70,8 +70,8 @@ func databaseFields() []field[Database] {
 		file("url_file", "A file that holds the URL instead, as secrets are mounted into containers.", func(d *Database) *string { return &d.URLFile }),
 		value("schema", matching(`1 to 63 of a-z, 0-9 and "_", not starting with a digit`, `[a-z_][a-z0-9_]{0,62}`), "public", "The schema that holds the tables.",
 			func(d *Database) *string { return &d.Schema }),
-		value("max_connections", whole(4, 1000), "20", "The most connections that this node opens.", func(d *Database) *int { return &d.MaxConnections }),
-		value("statement_timeout", span(100*time.Millisecond, 10*time.Minute), "3s", "How long the server may work on one statement.",
+		value("max_connections", whole(4, 1000), "20", "The most connections for the calls of callers. Owners, commits and renewals have a few of their own beside them.", func(d *Database) *int { return &d.MaxConnections }),
+		value("statement_timeout", span(100*time.Millisecond, 10*time.Minute), "3s", "How long the database may work on one commit of an owner.",
 			func(d *Database) *time.Duration { return &d.StatementTimeout }),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -143,8 +144,9 @@ func TestReadinessDoesNotWaitForEver(t *testing.T) {
 		if b.Len() > 0 {
 			t.Errorf("a question that was taken back changed the state: %s", b.String())
 		}
-		if status, _ := get(t, h, "/readyz"); status != 503 {
-			t.Errorf("status %d", status)
+		begin := time.Now()
+		if status, _ := get(t, h, "/readyz"); status != 503 || time.Since(begin) != 2*time.Second {
+			t.Errorf("status %d after %s", status, time.Since(begin))
 		}
 		if !strings.Contains(b.String(), "no answer within 2s") {
 			t.Errorf("logged %s", b.String())

@@ -1,0 +1,18 @@
+// Command fencepost is a transaction manager for EVM chains: the node itself, and the tools of its operators.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/run"
+)
+
+func main() {
+	ctx, release := run.Signals(context.Background(), nil)
+	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), clock: clock.Real{}, prompt: promptTerminal, typed: isTerminal(os.Stdin)}
+	code := p.run(ctx, os.Args[1:])
+	release()
+	os.Exit(code)
+}

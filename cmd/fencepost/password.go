@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/fencepost/fencepost/sign"
+)
+
+// newPassword is the password for a new key file: that of the file, or typed twice.
+func (p *program) newPassword(ctx context.Context, file string) (string, error) {
+	if file != "" {
+		return sign.ReadPassword(file)
+	}
+	password, err := p.prompt(ctx, "Password for the key file: ")
+	if err != nil {
+		return "", err
+	}
+	again, err := p.prompt(ctx, "The same again: ")
+	if err != nil {
+		return "", err
+	}
+	if password != again {
+		return "", errors.New("the two passwords differ; nothing was done, try again")
+	}
+	return password, nil
+}
+
+// promptTerminal asks on the terminal itself, because standard input may be a pipe with something else. The terminal is as before when it returns, also when
+// that is because ctx ended; what reads from it then is left behind for the end of the process.
+func promptTerminal(ctx context.Context, question string) (string, error) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return "", errors.New("there is no terminal to ask on; give the password in a file, with --password-file")
+	}
+	defer tty.Close()
+	fd := int(tty.Fd())
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return "", fmt.Errorf("turn the terminal's echo off: %w", err)
+	}
+	defer term.Restore(fd, before)
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		text, err := term.NewTerminal(tty, "").ReadPassword(question)
+		got <- answer{text, err}
+	}()
+	select {
+	case a := <-got:
+		if a.err != nil { // Ctrl-C, Ctrl-D, or a terminal that went away
+			fmt.Fprint(tty, "\r\n")
+			return "", errors.New("no answer was typed; nothing was done")
+		}
+		return a.text, nil
+	case <-ctx.Done():
+		fmt.Fprint(tty, "\r\n")
+		return "", fmt.Errorf("%w; nothing was done", context.Cause(ctx))
+	}
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

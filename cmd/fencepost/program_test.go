@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/sign"
+)
+
+// shell runs command lines of the program in this process, in a folder of their own.
+type shell struct {
+	t       *testing.T
+	dir     string
+	in      string
+	typed   bool
+	answers []string // of the person at the terminal; none: there is no terminal
+	environ []string
+}
+
+func newShell(t *testing.T) *shell { return &shell{t: t, dir: t.TempDir()} }
+
+// run executes a command line in which @ stands for the folder, and puts @ for the folder into what it printed.
+func (s *shell) run(line ...string) (out, errs string, code int) {
+	s.t.Helper()
+	var stdout, stderr bytes.Buffer
+	p := &program{
+		in: strings.NewReader(s.in), out: &stdout, err: &stderr, environ: s.environ, typed: s.typed,
+		clock: clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), prompt: s.answer,
+	}
+	for i := range line {
+		line[i] = strings.ReplaceAll(line[i], "@", s.dir)
+	}
+	code = p.run(s.t.Context(), line)
+	clean := func(b bytes.Buffer) string { return strings.ReplaceAll(b.String(), s.dir, "@") }
+	return clean(stdout), clean(stderr), code
+}
+
+func (s *shell) answer(context.Context, string) (string, error) {
+	if len(s.answers) == 0 {
+		return "", errors.New("there is no terminal")
+	}
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+	return answer, nil
+}
+
+// good is run for a command line that must succeed quietly.
+func (s *shell) good(line ...string) string {
+	s.t.Helper()
+	out, errs, code := s.run(line...)
+	if code != exitDone || errs != "" {
+		s.t.Fatalf("%q gave %d: %s", line, code, errs)
+	}
+	return out
+}
+
+// bad expects a failure with nothing printed but these lines of errors.
+func (s *shell) bad(code int, want string, line ...string) {
+	s.t.Helper()
+	out, errs, got := s.run(line...)
+	if got != code || errs != want || out != "" {
+		s.t.Errorf("%q gave %d\n%s%swant %d\n%s", line, got, out, errs, code, want)
+	}
+}
+
+func (s *shell) write(name, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestCommandLinesThatAreNotUnderstood(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for line, want := range map[string]string{
+		"kye":                               `there is no command "kye" (did you mean "key"?); see "fencepost --help"`,
+		"key lst":                           `there is no command "lst" (did you mean "list"?); see "fencepost key --help"`,
+		"key destroy":                       `there is no command "destroy"; see "fencepost key --help"`,
+		"key new --dri x":                   `unknown flag: --dri; see "fencepost key new --help"`,
+		"key new":                           `--dir is missing; see "fencepost key new --help"`,
+		"key list":                          `--dir is missing; see "fencepost key list --help"`,
+		"key import --dir x":                `FILE, the file with the private key, is missing; see "fencepost key import --help"`,
+		"key import x":                      `--dir is missing; see "fencepost key import --help"`,
+		"key list --dir x extra":            `1 arguments are too many, 0 expected; see "fencepost key list --help"`,
+		"config check":                      `no configuration file is named; give --config FILE, or set FENCEPOST_CONFIG; see "fencepost config check --help"`,
+		"version --json=maybe":              `invalid argument "maybe" for "--json" flag: strconv.ParseBool: parsing "maybe": invalid syntax; see "fencepost version --help"`,
+		"key new --dir x --password secret": `unknown flag: --password; see "fencepost key new --help"`,
+	} {
+		s.bad(exitUsage, "fencepost: "+want+"\n", strings.Fields(line)...)
+	}
+}
+
+func TestHelpListsEveryCommand(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, line := range []string{"", "help", "--help"} {
+		out := s.good(strings.Fields(line)...)
+		for _, c := range (&program{}).commands() {
+			if !strings.Contains(out, "\n  "+c.Name()+" ") {
+				t.Errorf("%q does not list %s: %s", line, c.Name(), out)
+			}
+		}
+	}
+	if out := s.good("key"); !strings.Contains(out, "import") {
+		t.Errorf("key lists %s", out)
+	}
+}
+
+func TestKeyNewAndList(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("password", "correct horse\n")
+	made := s.good("key", "new", "--dir", "@/keys", "--password-file", "@/password", "--light")
+	row := regexp.MustCompile(`^ADDRESS +FILE +PROBLEM\n(0x[0-9a-fA-F]{40})  (@/keys/UTC--2026-01-02T03-04-05\.000000000Z--[0-9a-f]{40})  none\n$`)
+	match := row.FindStringSubmatch(made)
+	if match == nil {
+		t.Fatalf("printed %s", made)
+	}
+	if listed := s.good("key", "list", "--dir", "@/keys"); listed != made {
+		t.Errorf("listed %s", listed)
+	}
+	var keys []keyRow
+	if err := json.Unmarshal([]byte(s.good("key", "list", "--dir", "@/keys", "--json")), &keys); err != nil || len(keys) != 1 || keys[0] != (keyRow{Address: match[1], File: match[2]}) {
+		t.Errorf("listed %v, %v", keys, err)
+	}
+	s.write("keys/broken", "{")
+	if listed := s.good("key", "list", "--dir", "@/keys"); !regexp.MustCompile(`\nunknown +@/keys/broken +it is not JSON, so it is cut short`).MatchString(listed) {
+		t.Errorf("listed %s", listed)
+	}
+	s.bad(exitFailed, "fencepost: sign: key store folder @/none does not exist; make a first key with \"fencepost key new --dir @/none\"\n", "key", "list", "--dir", "@/none")
+	s.bad(exitFailed, "fencepost: sign: password file @/none does not exist; write the password of the keys into it, readable by this user only\n",
+		"key", "new", "--dir", "@/keys", "--password-file", "@/none")
+}
+
+func TestPasswordsAreTypedTwice(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.bad(exitFailed, "fencepost: there is no terminal\n", "key", "new", "--dir", "@/keys", "--light")
+	s.answers = []string{"one", "two"}
+	s.bad(exitFailed, "fencepost: the two passwords differ; nothing was done, try again\n", "key", "new", "--dir", "@/keys", "--light")
+	s.answers = []string{"", ""}
+	s.bad(exitFailed, "fencepost: sign: a key needs a password that is not empty\n", "key", "new", "--dir", "@/keys", "--light")
+	s.answers = []string{"one", "one"}
+	s.good("key", "new", "--dir", "@/keys", "--light")
+	s.write("password", "one")
+	if !opens(t, s, 1) {
+		t.Error("the typed password does not open the key")
+	}
+}
+
+func TestKeyImport(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("password", "correct horse\n")
+	var digits [4]string
+	for i := range digits {
+		digits[i] = hex.EncodeToString(crypto.Keccak256([]byte{byte(i)}))
+	}
+	add := func(from string) string {
+		return s.good("key", "import", "--dir", "@/keys", "--password-file", "@/password", "--light", from)
+	}
+	s.write("hex", "0x"+digits[0]+"\n")
+	add("@/hex")
+	s.in = digits[1]
+	add("-")
+	s.typed, s.answers, s.in = true, []string{digits[2]}, "not this"
+	add("-")
+	if !opens(t, s, 3) {
+		t.Error("the keys are not all there")
+	}
+	refuse := func(code int, want, from string) {
+		t.Helper()
+		s.bad(code, "fencepost: "+want+"\n", "key", "import", "--dir", "@/keys", "--password-file", "@/password", "--light", from)
+	}
+	refuse(exitUsage, "the private key itself was given as an argument, where other users and the shell's history can read it; put it into a file, and think of it as known to others", digits[3])
+	refuse(exitFailed, "file @/none does not exist; write the private key into it, or give - to read it from standard input", "@/none")
+	s.write("short", digits[3][1:])
+	refuse(exitFailed, `sign: a private key is 64 hex digits, with or without "0x" before them`, "@/short")
+	_, errs, code := s.run("key", "import", "--dir", "@/keys", "--password-file", "@/password", "--light", "@/hex")
+	if code != exitFailed || !strings.Contains(errs, "is in this key store already: @/keys/UTC--") {
+		t.Errorf("twice: %d %s", code, errs)
+	}
+	if !opens(t, s, 3) {
+		t.Error("a refused key was kept")
+	}
+}
+
+// opens tells whether the key store of the shell opens with its password file and holds so many keys.
+func opens(t *testing.T, s *shell, keys int) bool {
+	t.Helper()
+	var log bytes.Buffer
+	k, err := sign.OpenKeyStore(t.Context(), sign.KeyStoreOptions{Dir: filepath.Join(s.dir, "keys"), PasswordFile: filepath.Join(s.dir, "password"), Clock: clock.Real{}, Log: testLog(&log)})
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	held, err := k.Addresses(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return len(held) == keys
+}
+
+const goodConfig = `node: {name: a}
+database: {url: "postgres://user:hush@h/d"}
+chains:
+  - {name: dev, chain_id: 1, rpc: [https://hush.example]}
+`
+
+func TestConfigCheck(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("good.yaml", goodConfig)
+	s.write("bad.yaml", "node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:])
+	const good = "the configuration of node a is good: 1 chain, 0 signers, 0 submitters\n"
+	if out := s.good("config", "check", "--config", "@/good.yaml"); out != good {
+		t.Errorf("printed %s", out)
+	}
+	if out := s.good("config", "check", "--config", "@/good.yaml", "--json"); out != "[]\n" {
+		t.Errorf("printed %s", out)
+	}
+	s.bad(exitFailed, "fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n"+
+		"fencepost: @/bad.yaml:1: node.name: it is missing; add it (1 to 63 of letters, digits, \"-\", \"_\" and \".\", starting with a letter or digit), or set FENCEPOST_NODE_NAME\n",
+		"config", "check", "--config", "@/bad.yaml")
+	out, errs, code := s.run("config", "check", "--config", "@/bad.yaml", "--json")
+	var problems []map[string]string
+	if err := json.Unmarshal([]byte(out), &problems); err != nil || len(problems) != 2 || problems[0]["where"] != "@/bad.yaml:1" || problems[0]["key"] != "node.nam" ||
+		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed || errs != "fencepost: the configuration has 2 problems; they are printed as JSON\n" {
+		t.Errorf("%d: %s%s", code, out, errs)
+	}
+	s.bad(exitFailed, "fencepost: config: file @/none does not exist; name another with --config or FENCEPOST_CONFIG\n", "config", "check", "--config", "@/none")
+	s.environ = []string{"FENCEPOST_CONFIG=" + filepath.Join(s.dir, "bad.yaml"), "FENCEPOST_NODE_NAME=b"}
+	s.bad(exitFailed, "fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n", "config", "check")
+	s.environ[0] = "FENCEPOST_CONFIG=" + filepath.Join(s.dir, "good.yaml")
+	if out := s.good("config", "check"); out != strings.Replace(good, "node a", "node b", 1) {
+		t.Errorf("printed %s", out)
+	}
+}
+
+func TestConfigShow(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("c.yaml", goodConfig)
+	s.environ = []string{"FENCEPOST_LOG_LEVEL=debug"}
+	out := s.good("config", "show", "--config", "@/c.yaml", "--set", "lease.duration=20s")
+	for _, want := range []string{
+		`(?m)^KEY +VALUE +FROM$`, `(?m)^node\.name +a +@/c\.yaml:1$`, `(?m)^database\.url +postgres://user:redacted@h/d +@/c\.yaml:2$`, `(?m)^chains\.dev\.rpc +\[redacted\] +@/c\.yaml:4$`,
+		`(?m)^log\.level +debug +environment FENCEPOST_LOG_LEVEL$`, `(?m)^lease\.duration +20s +--set$`, `(?m)^lease\.renew_interval +3s +default$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s is not in\n%s", want, out)
+		}
+	}
+	asJSON := s.good("config", "show", "--config", "@/c.yaml", "--json")
+	var settings []map[string]string
+	if err := json.Unmarshal([]byte(asJSON), &settings); err != nil || settings[0]["key"] != "node.name" || settings[0]["value"] != "a" || settings[0]["from"] != "@/c.yaml:1" {
+		t.Errorf("%v: %s", err, asJSON)
+	}
+	if strings.Contains(out+asJSON, "hush") {
+		t.Errorf("printed a secret: %s%s", out, asJSON)
+	}
+}
+
+func TestVersionAndCompletion(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if out := s.good("version"); !regexp.MustCompile(`^fencepost \S+ \(go\S+\)\n$`).MatchString(out) {
+		t.Errorf("printed %s", out)
+	}
+	var b build
+	if err := json.Unmarshal([]byte(s.good("version", "--json")), &b); err != nil || b.Go == "" || b.Version == "" {
+		t.Errorf("%+v, %v", b, err)
+	}
+	for _, name := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out := s.good("completion", name); !strings.Contains(out, "fencepost") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+func testLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

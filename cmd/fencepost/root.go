@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/config"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1 // it was understood and did not work
+	exitUsage  = 2 // it was not understood
+)
+
+// program is one run of the command line, with all that it may touch outside.
+type program struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string
+	clock    clock.Clock
+	prompt   func(ctx context.Context, question string) (string, error) // asks a person, without echo
+	typed    bool                                                       // in is a terminal
+
+	json bool // --json
+}
+
+// commands lists what the program can do, in the order of the help.
+func (p *program) commands() []*cobra.Command {
+	return []*cobra.Command{
+		p.serveCommand(),
+		p.keyCommand(),
+		p.configCommand(),
+		p.versionCommand(),
+	}
+}
+
+// run executes a command line and gives the exit code.
+func (p *program) run(ctx context.Context, args []string) int {
+	root := p.group("fencepost", "Gets transactions on EVM chains exactly once", p.commands()...)
+	root.PersistentFlags().BoolVar(&p.json, "json", false, "print JSON instead of tables")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misused(c, "%s", err) })
+	root.SetArgs(args)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	return p.report(root.ExecuteContext(ctx))
+}
+
+// report tells an error, each of its lines after the program's name, and gives its exit code.
+func (p *program) report(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	lines := []string{err.Error()}
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		lines = nil
+		for _, problem := range problems {
+			lines = append(lines, problem.String())
+		}
+	}
+	for _, line := range lines {
+		fmt.Fprintf(p.err, "fencepost: %s\n", strings.ReplaceAll(line, "\n", " "))
+	}
+	var u usageError
+	if errors.As(err, &u) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError says that a command line was not understood.
+type usageError struct{ text string }
+
+func (u usageError) Error() string { return u.text }
+
+func misused(c *cobra.Command, what string, args ...any) error {
+	return usageError{fmt.Sprintf(what, args...) + fmt.Sprintf("; see \"%s --help\"", c.CommandPath())}
+}
+
+// group is a command that only holds others. A name that is none of theirs is an error, at every depth.
+func (p *program) group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return misused(c, "there is no command %q (did you mean %q?)", args[0], near[0])
+		}
+		return misused(c, "there is no command %q", args[0])
+	}
+	c.AddCommand(commands...)
+	return c
+}
+
+// arguments demands one argument for each name, in words.
+func arguments(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return misused(c, "%s is missing", names[len(args)])
+		case len(args) > len(names):
+			// The arguments are not quoted: one of them may be a secret that belongs elsewhere.
+			return misused(c, "%d arguments are too many, %d expected", len(args), len(names))
+		default:
+			return nil
+		}
+	}
+}
