@@ -1,9 +1,8 @@
 package chain
 
 import (
+	"fmt"
 	"math"
-	"math/big"
-	"slices"
 
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
@@ -28,6 +27,7 @@ func gasLimit(estimate, blockLimit uint64, margin float64) uint64 {
 // DynamicFees are the fees for a chain with a base fee: twice the base fee of the next block plus the tip, so that the transaction stays payable through
 // six full blocks in a row, within floor and cap. ok is false when the cap lies below the next base fee: nothing sent now could be included.
 func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok bool) {
+	f = f.withDefaults()
 	if tip.Lt(&f.MinTip) {
 		tip = f.MinTip
 	}
@@ -60,22 +60,63 @@ func (f FeeOptions) LegacyFees(price txn.Wei) txn.Fees {
 	return txn.Fees{Cap: price, Tip: price, Legacy: true}
 }
 
-// tipOf is the median of the tips that the history shows. Empty blocks tell 0 and do not count.
-func tipOf(rewards [][]*big.Int) txn.Wei {
-	var paid []txn.Wei
-	for _, block := range rewards {
-		if len(block) == 0 || block[0] == nil || block[0].Sign() <= 0 {
-			continue
-		}
-		if tip, overflow := uint256.FromBig(block[0]); !overflow {
-			paid = append(paid, *tip)
-		}
+// Market is what a chain tells of prices, and of one sender's means.
+type Market struct {
+	BaseFee     *txn.Wei // of the newest block; nil on a chain without EIP-1559
+	NextBaseFee *txn.Wei // of the block after it; nil when the node does not tell
+	Tip         txn.Wei  // usual tip; zero when the node does not tell
+	GasPrice    *txn.Wei // usual legacy price; nil when the node does not tell
+	Balance     txn.Wei
+	Estimate    uint64 // gas that the draft takes by simulation
+	BlockGas    uint64 // gas of one block; 0 when the node does not tell
+}
+
+// Quote is what it takes to send the draft on this market: ACCEPTED with the quote, or why nothing should be sent now.
+func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quote, txn.Outcome) {
+	fees, o := f.fees(m)
+	if o.Class != txn.Accepted {
+		return txn.Quote{}, o
 	}
-	if len(paid) == 0 {
-		return txn.Wei{}
+	quote := txn.Quote{GasLimit: draft.Payload.GasLimit, Fees: fees}
+	if quote.GasLimit == 0 {
+		quote.GasLimit = gasLimit(m.Estimate, m.BlockGas, gasMargin)
 	}
-	slices.SortFunc(paid, func(a, b txn.Wei) int { return a.Cmp(&b) })
-	return paid[len(paid)/2]
+	if need, ok := cost(quote.GasLimit, fees, draft.Payload.Value); !ok || m.Balance.Lt(&need) {
+		return txn.Quote{}, txn.Outcome{Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", m.Balance.Dec(), need.Dec())}
+	}
+	return quote, o
+}
+
+// fees chooses by the newest block: one with a base fee asks for EIP-1559 fees, one without for a gas price.
+func (f FeeOptions) fees(m Market) (txn.Fees, txn.Outcome) {
+	accepted := txn.Outcome{Class: txn.Accepted}
+	switch {
+	case f.FixedPrice != nil:
+		return f.LegacyFees(*f.FixedPrice), accepted
+	case m.BaseFee == nil && m.GasPrice == nil:
+		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: "the node does not tell a gas price"}
+	case m.BaseFee == nil:
+		return f.LegacyFees(*m.GasPrice), accepted
+	}
+	next := m.nextBaseFee()
+	fees, ok := f.DynamicFees(next, m.Tip)
+	if !ok {
+		return fees, txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf("the next block's base fee is %s wei, above the configured cap of %s", next.Dec(), f.MaxFee.Dec())}
+	}
+	return fees, accepted
+}
+
+// nextBaseFee is what the node tells, else the most that it can be: a full block raises the base fee by an eighth.
+func (m Market) nextBaseFee() txn.Wei {
+	if m.NextBaseFee != nil {
+		return *m.NextBaseFee
+	}
+	var next txn.Wei
+	next.Rsh(m.BaseFee, 3)
+	if _, overflow := next.AddOverflow(&next, m.BaseFee); overflow {
+		next.SetAllOne()
+	}
+	return next
 }
 
 // cost is the most that a transaction can take from its sender. ok is false when that is more than any account can hold.

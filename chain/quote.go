@@ -3,7 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
-	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
@@ -50,7 +50,23 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 		}
 		return txn.Quote{}, o
 	}
-	return c.judgeMarket(draft, &m)
+	if m.refused != nil {
+		return txn.Quote{}, asEstimate(m.refused.outcome())
+	}
+	facts, err := m.facts()
+	if err != nil {
+		return txn.Quote{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+	}
+	return c.o.Fees.Quote(draft, facts, c.o.GasMargin)
+}
+
+// asEstimate corrects the reading of an estimate's answer: it has no nonce and no hash, so words about them mean something else.
+func asEstimate(o txn.Outcome) txn.Outcome {
+	switch o.Class {
+	case txn.NonceTooLow, txn.NonceGap, txn.AlreadyKnown, txn.ReplacementUnderpriced:
+		o.Class = txn.Ambiguous
+	}
+	return o
 }
 
 // askMarket sends the batch. Only the head and the balance must be answered: the rest has substitutes, or is an answer even when it is an error.
@@ -104,73 +120,53 @@ func callArgs(draft txn.Draft) map[string]any {
 	return args
 }
 
-// judgeMarket turns what the batch told into a quote or a refusal.
-func (c *Client) judgeMarket(draft txn.Draft, m *market) (txn.Quote, txn.Outcome) {
-	if m.refused != nil {
-		o := m.refused.outcome()
-		if o.Class == txn.NonceTooLow || o.Class == txn.NonceGap || o.Class == txn.AlreadyKnown {
-			o.Class = txn.Ambiguous // an estimate has no nonce: whatever these words mean, not that
-		}
-		return txn.Quote{}, o
-	}
-	fees, o := c.fees(m)
-	if o.Class != txn.Accepted {
-		return txn.Quote{}, o
-	}
-	quote := txn.Quote{GasLimit: draft.Payload.GasLimit, Fees: fees}
-	if quote.GasLimit == 0 {
-		quote.GasLimit = gasLimit(uint64(m.estimate), uint64(m.head.GasLimit), c.o.GasMargin)
-	}
-	balance, overflow := uint256.FromBig(m.balance.ToInt())
-	need, ok := cost(quote.GasLimit, fees, draft.Payload.Value)
-	if !overflow && (!ok || balance.Lt(&need)) {
-		return txn.Quote{}, txn.Outcome{Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", balance.Dec(), need.Dec())}
-	}
-	return quote, txn.Outcome{Class: txn.Accepted}
-}
-
-// fees chooses by the newest block: one with a base fee asks for EIP-1559 fees, one without for a gas price.
-func (c *Client) fees(m *market) (txn.Fees, txn.Outcome) {
+// facts are the batch as numbers.
+func (m *market) facts() (Market, error) {
 	block, err := m.head.block()
 	if err != nil {
-		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+		return Market{}, err
 	}
-	if c.o.Fees.FixedPrice != nil || block.BaseFee == nil {
-		if c.o.Fees.FixedPrice == nil && m.noPrice {
-			return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: "the node does not tell a gas price"}
-		}
-		var price txn.Wei
-		if !m.noPrice {
-			price.SetFromBig(m.price.ToInt())
-		}
-		return c.o.Fees.LegacyFees(price), txn.Outcome{Class: txn.Accepted}
+	facts := Market{BaseFee: block.BaseFee, Estimate: uint64(m.estimate), BlockGas: uint64(m.head.GasLimit)}
+	if facts.Balance.SetFromBig(m.balance.ToInt()) {
+		return Market{}, fmt.Errorf("%w: a balance above 2^256-1", errMalformed)
 	}
-	next, tip := nextFees(*block.BaseFee, m)
-	fees, ok := c.o.Fees.DynamicFees(next, tip)
-	if !ok {
-		return fees, txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf("the next block's base fee is %s wei, above the configured cap of %s", next.Dec(), c.o.Fees.MaxFee.Dec())}
+	if !m.noPrice {
+		facts.GasPrice = fromBig(m.price)
 	}
-	return fees, txn.Outcome{Class: txn.Accepted}
+	if m.noHistory || len(m.history.BaseFees) == 0 {
+		return facts, nil
+	}
+	facts.NextBaseFee = fromBig(m.history.BaseFees[len(m.history.BaseFees)-1])
+	facts.Tip = usualTip(m.history.Rewards)
+	return facts, nil
 }
 
-// nextFees is the base fee of the next block and the usual tip. A node without fee history gives neither: then the base fee is taken to rise by the eighth
-// that a full block raises it, and the tip is left to its floor.
-func nextFees(baseFee txn.Wei, m *market) (next, tip txn.Wei) {
-	if !m.noHistory && len(m.history.BaseFees) > 0 {
-		if newest := m.history.BaseFees[len(m.history.BaseFees)-1]; newest != nil {
-			rewards := make([][]*big.Int, len(m.history.Rewards))
-			for i, block := range m.history.Rewards {
-				for _, reward := range block {
-					rewards[i] = append(rewards[i], reward.ToInt())
-				}
-			}
-			if !next.SetFromBig(newest.ToInt()) {
-				return next, tipOf(rewards)
-			}
+// fromBig is nil for what is missing or does not fit.
+func fromBig(b *hexutil.Big) *txn.Wei {
+	if b == nil || b.ToInt().Sign() < 0 {
+		return nil
+	}
+	w, overflow := uint256.FromBig(b.ToInt())
+	if overflow {
+		return nil
+	}
+	return w
+}
+
+// usualTip is the median of the tips that the history shows. Empty blocks tell 0 and do not count.
+func usualTip(rewards [][]*hexutil.Big) txn.Wei {
+	var paid []txn.Wei
+	for _, block := range rewards {
+		if len(block) == 0 {
+			continue
+		}
+		if tip := fromBig(block[0]); tip != nil && !tip.IsZero() {
+			paid = append(paid, *tip)
 		}
 	}
-	var eighth txn.Wei
-	eighth.Rsh(&baseFee, 3)
-	next.Add(&baseFee, &eighth)
-	return next, txn.Wei{}
+	if len(paid) == 0 {
+		return txn.Wei{}
+	}
+	slices.SortFunc(paid, func(a, b txn.Wei) int { return a.Cmp(&b) })
+	return paid[len(paid)/2]
 }

@@ -1,0 +1,397 @@
+// Package chaintest is an EVM chain in memory with the pool rules of go-ethereum and faults on demand.
+//
+// It implements the same port as chain.Client and passes the same suite (chain/conformance), so what a test proves with it holds for real nodes, up to the
+// EVM itself: contracts are Go functions. It takes real signed bytes, knows accounts with balances and nonces, prices, blocks that are linked by hashes,
+// receipts, and reorgs.
+//
+// Nothing happens by itself: blocks come from Mine, no goroutine and no clock is inside, and equal calls give equal hashes. That is what a simulation with a
+// seed needs. Run and Options.AutoMine are for tests that would rather not care.
+//
+// A test steers faults through Intercept, which sees every call before the chain does. Whatever was handed to Send is kept (Received), also what a fault
+// kept from the chain, so that oracles can compare it with a ledger.
+package chaintest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
+)
+
+// Options shape a chain. Zero values take the default named beside them.
+type Options struct {
+	ChainID   txn.ChainID // 31337
+	GasLimit  uint64      // of a block; 30,000,000
+	MaxTxGas  uint64      // of a transaction, EIP-7825; 16,777,216
+	BaseFee   txn.Wei     // 1 gwei; SetBaseFee changes it
+	Legacy    bool        // a chain without EIP-1559: no base fee, and only legacy transactions
+	GasPrice  txn.Wei     // what a legacy chain suggests; 1 gwei
+	MinTip    txn.Wei     // the pool takes no lower tip; 1 wei
+	PoolLimit int         // transactions; 6144
+	BlockTime uint64      // seconds between the timestamps of two blocks; 1
+	AutoMine  bool        // each accepted transaction is mined at once
+	// StrictFeeCap refuses a fee cap below the base fee, as sequencers do. go-ethereum keeps such a transaction until the base fee falls.
+	StrictFeeCap bool
+	// StrictNonce refuses a nonce with a gap before it, as sequencers do. go-ethereum queues it.
+	StrictNonce bool
+	// Poll makes Heads nil, as it is over HTTP.
+	Poll bool
+	// Quotes follow the same rules as the client's.
+	Fees      chain.FeeOptions
+	GasMargin float64          // 1.2
+	Now       func() time.Time // stamps what is received; nil leaves the stamps zero
+}
+
+const (
+	gwei             = 1_000_000_000
+	defaultChainID   = 31337
+	defaultGasLimit  = 30_000_000
+	defaultMaxTxGas  = 1 << 24
+	defaultPoolLimit = 6144
+	defaultMargin    = 1.2
+	genesisTime      = 1_700_000_000
+)
+
+// Chain is the chain. It is safe for use by many goroutines.
+type Chain struct {
+	o      Options
+	signer types.Signer
+
+	mu        sync.Mutex
+	state     *state
+	pool      *pool
+	blocks    []*block // canonical, by number
+	all       map[txn.Hash]*block
+	baseFee   *txn.Wei // of the next block; nil on a legacy chain
+	salt      uint64   // makes the blocks of a fork differ from those they replace
+	received  []Received
+	intercept func(context.Context, Call) Fault
+	watchers  map[chan struct{}]struct{}
+}
+
+// block is a block with what it takes to answer for it and to undo it.
+type block struct {
+	txn.Block
+	txs      []*types.Transaction
+	senders  []txn.Address
+	receipts map[txn.Hash]*txn.Receipt
+	undo     []func()
+}
+
+// New makes a chain with its genesis block.
+func New(o Options) *Chain {
+	o.ChainID = orDefault(o.ChainID, defaultChainID)
+	o.GasLimit = orDefault(o.GasLimit, defaultGasLimit)
+	o.MaxTxGas = orDefault(o.MaxTxGas, defaultMaxTxGas)
+	o.BaseFee = orDefault(o.BaseFee, *uint256.NewInt(gwei))
+	o.GasPrice = orDefault(o.GasPrice, *uint256.NewInt(gwei))
+	o.MinTip = orDefault(o.MinTip, *uint256.NewInt(1))
+	o.PoolLimit = orDefault(o.PoolLimit, defaultPoolLimit)
+	o.BlockTime = orDefault(o.BlockTime, 1)
+	o.GasMargin = orDefault(o.GasMargin, defaultMargin)
+	c := &Chain{
+		o: o, signer: types.LatestSignerForChainID(new(uint256.Int).SetUint64(uint64(o.ChainID)).ToBig()),
+		state: newState(), pool: newPool(), all: map[txn.Hash]*block{}, watchers: map[chan struct{}]struct{}{},
+	}
+	genesis := &block{}
+	if !o.Legacy {
+		c.baseFee, genesis.BaseFee = o.BaseFee.Clone(), o.BaseFee.Clone()
+	}
+	c.append(genesis)
+	return c
+}
+
+func orDefault[T comparable](value, byDefault T) T {
+	var zero T
+	if value == zero {
+		return byDefault
+	}
+	return value
+}
+
+// Key is the i-th of an endless row of keys, the same in every run. Never use one outside tests.
+func Key(i int) *ecdsa.PrivateKey {
+	key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Appendf(nil, "chaintest key %d", i)))
+	if err != nil {
+		panic(err) // a hash is a valid key but for a chance of 2^-128
+	}
+	return key
+}
+
+// Address is the account of the i-th key.
+func Address(i int) txn.Address { return crypto.PubkeyToAddress(Key(i).PublicKey) }
+
+// Fund adds to a balance. Blocks that are undone later do not take it back.
+func (c *Chain) Fund(address txn.Address, wei txn.Wei) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.add(address, wei)
+	c.state.undo = nil // part of no block
+}
+
+// Drain empties an account: what happens when somebody else moves its funds.
+func (c *Chain) Drain(address txn.Address) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.sub(address, c.state.account(address).balance)
+	c.state.undo = nil
+}
+
+// Register puts a contract at the address.
+func (c *Chain) Register(address txn.Address, contract Contract) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.account(address).code = true
+	c.state.contracts[address] = contract
+}
+
+// SetCode gives or takes an account code, as an EIP-7702 delegation does.
+func (c *Chain) SetCode(address txn.Address, code bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.account(address).code = code
+}
+
+// Stored reads a contract's storage at the head.
+func (c *Chain) Stored(contract txn.Address, key string) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.storage[slot{contract, key}]
+}
+
+// SetBaseFee sets the base fee of the blocks to come; it does nothing on a legacy chain.
+func (c *Chain) SetBaseFee(wei txn.Wei) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.o.Legacy {
+		c.baseFee = &wei
+	}
+}
+
+// Genesis is the hash of block 0.
+func (c *Chain) Genesis() txn.Hash {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.blocks[0].Hash
+}
+
+// Mine seals n blocks, each with all that the pool has for it and that fits, and returns the head.
+func (c *Chain) Mine(n int) txn.Block {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range n {
+		c.seal(c.fromPool)
+	}
+	return c.head().Block
+}
+
+// MineEmpty seals n blocks without transactions.
+func (c *Chain) MineEmpty(n int) txn.Block {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range n {
+		c.seal(nothing)
+	}
+	return c.head().Block
+}
+
+// Run mines a block each period until ctx ends.
+func (c *Chain) Run(ctx context.Context, by clock.Clock, period time.Duration) error {
+	for {
+		if err := clock.Sleep(ctx, by, period); err != nil {
+			return err
+		}
+		c.Mine(1)
+	}
+}
+
+// Fate is what a reorg does with the transactions of the blocks that it undoes.
+type Fate string
+
+// The fates.
+const (
+	Keep   Fate = "keep"   // the new blocks have them again, the same at the same height
+	Return Fate = "return" // they go back to the pool; the new blocks are empty, later ones will have them
+	Drop   Fate = "drop"   // this node forgets them
+)
+
+// Reorg replaces the newest depth blocks by depth+1 others. Other transactions in the pool stay there.
+func (c *Chain) Reorg(depth int, fate Fate) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	spent := c.spending()
+	undone, err := c.undo(depth)
+	if err != nil {
+		return err
+	}
+	for _, b := range undone {
+		txs := source(nothing)
+		if fate == Keep {
+			txs = c.again(b)
+		}
+		c.sealAt(b.BaseFee, txs) // the base fee follows from the parents, and those had the same transactions
+	}
+	c.seal(nothing)
+	if fate == Return {
+		c.readmit(undone, spent)
+	}
+	return nil
+}
+
+// Rollback undoes the newest depth blocks and makes no others, so that the head is lower afterwards. Keep is the same as Return here.
+func (c *Chain) Rollback(depth int, fate Fate) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	spent := c.spending()
+	undone, err := c.undo(depth)
+	if err != nil {
+		return err
+	}
+	if fate != Drop {
+		c.readmit(undone, spent)
+	}
+	c.notify()
+	return nil
+}
+
+// undo takes blocks off the chain and returns them, the oldest first.
+func (c *Chain) undo(depth int) ([]*block, error) {
+	if depth < 1 || depth >= len(c.blocks) {
+		return nil, fmt.Errorf("chaintest: cannot undo %d blocks: there are %d above the genesis", depth, len(c.blocks)-1)
+	}
+	keep := len(c.blocks) - depth
+	undone := slices.Clone(c.blocks[keep:])
+	for _, b := range slices.Backward(undone) {
+		for _, step := range slices.Backward(b.undo) {
+			step()
+		}
+	}
+	c.blocks, c.state.undo = c.blocks[:keep], nil
+	c.salt++
+	return undone, nil
+}
+
+// spending is what each sender's runnable transactions may take.
+func (c *Chain) spending() map[txn.Address]*big.Int {
+	spent := map[txn.Address]*big.Int{}
+	for from := range c.pool.bySender {
+		next := c.state.nonce(from)
+		spent[from] = c.pool.pendingCost(from, next, c.pool.pendingNonce(from, next))
+	}
+	return spent
+}
+
+// readmit puts transactions back into the pool. As in go-ethereum one is lost if its sender cannot pay for it beside what was runnable before the reorg.
+func (c *Chain) readmit(undone []*block, spent map[txn.Address]*big.Int) {
+	for _, b := range undone {
+		for i, tx := range b.txs {
+			from := b.senders[i]
+			need := tx.Cost()
+			if before := spent[from]; before != nil {
+				need.Add(need, before)
+			}
+			if need.Cmp(c.state.account(from).balance.ToBig()) <= 0 && c.pool.bySender[from][tx.Nonce()] == nil {
+				c.pool.put(tx, from)
+			}
+		}
+	}
+}
+
+func (c *Chain) head() *block { return c.blocks[len(c.blocks)-1] }
+
+// source gives a block its next transaction; nil ends it.
+type source func(baseFee *txn.Wei, gasLeft uint64) *pooled
+
+func nothing(*txn.Wei, uint64) *pooled { return nil }
+
+// fromPool takes by the tip that is paid, then by arrival, each sender's in the order of nonces.
+func (c *Chain) fromPool(baseFee *txn.Wei, gasLeft uint64) *pooled {
+	p := c.pool.best(c.state.nonce, baseFee, gasLeft)
+	if p != nil {
+		c.pool.remove(p)
+	}
+	return p
+}
+
+// again gives the transactions of a block that was undone.
+func (c *Chain) again(old *block) source {
+	next := 0
+	return func(*txn.Wei, uint64) *pooled {
+		if next == len(old.txs) {
+			return nil
+		}
+		next++
+		return &pooled{tx: old.txs[next-1], from: old.senders[next-1]}
+	}
+}
+
+// seal adds a block at the base fee of the time.
+func (c *Chain) seal(from source) { c.sealAt(c.baseFee, from) }
+
+func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
+	b := &block{receipts: map[txn.Hash]*txn.Receipt{}}
+	b.Number, b.Parent = c.head().Number+1, c.head().Hash
+	if baseFee != nil {
+		b.BaseFee = baseFee.Clone()
+	}
+	gas := uint64(0)
+	for p := from(b.BaseFee, c.o.GasLimit); p != nil; p = from(b.BaseFee, c.o.GasLimit-gas) {
+		receipt, ok := c.state.apply(p.tx, p.from, b.BaseFee)
+		if !ok {
+			continue // it cannot be paid, or not in this order: go-ethereum leaves it out as well
+		}
+		gas += receipt.GasUsed
+		b.txs, b.senders, b.Txs = append(b.txs, p.tx), append(b.senders, p.from), append(b.Txs, receipt.TxHash)
+		b.receipts[receipt.TxHash] = receipt
+	}
+	c.append(b)
+	c.pool.prune(c.state)
+	c.notify()
+}
+
+// append hashes a block and makes it the head.
+func (c *Chain) append(b *block) {
+	b.Time = genesisTime + b.Number*c.o.BlockTime
+	b.Hash = c.hashOf(b)
+	for _, r := range b.receipts {
+		r.BlockNumber, r.BlockHash = b.Number, b.Hash
+	}
+	b.undo, c.state.undo = c.state.undo, nil
+	c.blocks = append(c.blocks, b)
+	c.all[b.Hash] = b
+}
+
+func (c *Chain) hashOf(b *block) txn.Hash {
+	var n [8]byte
+	h := crypto.NewKeccakState()
+	for _, v := range []uint64{uint64(c.o.ChainID), b.Number, b.Time, c.salt} {
+		binary.BigEndian.PutUint64(n[:], v)
+		h.Write(n[:])
+	}
+	h.Write(b.Parent[:])
+	for _, hash := range b.Txs {
+		h.Write(hash[:])
+	}
+	return common.BytesToHash(h.Sum(nil))
+}
+
+func (c *Chain) notify() {
+	for w := range c.watchers {
+		select {
+		case w <- struct{}{}:
+		default: // one unread wake-up says as much as two
+		}
+	}
+}

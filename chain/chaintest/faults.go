@@ -1,0 +1,236 @@
+package chaintest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Method names a call of the port.
+type Method string
+
+// The methods.
+const (
+	MethodHead          Method = "Head"
+	MethodBlockByHash   Method = "BlockByHash"
+	MethodBlockByNumber Method = "BlockByNumber"
+	MethodReceipts      Method = "Receipts"
+	MethodSend          Method = "Send"
+	MethodAccount       Method = "Account"
+	MethodQuote         Method = "Quote"
+)
+
+// Call is what an interceptor sees: the method, and those of its arguments that the method has.
+type Call struct {
+	Method  Method
+	Hashes  []txn.Hash // of Receipts; of BlockByHash, one
+	Number  uint64     // of BlockByNumber
+	Signed  txn.Signed // of Send
+	Address txn.Address
+	Draft   txn.Draft // of Quote
+}
+
+// Fault is what happens to one call. The zero value is none.
+type Fault struct {
+	Down  bool         // the chain cannot be asked; a send does not reach it
+	Lost  bool         // Send: the bytes do not reach the pool
+	Reply *txn.Outcome // Send, Quote: what the caller is told instead of the truth
+	Evict bool         // Send: the pool takes the bytes, says so, and forgets them
+	Lag   uint64       // reads: the answer is that of a node which is so many blocks behind
+}
+
+// Unavailable keeps a call from the chain and says so.
+func Unavailable() Fault { return Fault{Down: true} }
+
+// LoseRequest times out before the bytes arrive.
+func LoseRequest() Fault { return Fault{Lost: true, Reply: noAnswer()} }
+
+// LoseReply times out after the bytes arrived.
+func LoseReply() Fault { return Fault{Reply: noAnswer()} }
+
+// Swallow says "accepted" and drops the bytes.
+func Swallow() Fault { return Fault{Lost: true, Reply: &txn.Outcome{Class: txn.Accepted}} }
+
+// Evict accepts the bytes and forgets them at once.
+func Evict() Fault { return Fault{Evict: true} }
+
+// Lag shows the chain as it was some blocks ago.
+func Lag(blocks uint64) Fault { return Fault{Lag: blocks} }
+
+// Say refuses with a node's words. Together with a pool that took the bytes (Fault.Lost = false) the words are a lie.
+func Say(words string) Fault {
+	o := chain.Classify(chain.Answer{Code: -32000, Message: words})
+	return Fault{Lost: true, Reply: &o}
+}
+
+// FalseNonceTooLow says that the nonce is used although it is not, and drops the bytes.
+func FalseNonceTooLow() Fault { return Say("nonce too low") }
+
+func noAnswer() *txn.Outcome {
+	return &txn.Outcome{Class: txn.Ambiguous, Detail: "no answer in time"}
+}
+
+// Intercept lets a test see each call before the chain does, and bend it; nil ends that. It is called without any lock: it may wait, and it may change the
+// chain.
+func (c *Chain) Intercept(by func(context.Context, Call) Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.intercept = by
+}
+
+// enter asks the interceptor. The error is what a read answers.
+func (c *Chain) enter(ctx context.Context, call Call) (Fault, error) {
+	c.mu.Lock()
+	by := c.intercept
+	c.mu.Unlock()
+	var f Fault
+	if by != nil {
+		f = by(ctx, call)
+	}
+	if ctx.Err() != nil {
+		return f, fmt.Errorf("chaintest: %s: the call was cancelled: %w", call.Method, txn.ErrUnavailable)
+	}
+	if f.Down {
+		return f, fmt.Errorf("chaintest: %s: the chain was made unavailable: %w", call.Method, txn.ErrUnavailable)
+	}
+	return f, nil
+}
+
+// Received is one thing that Send was given.
+type Received struct {
+	Height  uint64 // head when it came
+	At      time.Time
+	Raw     []byte
+	Hash    txn.Hash
+	Sender  txn.Address // zero when the bytes are no transaction of this chain
+	Nonce   txn.Nonce
+	Payload txn.Payload
+	Fees    txn.Fees
+	Arrived bool        // it reached the pool's rules
+	Took    bool        // the pool took it
+	Told    txn.Outcome // what the caller was told
+}
+
+// Received is all that Send was ever given, in order.
+func (c *Chain) Received() []Received {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.received)
+}
+
+// record decodes what can be decoded and keeps it.
+func (c *Chain) record(signed txn.Signed, tx *types.Transaction, r Received) {
+	r.Height, r.Raw, r.Hash = c.head().Number, slices.Clone(signed.Raw), signed.Hash
+	if c.o.Now != nil {
+		r.At = c.o.Now()
+	}
+	if tx != nil {
+		r.Hash, r.Nonce, r.Payload, r.Fees = tx.Hash(), txn.Nonce(tx.Nonce()), payloadOf(tx), feesOf(tx)
+		r.Sender, _ = types.Sender(c.signer, tx) // zero if it has none on this chain
+	}
+	c.received = append(c.received, r)
+}
+
+func payloadOf(tx *types.Transaction) txn.Payload {
+	p := txn.Payload{To: tx.To(), Data: tx.Data(), GasLimit: tx.Gas()}
+	p.Value.SetFromBig(tx.Value())
+	return p
+}
+
+func feesOf(tx *types.Transaction) txn.Fees {
+	f := txn.Fees{Legacy: tx.Type() == types.LegacyTxType}
+	f.Cap.SetFromBig(tx.GasFeeCap())
+	f.Tip.SetFromBig(tx.GasTipCap())
+	return f
+}
+
+// Included is a transaction of the canonical chain.
+type Included struct {
+	Block   txn.Block
+	Receipt txn.Receipt
+	Sender  txn.Address
+	Nonce   txn.Nonce
+	Payload txn.Payload
+}
+
+// Included is every transaction of the canonical chain, in order.
+func (c *Chain) Included() []Included {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []Included
+	for _, b := range c.blocks {
+		for i, tx := range b.txs {
+			all = append(all, Included{b.Block, *b.receipts[tx.Hash()], b.senders[i], txn.Nonce(tx.Nonce()), payloadOf(tx)})
+		}
+	}
+	return all
+}
+
+// Pool is the hashes that wait in the pool, by sender's nonce; order between senders is that of arrival.
+func (c *Chain) Pool() []txn.Hash {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entries := make([]*pooled, 0, len(c.pool.byHash))
+	for _, entry := range c.pool.byHash {
+		entries = append(entries, entry)
+	}
+	slices.SortFunc(entries, func(a, b *pooled) int {
+		if a.from == b.from {
+			return int(a.tx.Nonce()) - int(b.tx.Nonce())
+		}
+		return int(a.arrival) - int(b.arrival)
+	})
+	hashes := make([]txn.Hash, len(entries))
+	for i, entry := range entries {
+		hashes[i] = entry.tx.Hash()
+	}
+	return hashes
+}
+
+// Evict drops a transaction from the pool and tells whether it was there.
+func (c *Chain) Evict(hash txn.Hash) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry := c.pool.byHash[hash]
+	if entry != nil {
+		c.pool.remove(entry)
+	}
+	return entry != nil
+}
+
+// ForgetPool drops every waiting transaction, as a node does that restarts without a journal.
+func (c *Chain) ForgetPool() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pool = newPool()
+}
+
+// Inject gives the pool a transaction that did not come through Send: somebody else's, or of another program that has the same key.
+func (c *Chain) Inject(tx *types.Transaction) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.admit(tx); err != nil {
+		return fmt.Errorf("chaintest: inject %s: %w", tx.Hash(), err)
+	}
+	return nil
+}
+
+var errWrongHash = errors.New("the hash does not belong to the bytes")
+
+// decode reads signed bytes.
+func decode(signed txn.Signed) (*types.Transaction, error) {
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(signed.Raw); err != nil {
+		return nil, fmt.Errorf("failed to decode transaction: %w", err)
+	}
+	if tx.Hash() != signed.Hash {
+		return tx, errWrongHash
+	}
+	return tx, nil
+}

@@ -1,0 +1,197 @@
+package chaintest
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
+)
+
+const (
+	maxTxSize   = 128 << 10 // bytes
+	maxInitCode = 48 << 10  // bytes, EIP-3860
+	priceBump   = 10        // percent that a replacement must add to both fees
+)
+
+// pool holds the transactions that wait. Which of them can run follows from the state's nonces, so a gap needs no second list.
+type pool struct {
+	byHash   map[txn.Hash]*pooled
+	bySender map[txn.Address]map[uint64]*pooled
+	arrivals uint64
+}
+
+type pooled struct {
+	tx      *types.Transaction
+	from    txn.Address
+	arrival uint64
+}
+
+func newPool() *pool {
+	return &pool{byHash: map[txn.Hash]*pooled{}, bySender: map[txn.Address]map[uint64]*pooled{}}
+}
+
+func (p *pool) put(tx *types.Transaction, from txn.Address) {
+	if p.bySender[from] == nil {
+		p.bySender[from] = map[uint64]*pooled{}
+	}
+	if old := p.bySender[from][tx.Nonce()]; old != nil {
+		p.remove(old)
+		p.put(tx, from)
+		return
+	}
+	p.arrivals++
+	entry := &pooled{tx: tx, from: from, arrival: p.arrivals}
+	p.byHash[tx.Hash()], p.bySender[from][tx.Nonce()] = entry, entry
+}
+
+func (p *pool) remove(entry *pooled) {
+	delete(p.byHash, entry.tx.Hash())
+	delete(p.bySender[entry.from], entry.tx.Nonce())
+	if len(p.bySender[entry.from]) == 0 {
+		delete(p.bySender, entry.from)
+	}
+}
+
+// pendingNonce is the first nonce from next on that the pool lacks.
+func (p *pool) pendingNonce(from txn.Address, next uint64) uint64 {
+	for p.bySender[from][next] != nil {
+		next++
+	}
+	return next
+}
+
+// pendingCost is what the sender's runnable transactions may take together, without the one of nonce except.
+func (p *pool) pendingCost(from txn.Address, next, except uint64) *big.Int {
+	total := new(big.Int)
+	for n := next; p.bySender[from][n] != nil; n++ {
+		if n != except {
+			total.Add(total, p.bySender[from][n].tx.Cost())
+		}
+	}
+	return total
+}
+
+// best is the runnable transaction that pays the highest tip, the earliest of equals; nil when none fits.
+func (p *pool) best(nonce func(txn.Address) uint64, baseFee *txn.Wei, gasLeft uint64) *pooled {
+	var (
+		first    *pooled
+		firstTip *big.Int
+	)
+	for from, txs := range p.bySender {
+		entry := txs[nonce(from)]
+		if entry == nil || entry.tx.Gas() > gasLeft {
+			continue
+		}
+		tip := entry.tx.GasTipCap()
+		if baseFee != nil {
+			var err error
+			if tip, err = entry.tx.EffectiveGasTip(baseFee.ToBig()); err != nil {
+				continue // its cap is below the base fee
+			}
+		}
+		if first == nil || tip.Cmp(firstTip) > 0 || tip.Cmp(firstTip) == 0 && entry.arrival < first.arrival {
+			first, firstTip = entry, tip
+		}
+	}
+	return first
+}
+
+// prune drops what can never run any more, and what its sender cannot pay.
+func (p *pool) prune(s *state) {
+	for _, entry := range p.byHash {
+		a := s.account(entry.from)
+		if entry.tx.Nonce() < a.nonce || a.balance.ToBig().Cmp(entry.tx.Cost()) < 0 {
+			p.remove(entry)
+		}
+	}
+}
+
+// admit applies the rules of go-ethereum's pool, in its order and in its words.
+func (c *Chain) admit(tx *types.Transaction) error {
+	if c.pool.byHash[tx.Hash()] != nil {
+		return errors.New("already known")
+	}
+	from, err := c.valid(tx)
+	if err != nil {
+		return err
+	}
+	if err := c.affordable(tx, from); err != nil {
+		return err
+	}
+	old := c.pool.bySender[from][tx.Nonce()]
+	if old == nil && len(c.pool.byHash) >= c.o.PoolLimit {
+		return errors.New("txpool is full")
+	}
+	if old != nil && !outbids(tx, old.tx) {
+		return errors.New("replacement transaction underpriced")
+	}
+	c.pool.put(tx, from)
+	return nil
+}
+
+// valid checks what needs no state.
+func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
+	creation := tx.To() == nil
+	gas, floor := intrinsicGas(tx.Data(), creation)
+	switch {
+	case tx.Type() != types.LegacyTxType && c.o.Legacy, tx.Type() > types.DynamicFeeTxType:
+		return txn.Address{}, fmt.Errorf("transaction type not supported: tx type %d not supported by this pool", tx.Type())
+	case tx.Size() > maxTxSize:
+		return txn.Address{}, fmt.Errorf("oversized data: transaction size %d, limit %d", tx.Size(), maxTxSize)
+	case creation && len(tx.Data()) > maxInitCode:
+		return txn.Address{}, fmt.Errorf("max initcode size exceeded: code size %d limit %d", len(tx.Data()), maxInitCode)
+	case tx.Gas() > c.o.MaxTxGas:
+		return txn.Address{}, fmt.Errorf("transaction gas limit too high (cap: %d, tx: %d)", c.o.MaxTxGas, tx.Gas())
+	case tx.Gas() > c.o.GasLimit:
+		return txn.Address{}, errors.New("exceeds block gas limit")
+	case tx.GasFeeCapIntCmp(tx.GasTipCap()) < 0:
+		return txn.Address{}, errors.New("max priority fee per gas higher than max fee per gas")
+	}
+	from, err := types.Sender(c.signer, tx)
+	switch {
+	case err != nil:
+		return txn.Address{}, fmt.Errorf("invalid sender: %w", err)
+	case tx.Nonce()+1 == 0:
+		return txn.Address{}, errors.New("nonce has max value")
+	case tx.Gas() < gas:
+		return txn.Address{}, fmt.Errorf("intrinsic gas too low: gas %d, minimum needed %d", tx.Gas(), gas)
+	case tx.Gas() < floor:
+		return txn.Address{}, fmt.Errorf("insufficient gas for floor data gas cost: gas %d, minimum needed %d", tx.Gas(), floor)
+	case tx.GasTipCapIntCmp(c.o.MinTip.ToBig()) < 0:
+		return txn.Address{}, fmt.Errorf("transaction gas price below minimum: gas tip cap %d, minimum needed %s", tx.GasTipCap(), c.o.MinTip.Dec())
+	case c.o.StrictFeeCap && c.baseFee != nil && tx.GasFeeCapIntCmp(c.baseFee.ToBig()) < 0:
+		return txn.Address{}, fmt.Errorf("max fee per gas less than block base fee: address %s, maxFeePerGas: %d, baseFee: %s", from.Hex(), tx.GasFeeCap(), c.baseFee.Dec())
+	}
+	return from, nil
+}
+
+// affordable checks what the state says of the sender.
+func (c *Chain) affordable(tx *types.Transaction, from txn.Address) error {
+	a := c.state.account(from)
+	if tx.Nonce() < a.nonce {
+		return fmt.Errorf("nonce too low: next nonce %d, tx nonce %d", a.nonce, tx.Nonce())
+	}
+	if next := c.pool.pendingNonce(from, a.nonce); c.o.StrictNonce && tx.Nonce() > next {
+		return fmt.Errorf("nonce too high: tx nonce %d, gapped nonce %d", tx.Nonce(), next)
+	}
+	if _, overflow := uint256.FromBig(tx.Cost()); overflow || a.balance.ToBig().Cmp(tx.Cost()) < 0 {
+		return fmt.Errorf("insufficient funds for gas * price + value: balance %s, tx cost %d", a.balance.Dec(), tx.Cost())
+	}
+	queued := c.pool.pendingCost(from, a.nonce, tx.Nonce())
+	if new(big.Int).Add(queued, tx.Cost()).Cmp(a.balance.ToBig()) > 0 {
+		return fmt.Errorf("insufficient funds for gas * price + value: balance %s, queued cost %d, tx cost %d", a.balance.Dec(), queued, tx.Cost())
+	}
+	return nil
+}
+
+// outbids tells whether a replacement adds enough to both fees, and at least something: a tenth of a few wei rounds to nothing.
+func outbids(tx, old *types.Transaction) bool {
+	enough := func(offered, before *big.Int) bool {
+		least := new(big.Int).Mul(before, big.NewInt(100+priceBump))
+		return offered.Cmp(before) > 0 && offered.Cmp(least.Div(least, big.NewInt(100))) >= 0
+	}
+	return enough(tx.GasFeeCap(), old.GasFeeCap()) && enough(tx.GasTipCap(), old.GasTipCap())
+}

@@ -1,0 +1,229 @@
+package chaintest
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ID is the chain id.
+func (c *Chain) ID() txn.ChainID { return c.o.ChainID }
+
+// Head is the newest block.
+func (c *Chain) Head(ctx context.Context) (txn.Block, error) {
+	f, err := c.enter(ctx, Call{Method: MethodHead})
+	if err != nil {
+		return txn.Block{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return copyBlock(c.blocks[c.height(f)]), nil
+}
+
+// height is how far a node with this fault has got.
+func (c *Chain) height(f Fault) uint64 {
+	top := c.head().Number
+	return top - min(f.Lag, top)
+}
+
+func copyBlock(b *block) txn.Block {
+	view := b.Block
+	view.Txs = slices.Clone(view.Txs)
+	if view.BaseFee != nil {
+		view.BaseFee = view.BaseFee.Clone()
+	}
+	return view
+}
+
+// BlockByHash is a block of any branch that ever was; nil for an unknown hash.
+func (c *Chain) BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error) {
+	f, err := c.enter(ctx, Call{Method: MethodBlockByHash, Hashes: []txn.Hash{hash}})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.all[hash]
+	if b == nil || f.Lag > 0 && b.Number > c.height(f) {
+		return nil, nil
+	}
+	view := copyBlock(b)
+	return &view, nil
+}
+
+// BlockByNumber is the canonical block of the height; nil above the head.
+func (c *Chain) BlockByNumber(ctx context.Context, number uint64) (*txn.Block, error) {
+	f, err := c.enter(ctx, Call{Method: MethodBlockByNumber, Number: number})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if number > c.height(f) {
+		return nil, nil
+	}
+	view := copyBlock(c.blocks[number])
+	return &view, nil
+}
+
+// Receipts looks up every hash.
+func (c *Chain) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+	f, err := c.enter(ctx, Call{Method: MethodReceipts, Hashes: slices.Clone(hashes)})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answers := make([]txn.ReceiptAnswer, len(hashes))
+	for i, hash := range hashes {
+		answers[i] = txn.ReceiptAnswer{Hash: hash, Err: err}
+		if err == nil {
+			answers[i].Receipt = c.receipt(hash, c.height(f))
+		}
+	}
+	return answers
+}
+
+func (c *Chain) receipt(hash txn.Hash, height uint64) *txn.Receipt {
+	for _, b := range slices.Backward(c.blocks[:height+1]) {
+		if r := b.receipts[hash]; r != nil {
+			view := *r
+			return &view
+		}
+	}
+	return nil
+}
+
+// Send gives the pool signed bytes.
+func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	f, err := c.enter(ctx, Call{Method: MethodSend, Signed: signed})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tx, decodeErr := decode(signed)
+	r := Received{Arrived: err == nil && !f.Lost}
+	if err != nil {
+		r.Told = txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+	} else {
+		r.Told = txn.Outcome{Class: txn.Accepted}
+	}
+	if r.Arrived {
+		refused := decodeErr
+		if refused == nil {
+			refused = c.admit(tx)
+		}
+		r.Took = refused == nil
+		r.Told = told(refused)
+	}
+	if f.Reply != nil && err == nil {
+		r.Told = *f.Reply
+	}
+	c.record(signed, tx, r)
+	if r.Took && f.Evict {
+		c.pool.remove(c.pool.byHash[tx.Hash()])
+	}
+	if r.Took && c.o.AutoMine {
+		c.seal(c.fromPool)
+	}
+	return r.Told
+}
+
+// told reads the pool's words with the table that reads a real node's.
+func told(refused error) txn.Outcome {
+	switch {
+	case refused == nil:
+		return txn.Outcome{Class: txn.Accepted}
+	case errors.Is(refused, errWrongHash):
+		return txn.Outcome{Class: txn.Ambiguous, Detail: "the node answered another hash"}
+	}
+	return chain.Classify(chain.Answer{Code: -32000, Message: refused.Error()})
+}
+
+// Account looks at an account.
+func (c *Chain) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
+	f, err := c.enter(ctx, Call{Method: MethodAccount, Address: address})
+	if err != nil {
+		return txn.Account{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	height := c.height(f)
+	latest := c.nonceAt(address, height)
+	a := c.state.account(address)
+	return txn.Account{
+		Latest: txn.Nonce(latest), Pending: txn.Nonce(c.pool.pendingNonce(address, latest)), Settled: txn.Nonce(c.nonceAt(address, height-min(settled, height))),
+		Head: height, HeadHash: c.blocks[height].Hash, HasCode: a.code, BalanceAt: a.balance,
+	}, nil
+}
+
+// nonceAt is the account's nonce after the block of that height: what it is now, without what it sent since.
+func (c *Chain) nonceAt(address txn.Address, height uint64) uint64 {
+	nonce := c.state.nonce(address)
+	for _, b := range c.blocks[height+1:] {
+		for _, sender := range b.senders {
+			if sender == address {
+				nonce--
+			}
+		}
+	}
+	return nonce
+}
+
+// Quote simulates the draft on the newest state and prices it by the client's rules.
+func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
+	f, err := c.enter(ctx, Call{Method: MethodQuote, Address: draft.From, Draft: draft})
+	if err != nil {
+		return txn.Quote{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+	}
+	if f.Reply != nil {
+		return txn.Quote{}, *f.Reply
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	estimate, refused := c.estimate(draft)
+	if refused != nil {
+		return txn.Quote{}, *refused
+	}
+	m := chain.Market{BaseFee: c.head().BaseFee, NextBaseFee: c.baseFee, GasPrice: &c.o.GasPrice, Balance: c.state.account(draft.From).balance,
+		Estimate: estimate, BlockGas: c.o.GasLimit}
+	return c.o.Fees.Quote(draft, m, c.o.GasMargin)
+}
+
+// estimate runs the draft and takes every effect back.
+func (c *Chain) estimate(draft txn.Draft) (uint64, *txn.Outcome) {
+	a, p := c.state.account(draft.From), draft.Payload
+	if a.balance.Lt(&p.Value) {
+		return 0, refusal(chain.Answer{Code: -32000, Message: "insufficient funds for transfer"})
+	}
+	defer c.state.unwind(len(c.state.undo))
+	gas, err := c.state.run(draft.From, p.To, p.Value, p.Data, a.nonce)
+	switch {
+	case err != nil:
+		return 0, refusal(chain.Answer{Code: 3, Message: "execution reverted: " + err.Error()})
+	case p.GasLimit > 0 && p.GasLimit < gas:
+		return 0, refusal(chain.Answer{Code: -32000, Message: "gas required exceeds allowance"})
+	}
+	return gas, nil
+}
+
+func refusal(a chain.Answer) *txn.Outcome {
+	o := chain.Classify(a)
+	return &o
+}
+
+// Heads wakes at each change of the head, until ctx ends; nil if the chain is one that is only polled.
+func (c *Chain) Heads(ctx context.Context) <-chan struct{} {
+	if c.o.Poll {
+		return nil
+	}
+	wake := make(chan struct{}, 1)
+	c.mu.Lock()
+	c.watchers[wake] = struct{}{}
+	c.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, wake)
+		close(wake)
+	})
+	return wake
+}

@@ -1,0 +1,209 @@
+package chaintest
+
+import (
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
+)
+
+// Message is one call of a contract.
+type Message struct {
+	From  txn.Address
+	Value txn.Wei
+	Data  []byte
+	Store Store
+}
+
+// Contract is what a contract does when it is called. An error reverts the call, with the error's text as the reason.
+type Contract func(Message) error
+
+// Store is the storage of one contract. It follows the chain: an undone block takes its writes along.
+type Store struct {
+	s       *state
+	address txn.Address
+}
+
+// Get reads a value; 0 when none was written.
+func (s Store) Get(key string) uint64 { return s.s.storage[slot{s.address, key}] }
+
+// Add adds to a value.
+func (s Store) Add(key string, n uint64) {
+	at := slot{s.address, key}
+	s.s.storage[at] += n
+	s.s.undo = append(s.s.undo, func() { s.s.storage[at] -= n })
+}
+
+// Counter is a contract that counts the calls of each caller under the caller's address in hex.
+func Counter(m Message) error {
+	m.Store.Add(m.From.Hex(), 1)
+	return nil
+}
+
+// Reverter is a contract that refuses every call with the reason given.
+func Reverter(reason string) Contract {
+	return func(Message) error { return fmt.Errorf("%s", reason) }
+}
+
+type account struct {
+	balance txn.Wei
+	nonce   uint64
+	code    bool
+}
+
+type slot struct {
+	contract txn.Address
+	key      string
+}
+
+// state is the chain's state at the head. Each change leaves its undoing in undo, as a difference, so that funds given between blocks stay.
+type state struct {
+	accounts  map[txn.Address]*account
+	contracts map[txn.Address]Contract
+	storage   map[slot]uint64
+	undo      []func()
+}
+
+func newState() *state {
+	return &state{accounts: map[txn.Address]*account{}, contracts: map[txn.Address]Contract{}, storage: map[slot]uint64{}}
+}
+
+func (s *state) account(address txn.Address) *account {
+	a := s.accounts[address]
+	if a == nil {
+		a = &account{}
+		s.accounts[address] = a
+	}
+	return a
+}
+
+func (s *state) nonce(address txn.Address) uint64 { return s.account(address).nonce }
+
+func (s *state) add(address txn.Address, wei txn.Wei) {
+	a := s.account(address)
+	a.balance.Add(&a.balance, &wei)
+	s.undo = append(s.undo, func() {
+		if _, drained := a.balance.SubOverflow(&a.balance, &wei); drained {
+			a.balance.Clear() // Drain took it meanwhile
+		}
+	})
+}
+
+func (s *state) sub(address txn.Address, wei txn.Wei) {
+	a := s.account(address)
+	a.balance.Sub(&a.balance, &wei)
+	s.undo = append(s.undo, func() { a.balance.Add(&a.balance, &wei) })
+}
+
+func (s *state) raiseNonce(address txn.Address) {
+	a := s.account(address)
+	a.nonce++
+	s.undo = append(s.undo, func() { a.nonce-- })
+}
+
+// unwind takes changes back down to a mark.
+func (s *state) unwind(mark int) {
+	for len(s.undo) > mark {
+		last := s.undo[len(s.undo)-1]
+		s.undo = s.undo[:len(s.undo)-1]
+		last()
+	}
+}
+
+// Gas of what is not the EVM: enough that a limit can be too low, and no more.
+const (
+	callGas      = 30_000 // of a contract's code
+	createGas    = 32_000 // of a creation
+	codeByteGas  = 200    // for each byte of a creation's data
+	txGas        = 21_000
+	zeroByteGas  = 4
+	otherByteGas = 16
+	floorZero    = 10 // EIP-7623
+	floorOther   = 40
+	initWordGas  = 2 // EIP-3860
+)
+
+// intrinsicGas is what a transaction takes before anything runs, and the floor that its data asks for.
+func intrinsicGas(data []byte, creation bool) (gas, floor uint64) {
+	gas, floor = txGas, txGas
+	for _, b := range data {
+		if b == 0 {
+			gas, floor = gas+zeroByteGas, floor+floorZero
+		} else {
+			gas, floor = gas+otherByteGas, floor+floorOther
+		}
+	}
+	if creation {
+		gas += createGas + initWordGas*uint64((len(data)+31)/32)
+	}
+	return gas, floor
+}
+
+// run is the effect of a call: its gas, and an error that is a revert.
+func (s *state) run(from txn.Address, to *txn.Address, value txn.Wei, data []byte, nonce uint64) (gas uint64, err error) {
+	gas, floor := intrinsicGas(data, to == nil)
+	mark := len(s.undo)
+	if to == nil {
+		gas += codeByteGas * uint64(len(data))
+		at := crypto.CreateAddress(from, nonce)
+		s.create(at)
+		to = &at
+	} else if contract := s.contracts[*to]; contract != nil {
+		gas += callGas
+		err = contract(Message{From: from, Value: value, Data: data, Store: Store{s, *to}})
+	}
+	if err != nil {
+		s.unwind(mark)
+		return max(gas, floor), err
+	}
+	s.sub(from, value)
+	s.add(*to, value)
+	return max(gas, floor), nil
+}
+
+func (s *state) create(at txn.Address) {
+	created := s.account(at)
+	was := created.code
+	created.code = true
+	s.undo = append(s.undo, func() { created.code = was })
+}
+
+// apply executes a transaction; not ok: its nonce is not the next one, or it cannot be paid.
+func (s *state) apply(tx *types.Transaction, from txn.Address, baseFee *txn.Wei) (*txn.Receipt, bool) {
+	cost, overflow := uint256.FromBig(tx.Cost())
+	if overflow || s.account(from).balance.Lt(cost) || s.nonce(from) != tx.Nonce() {
+		return nil, false
+	}
+	price := effectivePrice(tx, baseFee)
+	nonce := s.nonce(from)
+	s.raiseNonce(from)
+	mark := len(s.undo)
+	value, _ := uint256.FromBig(tx.Value())
+	gas, err := s.run(from, tx.To(), *value, tx.Data(), nonce)
+	if gas > tx.Gas() { // out of gas: all of it is paid and nothing else happened
+		s.unwind(mark)
+		gas, err = tx.Gas(), errOutOfGas
+	}
+	var fee txn.Wei
+	fee.Mul(&price, uint256.NewInt(gas))
+	s.sub(from, fee)
+	return &txn.Receipt{TxHash: tx.Hash(), Success: err == nil, GasUsed: gas, EffectiveGasPrice: price}, true
+}
+
+var errOutOfGas = fmt.Errorf("out of gas")
+
+// effectivePrice is what one unit of gas costs in a block with this base fee.
+func effectivePrice(tx *types.Transaction, baseFee *txn.Wei) txn.Wei {
+	limit, _ := uint256.FromBig(tx.GasFeeCap())
+	if baseFee == nil {
+		return *limit
+	}
+	price, _ := uint256.FromBig(tx.GasTipCap())
+	price.Add(price, baseFee)
+	if price.Gt(limit) {
+		return *limit
+	}
+	return *price
+}
