@@ -47,13 +47,30 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 			if field == "" {
 				field = "request"
 			}
-			found = append(found, violation{field, v.Proto.GetMessage()})
+			found = append(found, violation{field, sentence(v)})
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
 	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+}
+
+// sentence says what must hold, where the rule's own words are about the rule and not about the value.
+func sentence(v *protovalidate.Violation) string {
+	switch rule := v.Proto.GetRuleId(); {
+	case rule == "required" && v.FieldDescriptor == nil:
+		return "names nothing; set exactly one of its fields"
+	case rule == "required":
+		return "is missing; set it"
+	case rule == "enum.not_in":
+		return "must not be unspecified; leave it out, or name one"
+	case rule == "string.pattern" && v.FieldDescriptor.Name() == "address":
+		return "must be \"0x\" followed by 40 hex digits"
+	case rule == "string.pattern" && v.FieldDescriptor.Name() == "name":
+		return "must be 1 to 64 of a-z, 0-9, \"-\", \"_\" and \".\", starting with a letter"
+	}
+	return v.Proto.GetMessage()
 }
 
 // finder walks a message for what protobuf lets through and the server does not.

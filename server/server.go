@@ -31,6 +31,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"buf.build/go/protovalidate"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -147,7 +148,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the grace.
+// stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the grace. Calls that outlive it are cut off, and have as long again
+// to return; one that does not even then is left behind, since the process is about to end.
 func (s *Server) stop() {
 	s.health.Shutdown()
 	s.drain(errDraining)
@@ -156,14 +158,25 @@ func (s *Server) stop() {
 		defer close(done)
 		s.grpc.GracefulStop()
 	}()
-	grace := s.clock.NewTimer(s.limits.Grace)
-	defer grace.Stop()
+	if s.within(s.limits.Grace, done) {
+		return
+	}
+	s.log.Warn("calls outlived the grace of the server and are cut off", "grace", s.limits.Grace)
+	s.grpc.Stop()
+	if !s.within(s.limits.Grace, done) {
+		s.log.Error("calls do not return although they were cut off")
+	}
+}
+
+// within tells whether done is closed before d has passed.
+func (s *Server) within(d time.Duration, done <-chan struct{}) bool {
+	timer := s.clock.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-done:
-	case <-grace.C:
-		s.log.Warn("calls outlived the grace of the server and were cut off", "grace", s.limits.Grace)
-		s.grpc.Stop()
-		<-done
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 

@@ -1,0 +1,318 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
+
+const patience = 20 * time.Second // for what must happen; nothing waits that long unless it fails
+
+const (
+	chainID   = 31337
+	recipient = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" // EIP-55's own example
+)
+
+// kit is one ledger on a real PostgreSQL, and a store of one node.
+type kit struct {
+	t     testing.TB
+	ctx   context.Context
+	db    *dbtest.DB
+	store *store.Store
+}
+
+func newKit(t testing.TB) *kit {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	k := &kit{t: t, ctx: ctx, db: dbtest.New(t)}
+	k.store = k.open("a")
+	return k
+}
+
+// open makes the store of another node.
+func (k *kit) open(node string) *store.Store {
+	k.t.Helper()
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.URL, Schema: k.db.Schema, Node: node + "/boot"})
+	k.must(err)
+	k.t.Cleanup(s.Close)
+	return s
+}
+
+func (k *kit) must(err error) {
+	k.t.Helper()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// count counts rows.
+func (k *kit) count(what string) (n int) {
+	k.t.Helper()
+	k.must(k.db.Pool.QueryRow(k.ctx, "SELECT count(*) FROM "+what).Scan(&n))
+	return n
+}
+
+// eventually waits until a condition holds.
+func (k *kit) eventually(what string, holds func() bool) {
+	k.t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			k.t.Fatalf("%s did not come about within %v", what, patience)
+		}
+	}
+}
+
+// node is a server on a port of its own, with clients.
+type node struct {
+	*kit
+	server *Server
+	conn   *grpc.ClientConn
+	txs    pb.TxServiceClient
+	subs   pb.SubmitterServiceClient
+	stop   context.CancelFunc // begins to drain
+	served chan error
+}
+
+// serve starts a node over the store of the kit, unless a tweak says otherwise.
+func (k *kit) serve(tweaks ...func(*Options)) *node {
+	k.t.Helper()
+	o := Options{Store: k.store, Limits: Limits{CommandPoll: 5 * time.Millisecond, FeedPoll: 20 * time.Millisecond}}
+	for _, tweak := range tweaks {
+		tweak(&o)
+	}
+	s, err := New(o)
+	k.must(err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	k.must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	n := &node{kit: k, server: s, stop: stop, served: make(chan error, 1)}
+	go func() { n.served <- s.Serve(ctx, listener) }()
+	k.t.Cleanup(func() {
+		stop()
+		if err := <-n.served; err != nil {
+			k.t.Errorf("serve: %v", err)
+		}
+	})
+	n.dial(listener.Addr().String())
+	return n
+}
+
+func (n *node) dial(address string) {
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	n.must(err)
+	n.t.Cleanup(func() { conn.Close() })
+	n.conn, n.txs, n.subs = conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)
+}
+
+func limits(change func(*Limits)) func(*Options) { return func(o *Options) { change(&o.Limits) } }
+
+// register makes a submitter of a name, whose address follows from the name.
+func (k *kit) register(name string) txn.SubmitterID {
+	k.t.Helper()
+	var a txn.Address
+	copy(a[:], name)
+	info, _, err := k.store.Register(k.ctx, store.Registration{Name: name, Chain: chainID, Address: a, Signer: "local", Mode: txn.Strict, StartFrom: "0"})
+	k.must(err)
+	return info.ID
+}
+
+func payload() *pb.Payload { return &pb.Payload{To: recipient, Value: "1"} }
+
+func (n *node) create(submitter, request string) *pb.Tx {
+	n.t.Helper()
+	r, err := n.txs.CreateTx(n.ctx, &pb.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: payload()})
+	n.must(err)
+	return r.GetTx()
+}
+
+func (n *node) watch(ask *pb.WatchTxRequest) pb.TxService_WatchTxClient {
+	n.t.Helper()
+	stream, err := n.txs.WatchTx(n.ctx, ask)
+	n.must(err)
+	return stream
+}
+
+// owner holds the lease of a submitter and takes its transactions through their life, as an engine would.
+type owner struct {
+	*kit
+	store *store.Store
+	id    txn.SubmitterID
+	lease *store.Lease
+	next  txn.Nonce
+}
+
+func (k *kit) own(id txn.SubmitterID) *owner {
+	k.t.Helper()
+	lease, err := k.store.AcquireOne(k.ctx, id)
+	k.must(err)
+	o := &owner{kit: k, store: k.store, id: id, lease: lease}
+	o.commit(txn.Change{Init: &txn.CursorInit{Block: 1, BlockHash: txn.Hash{1}}})
+	return o
+}
+
+func (o *owner) commit(c txn.Change) {
+	if outcome, err := o.store.Commit(o.lease, c); outcome != store.Done {
+		panic(fmt.Sprintf("commit: %v, %v", outcome, err)) // not Fatal: owners run beside the test
+	}
+}
+
+func (o *owner) read(id txn.TxID) txn.Tx {
+	info, err := o.store.Tx(o.ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return info.Tx
+}
+
+// move makes one move of a transaction as the ledger has it now.
+func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.Status)) {
+	tx := o.read(id)
+	c := txn.Change{}
+	w := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: kind, Next: tx.Status}
+	w.Next.State, w.Next.Version = to, tx.Version+1
+	if kind == txn.EventAllocated {
+		nonce := o.next
+		o.next++
+		w.Attempt = attempt(tx, nonce)
+		w.Next.Sub, w.Next.Nonce, w.Next.TxHash = txn.None, &nonce, w.Attempt.Hash
+		c.Take = &txn.Take{Nonce: nonce}
+	}
+	if more != nil {
+		more(&w.Next)
+	}
+	c.Writes = []txn.Write{w}
+	o.commit(c)
+}
+
+func attempt(tx txn.Tx, nonce txn.Nonce) *txn.Attempt {
+	a := &txn.Attempt{No: 1, Kind: txn.Original, Nonce: nonce, GasLimit: 21000, Hash: txn.Hash(txn.Payload{Data: tx.ID[:]}.Hash())}
+	a.Raw = binary.BigEndian.AppendUint64(a.Hash.Bytes(), uint64(nonce))
+	a.Fees.Cap.SetUint64(2_000_000_000)
+	a.Fees.Tip.SetUint64(1_000_000_000)
+	return a
+}
+
+func (o *owner) allocate(id txn.TxID) { o.move(id, txn.EventAllocated, txn.Allocated, nil) }
+
+func (o *owner) submit(id txn.TxID) {
+	o.move(id, txn.EventSubmitted, txn.Tracking, func(s *txn.Status) { s.Sub, s.SubmitAttempts = txn.Pending, 1 })
+}
+
+func (o *owner) include(id txn.TxID) {
+	o.move(id, txn.EventIncluded, txn.Tracking, func(s *txn.Status) {
+		s.Sub, s.Released = txn.Included, true
+		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 9, BlockHash: txn.Hash{9}, Success: true, GasUsed: 21000}
+		s.Receipt.EffectiveGasPrice.SetUint64(1_500_000_000)
+	})
+}
+
+func (o *owner) confirm(id txn.TxID) {
+	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) { s.Sub, s.Executed = txn.None, txn.Success })
+}
+
+// live takes a queued transaction to its end: five events in all.
+func (o *owner) live(id txn.TxID) {
+	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include, o.confirm} {
+		step(id)
+	}
+}
+
+// work does what an owner does until ctx ends: it carries out commands and takes what is queued to its end, first come first.
+func (o *owner) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)
+		if err != nil {
+			panic(err)
+		}
+		inbox := inboxes[o.id]
+		for _, c := range inbox.Commands {
+			o.apply(c)
+		}
+		if len(inbox.Commands) == 0 && len(inbox.Queue) > 0 {
+			o.live(inbox.Queue[0].ID)
+		}
+	}
+}
+
+func (o *owner) apply(c txn.Command) {
+	change := txn.Change{Commands: []txn.CommandResult{{ID: c.ID, Result: txn.Applied}}}
+	switch c.Kind {
+	case txn.CommandPause:
+		change.Status = txn.Paused
+	case txn.CommandResume:
+		change.Status = txn.Active
+	}
+	o.commit(change)
+}
+
+func (o *owner) pause() { o.commit(txn.Change{Status: txn.Paused}) }
+
+func (o *owner) protect() {
+	o.commit(txn.Change{Protect: &txn.Protection{Expect: o.next, Reason: txn.ReasonNonceElsewhere, Evidence: "nonce 0 is used"}})
+}
+
+// commands are those that nobody has carried out.
+func (o *owner) commands() []txn.Command {
+	inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)
+	o.must(err)
+	return inboxes[o.id].Commands
+}
+
+func txID(t testing.TB, text string) txn.TxID {
+	t.Helper()
+	id, err := txn.ParseTxID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// wantStatus checks that an error is a status with a code and a reason, and returns it.
+func wantStatus(t testing.TB, err error, code codes.Code, reason string) *status.Status {
+	t.Helper()
+	s, ok := status.FromError(err)
+	if !ok || s.Code() != code || reasonOf(s) != reason {
+		t.Fatalf("got %v with reason %q, want %v with %q", err, reasonOf(s), code, reason)
+	}
+	if reason == "" {
+		return s
+	}
+	retries := slices.ContainsFunc(s.Details(), func(d any) bool { _, ok := d.(*errdetails.RetryInfo); return ok })
+	if wants := code == codes.Unavailable || code == codes.ResourceExhausted; wants && !retries {
+		t.Errorf("%v says nothing of when to retry", err)
+	}
+	return s
+}
+
+func allToken(epoch int64, seen string) string {
+	return manyToken(target{}, store.Position{Epoch: epoch, Seen: seen})
+}
+
+func isCode(err error, code codes.Code) bool {
+	return status.Code(err) == code && !errors.Is(err, context.Canceled)
+}

@@ -1,0 +1,287 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+const (
+	mistyped = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD" // the last digit's case
+	tooBig   = "115792089237316195423570985008687907853269984665640564039457584007913129639936"
+)
+
+// refusal is one bad input and the answer to it.
+type refusal struct {
+	name   string
+	method string
+	ask    proto.Message
+	code   codes.Code
+	reason string
+	field  string // named by BadRequest, if any
+	says   string // part of the sentence
+}
+
+// with adds a field of a number to a message that does not have it.
+func with[M proto.Message](m M, number protowire.Number) M {
+	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), number, protowire.VarintType)
+	m.ProtoReflect().SetUnknown(protowire.AppendVarint(raw, 7))
+	return m
+}
+
+func createBad(change func(*pb.CreateTxRequest)) proto.Message {
+	r := &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()}
+	change(r)
+	return r
+}
+
+func payloadBad(change func(*pb.Payload)) proto.Message {
+	return createBad(func(r *pb.CreateTxRequest) { change(r.Payload) })
+}
+
+func registerBad(change func(*pb.RegisterSubmitterRequest)) proto.Message {
+	r := &pb.RegisterSubmitterRequest{Name: "bob", ChainId: chainID, Address: recipient, Signer: "local"}
+	change(r)
+	return r
+}
+
+func watchBad(change func(*pb.WatchTxRequest)) proto.Message {
+	r := &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
+	change(r)
+	return r
+}
+
+const (
+	createTx  = "TxService/CreateTx"
+	getTx     = "TxService/GetTx"
+	listTxs   = "TxService/ListTxs"
+	cancelTx  = "TxService/CancelTx"
+	watchTx   = "TxService/WatchTx"
+	register  = "SubmitterService/RegisterSubmitter"
+	getSub    = "SubmitterService/GetSubmitter"
+	listSubs  = "SubmitterService/ListSubmitters"
+	pauseSub  = "SubmitterService/PauseSubmitter"
+	resumeSub = "SubmitterService/ResumeSubmitter"
+)
+
+// bad is a refusal for what is in a field.
+func bad(name, method string, ask proto.Message, field, says string) refusal {
+	return refusal{name, method, ask, codes.InvalidArgument, "INVALID_FIELD", field, says}
+}
+
+func unknown(name, method string, ask proto.Message, field, says string) refusal {
+	return refusal{name, method, ask, codes.InvalidArgument, "UNKNOWN_FIELD", field, says}
+}
+
+func noSubmitter(method string, ask proto.Message) refusal {
+	return refusal{"unknown submitter", method, ask, codes.NotFound, "SUBMITTER_NOT_FOUND", "", "register it, or correct the name"}
+}
+
+func noTx(name, method string, ask proto.Message) refusal {
+	return refusal{name, method, ask, codes.NotFound, "TX_NOT_FOUND", "", "there is no such transaction"}
+}
+
+func payloadRefusals() []refusal {
+	p := payloadBad
+	return []refusal{
+		bad("recipient too short", createTx, p(func(p *pb.Payload) { p.To = "0x12" }), "payload.to", "40 hex digits"),
+		bad("recipient without 0x", createTx, p(func(p *pb.Payload) { p.To = recipient[2:] }), "payload.to", "40 hex digits"),
+		bad("recipient mistyped", createTx, p(func(p *pb.Payload) { p.To = mistyped }), "payload.to", "EIP-55 checksum"),
+		bad("nobody and nothing", createTx, p(func(p *pb.Payload) { p.To = "" }), "payload.to", "must name a recipient"),
+		bad("amount beyond 256 bits", createTx, p(func(p *pb.Payload) { p.Value = tooBig }), "payload.value", "above 2^256-1"),
+		bad("amount negative", createTx, p(func(p *pb.Payload) { p.Value = "-1" }), "payload.value", "whole number of wei"),
+		bad("amount fractional", createTx, p(func(p *pb.Payload) { p.Value = "0.5" }), "payload.value", "whole number of wei"),
+		bad("amount in hex", createTx, p(func(p *pb.Payload) { p.Value = "0x10" }), "payload.value", "whole number of wei"),
+		bad("amount with an exponent", createTx, p(func(p *pb.Payload) { p.Value = "1e18" }), "payload.value", "whole number of wei"),
+		bad("gas beyond 63 bits", createTx, p(func(p *pb.Payload) { p.GasLimit = 1 << 63 }), "payload.gas_limit", "at most 9223372036854775807"),
+		{"data over the limit", createTx, p(func(p *pb.Payload) { p.Data = make([]byte, 128<<10+1) }),
+			codes.InvalidArgument, "PAYLOAD_TOO_LARGE", "payload.data", "131073 bytes and the limit of this server is 131072"},
+		unknown("a nonce", createTx, p(func(p *pb.Payload) { with(p, 15) }), "payload.nonce", "Fencepost assigns the nonce"),
+		unknown("a sender", createTx, p(func(p *pb.Payload) { with(p, 14) }), "payload.from", "the sender is the submitter"),
+		unknown("a field of tomorrow, inside", createTx, p(func(p *pb.Payload) { with(p, 9) }), "payload.9", "knows no field 9 of Payload"),
+	}
+}
+
+func createRefusals() []refusal {
+	c := createBad
+	return append(payloadRefusals(),
+		bad("no payload", createTx, c(func(r *pb.CreateTxRequest) { r.Payload = nil }), "payload", "is missing"),
+		bad("no request_id", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "" }), "request_id", "at least 1 character"),
+		bad("request_id too long", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = strings.Repeat("é", 129) }), "request_id", "at most 128 characters"),
+		bad("request_id with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "a\x00b" }), "request_id", "NUL"),
+		bad("no submitter", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "" }), "submitter", "at least 1 character"),
+		bad("submitter with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "a\x00" }), "submitter", "NUL"),
+		bad("account id malformed", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:x:0x12" }), "submitter", "eip155:<chain id>"),
+		bad("account id mistyped", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + mistyped }), "submitter", "EIP-55 checksum"),
+		noSubmitter(createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "nobody" })),
+		noSubmitter(createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + recipient })),
+		refusal{"submitter paused", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "paused" }),
+			codes.FailedPrecondition, "SUBMITTER_PAUSED", "", "resume it"},
+		refusal{"submitter protected", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "protected" }),
+			codes.FailedPrecondition, "SUBMITTER_PROTECTED", "", "look at its evidence"},
+		refusal{"key reused", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "used" }),
+			codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", `request_id "used" of submitter "alice": it was used with another payload`},
+		unknown("a field of tomorrow", createTx, with(createBad(func(*pb.CreateTxRequest) {}), 99), "99", "update the server"))
+}
+
+func byKey(submitter, request string) *pb.GetTxRequest {
+	return &pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: &pb.RequestKey{Submitter: submitter, RequestId: request}}}
+}
+
+func byID(id string) *pb.GetTxRequest {
+	return &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}}
+}
+
+func readRefusals(other string) []refusal {
+	return []refusal{
+		bad("nothing named", getTx, &pb.GetTxRequest{}, "key", "set exactly one"),
+		bad("not a UUID", getTx, byID("17"), "tx_id", "must be a valid UUID"),
+		noTx("a UUID of somebody else", getTx, byID(other)),
+		noTx("never created", getTx, byKey("alice", "never")),
+		noSubmitter(getTx, byKey("nobody", "r1")),
+		bad("no request_id", getTx, byKey("alice", ""), "request.request_id", "at least 1 character"),
+		bad("account id mistyped", getTx, byKey("eip155:1:"+mistyped, "r1"), "request.submitter", "EIP-55"),
+		bad("a view that does not exist", getTx, &pb.GetTxRequest{Key: byID(other).Key, View: 9}, "view", "defined enum"),
+		unknown("a field inside", getTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: with(&pb.RequestKey{}, 5)}}, "request.5", "RequestKey"),
+
+		bad("page too large", listTxs, &pb.ListTxsRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
+		bad("page negative", listTxs, &pb.ListTxsRequest{PageSize: -1}, "page_size", "greater than or equal to 0"),
+		bad("state that does not exist", listTxs, &pb.ListTxsRequest{States: []pb.TxState{99}}, "states[0]", "defined enum"),
+		bad("state unspecified", listTxs, &pb.ListTxsRequest{States: []pb.TxState{0}}, "states[0]", "must not be unspecified"),
+		bad("token made up", listTxs, &pb.ListTxsRequest{PageToken: "!"}, "page_token", "not one that this service gave"),
+		bad("token of another filter", listTxs, &pb.ListTxsRequest{Submitter: "alice", PageToken: pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16))},
+			"page_token", "another filter"),
+		bad("token of another list", listTxs, &pb.ListTxsRequest{PageToken: pageToken(question(&pb.ListTxsRequest{}), []byte("bob"))},
+			"page_token", "not one that ListTxs gave"),
+		noSubmitter(listTxs, &pb.ListTxsRequest{Submitter: "nobody"}),
+
+		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
+		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
+		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 2), "2", "CancelTxRequest"),
+	}
+}
+
+func watchRefusals(other string, alien, expired string) []refusal {
+	w := watchBad
+	return []refusal{
+		bad("nothing named", watchTx, &pb.WatchTxRequest{}, "target", "set exactly one"),
+		bad("not a UUID", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: "1"}}, "tx_id", "must be a valid UUID"),
+		noTx("a UUID of somebody else", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}}),
+		noTx("never created", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{Submitter: "alice", RequestId: "never"}}}),
+		noSubmitter(watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "nobody"}}),
+		bad("all, until final", watchTx, w(func(r *pb.WatchTxRequest) { r.UntilFinal = true }), "until_final", "name one"),
+		bad("heartbeat too often", watchTx, w(func(r *pb.WatchTxRequest) { r.Heartbeat = durationpb.New(1) }), "heartbeat", "greater than or equal to 1s"),
+		bad("token made up", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }), "resume_token", "not one that WatchTx gave"),
+		bad("token mangled", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "a.what" }), "resume_token", "not one that WatchTx gave"),
+		bad("token of another stream", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = alien }), "resume_token", "stream of something else"),
+		{"token of another epoch", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = expired }),
+			codes.OutOfRange, "RESUME_TOKEN_EXPIRED", "", "watch anew without a token"},
+		unknown("a field of tomorrow", watchTx, w(func(r *pb.WatchTxRequest) { with(r, 77) }), "77", "WatchTxRequest"),
+	}
+}
+
+func submitterRefusals() []refusal {
+	r := registerBad
+	refusals := []refusal{
+		bad("name in capitals", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "Bob" }), "name", "starting with a letter"),
+		bad("chain 0", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 0 }), "chain_id", "greater than 0"),
+		bad("chain that nobody serves", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 5 }), "chain_id", "not configured"),
+		bad("signer that nobody has", register, r(func(r *pb.RegisterSubmitterRequest) { r.Signer = "hsm" }), "signer", "not configured"),
+		bad("address malformed", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x12" }), "address", "40 hex digits"),
+		bad("address mistyped", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = mistyped }), "address", "EIP-55 checksum"),
+		bad("address zero", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x" + strings.Repeat("0", 40) }), "address", "zero address"),
+		bad("mode of tomorrow", register, r(func(r *pb.RegisterSubmitterRequest) { r.Mode = 7 }), "mode", "defined enum"),
+		bad("start_from a word", register, r(func(r *pb.RegisterSubmitterRequest) { r.StartFrom = "now" }), "start_from", "exact next nonce"),
+		{"name taken", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "alice" }),
+			codes.AlreadyExists, "SUBMITTER_EXISTS", "", "registered with other settings"},
+		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
+		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"}, "page_token", "not one that this service gave"),
+		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("reason with a NUL", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
+	}
+	for method, ask := range map[string]func(string) proto.Message{
+		getSub:    func(name string) proto.Message { return &pb.GetSubmitterRequest{Submitter: name} },
+		pauseSub:  func(name string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: name} },
+		resumeSub: func(name string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: name} },
+	} {
+		refusals = append(refusals,
+			bad("no submitter", method, ask(""), "submitter", "at least 1 character"),
+			bad("account id mistyped", method, ask("eip155:1:"+mistyped), "submitter", "EIP-55"),
+			noSubmitter(method, ask("nobody")),
+			unknown("a field of tomorrow", method, with(ask("alice"), 50), "50", "update the server"))
+	}
+	return refusals
+}
+
+// stored is all that a refused call could have left behind.
+func (k *kit) stored() string {
+	return fmt.Sprint(k.count("managed_tx"), k.count("tx_event"), k.count("submitter"), k.count("submitter_command"))
+}
+
+// Every RPC refuses every bad input with the right code and reason, a sentence that says what to do, and nothing stored.
+func TestBadInputIsRefused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(func(o *Options) { o.Chains, o.Signers = append(o.Chains, chainID), []string{"local"} })
+	k.register("alice")
+	k.own(k.register("paused")).pause()
+	k.own(k.register("protected")).protect()
+	_, err := n.txs.CreateTx(n.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "used", Payload: &pb.Payload{To: recipient, Value: "2"}})
+	k.must(err)
+	tx := n.create("alice", "other").GetTxId()
+	epoch, head, err := k.store.FeedHead(n.ctx)
+	k.must(err)
+
+	before := k.stored()
+	refusals := append(createRefusals(), readRefusals(uuid.NewString())...)
+	refusals = append(refusals, submitterRefusals()...)
+	refusals = append(refusals, watchRefusals(uuid.NewString(), oneToken(epoch, txID(t, tx), 1), allToken(epoch-1, head))...)
+	for _, r := range refusals {
+		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })
+	}
+	if after := k.stored(); after != before {
+		t.Errorf("rows before %s, after %s: a refused call left something behind", before, after)
+	}
+}
+
+func (r refusal) check(t *testing.T, n *node) {
+	s := wantStatus(t, n.call(r.method, r.ask), r.code, r.reason)
+	if !strings.Contains(s.Message(), r.says) {
+		t.Errorf("the message %q does not say %q", s.Message(), r.says)
+	}
+	fields := []string{}
+	for _, d := range s.Details() {
+		if b, ok := d.(*errdetails.BadRequest); ok {
+			for _, v := range b.GetFieldViolations() {
+				fields = append(fields, v.GetField())
+			}
+		}
+	}
+	if got := strings.Join(fields, " "); r.field != "" && got != r.field {
+		t.Errorf("the fields at fault are %q, want %q", got, r.field)
+	}
+}
+
+// call calls a method by name; of a stream it waits for the end.
+func (n *node) call(method string, ask proto.Message) error {
+	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	defer cancel()
+	if method != watchTx {
+		return n.conn.Invoke(ctx, "/fencepost.v1."+method, ask, &pb.CreateTxResponse{})
+	}
+	stream, err := n.txs.WatchTx(ctx, ask.(*pb.WatchTxRequest))
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}

@@ -1,0 +1,281 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// A hundred callers with one key get one transaction.
+func TestCreateTxManyWithOneKey(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	nodes := []*node{k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })}
+	responses := make([]*pb.CreateTxResponse, 100)
+	var wg sync.WaitGroup
+	for i := range responses {
+		wg.Go(func() {
+			var err error
+			ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()}
+			if responses[i], err = nodes[i%2].txs.CreateTx(k.ctx, ask); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	created := 0
+	for _, r := range responses {
+		if r.GetTx().GetTxId() != responses[0].GetTx().GetTxId() || r.GetTx().GetRequestId() != "r1" || r.GetTx().GetVersion() != 1 {
+			t.Errorf("answers differ: %v and %v", r.GetTx(), responses[0].GetTx())
+		}
+		if r.GetCreated() {
+			created++
+		}
+	}
+	if rows := k.count("managed_tx"); created != 1 || rows != 1 {
+		t.Errorf("%d callers were told that they created it, and there are %d rows; want 1 and 1", created, rows)
+	}
+}
+
+func TestGetTxTellsTheWholeLife(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: &pb.Payload{To: strings.ToLower(recipient), Value: "7", Data: []byte{1, 2}, GasLimit: 50_000}}
+	r, err := n.txs.CreateTx(k.ctx, ask)
+	k.must(err)
+	tx := r.GetTx()
+	if tx.GetState() != pb.TxState_TX_STATE_QUEUED || tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() || tx.GetFinalTime() != nil {
+		t.Errorf("created: %v", tx)
+	}
+	if p := tx.GetPayload(); p.GetTo() != recipient || p.GetValue() != "7" || !bytes.Equal(p.GetData(), []byte{1, 2}) || p.GetGasLimit() != 50_000 {
+		t.Errorf("the payload came back as %v", p)
+	}
+	o.live(txID(t, tx.GetTxId()))
+
+	byKey, err := n.txs.GetTx(k.ctx, byKey("alice", "r1"))
+	k.must(err)
+	tx = byKey.GetTx()
+	if tx.GetState() != pb.TxState_TX_STATE_CONFIRMED || tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS || tx.GetRetrySafe() || tx.GetVersion() != 5 ||
+		tx.GetFinalTime() == nil || tx.GetReceipt().GetEffectiveGasPrice() != "1500000000" || tx.GetReceipt().GetTxHash() != tx.GetTxHash() {
+		t.Errorf("confirmed: %v", tx)
+	}
+	if tx.GetOperator() != nil {
+		t.Errorf("a caller is told what only operators asked for: %v", tx.GetOperator())
+	}
+	full, err := n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: byID(tx.GetTxId()).Key, View: pb.TxView_TX_VIEW_OPERATOR})
+	k.must(err)
+	details := full.GetTx().GetOperator()
+	if details.Nonce == nil || details.GetNonce() != 0 || details.GetFencingToken() != int64(o.lease.Token()) || len(details.GetAttempts()) != 1 ||
+		details.GetAttempts()[0].GetFeeCap() != "2000000000" || details.GetAttempts()[0].GetKind() != "ORIGINAL" {
+		t.Errorf("operator's view: %v", details)
+	}
+}
+
+func TestListTxsPagesThroughAll(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	want := map[string][]string{}
+	for _, name := range []string{"alice", "bob"} {
+		k.register(name)
+		for i := range 5 {
+			id := n.create(name, fmt.Sprint(i)).GetTxId()
+			want[name], want[""] = append(want[name], id), append(want[""], id)
+		}
+	}
+	for submitter, ids := range want {
+		for _, view := range []pb.TxView{pb.TxView_TX_VIEW_BASIC, pb.TxView_TX_VIEW_OPERATOR} {
+			got := []string{}
+			ask := &pb.ListTxsRequest{Submitter: submitter, PageSize: 2, View: view, States: []pb.TxState{pb.TxState_TX_STATE_QUEUED}}
+			for pages := 0; pages == 0 || ask.GetPageToken() != ""; pages++ {
+				r, err := n.txs.ListTxs(k.ctx, ask)
+				k.must(err)
+				for _, tx := range r.GetTxs() {
+					got = append(got, tx.GetTxId())
+				}
+				if len(r.GetTxs()) > 2 {
+					t.Errorf("a page of %d, want 2 at most", len(r.GetTxs()))
+				}
+				ask.PageToken = r.GetNextPageToken()
+			}
+			slices.Sort(ids)
+			slices.Reverse(ids) // ids begin with their time
+			if !slices.Equal(got, ids) {
+				t.Errorf("of %q the pages have %v, want %v", submitter, got, ids)
+			}
+		}
+	}
+	r, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}})
+	k.must(err)
+	if len(r.GetTxs()) != 0 || r.GetNextPageToken() != "" {
+		t.Errorf("a list of nothing is %v", r)
+	}
+}
+
+func TestCancelTx(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	cases := []struct {
+		name     string
+		prepare  func(txn.TxID)
+		outcome  pb.CancelOutcome
+		state    pb.TxState
+		commands int
+	}{
+		{"queued", func(txn.TxID) {}, pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, pb.TxState_TX_STATE_CANCELLED, 0},
+		{"confirmed", o.live, pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, pb.TxState_TX_STATE_CONFIRMED, 0},
+		{"allocated", o.allocate, pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, pb.TxState_TX_STATE_ALLOCATED, 1},
+	}
+	for _, c := range cases {
+		id := n.create("alice", c.name).GetTxId()
+		c.prepare(txID(t, id))
+		for range 2 { // a repeated cancel gets the same answer
+			r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
+			k.must(err)
+			if r.GetOutcome() != c.outcome || r.GetTx().GetState() != c.state {
+				t.Errorf("%s: %v in state %v, want %v in %v", c.name, r.GetOutcome(), r.GetTx().GetState(), c.outcome, c.state)
+			}
+			if safe := r.GetTx().GetRetrySafe(); safe != (c.state == pb.TxState_TX_STATE_CANCELLED) {
+				t.Errorf("%s: retry_safe is %v", c.name, safe)
+			}
+		}
+		if got := len(o.commands()); got != c.commands {
+			t.Errorf("%s: %d commands for the owner, want %d", c.name, got, c.commands)
+		}
+	}
+}
+
+func TestSubmittersAreRegisteredAndListed(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	ask := &pb.RegisterSubmitterRequest{Name: "bob", ChainId: chainID, Address: strings.ToLower(recipient), Signer: "local"}
+	for i := range 2 {
+		r, err := n.subs.RegisterSubmitter(k.ctx, ask)
+		k.must(err)
+		s := r.GetSubmitter()
+		if r.GetCreated() != (i == 0) || s.GetAddress() != recipient || s.GetAccountId() != "eip155:31337:"+recipient ||
+			s.GetMode() != pb.SubmitterMode_SUBMITTER_MODE_STRICT || s.GetStartFrom() != "0" || s.NextNonce != nil ||
+			s.GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_ACTIVE || s.GetLease().GetOwnerNode() != "" || s.GetLease().GetExpireTime() != nil {
+			t.Errorf("registered: %v", r)
+		}
+	}
+	for _, name := range []string{"dora", "carl", "anna"} {
+		k.register(name)
+	}
+	o := k.own(k.register("erna"))
+	o.protect()
+	n.create("bob", "r1")
+
+	names, list := []string{}, &pb.ListSubmittersRequest{PageSize: 2}
+	for pages := 0; pages == 0 || list.GetPageToken() != ""; pages++ {
+		r, err := n.subs.ListSubmitters(k.ctx, list)
+		k.must(err)
+		for _, s := range r.GetSubmitters() {
+			names = append(names, s.GetName())
+		}
+		list.PageToken = r.GetNextPageToken()
+	}
+	if want := []string{"anna", "bob", "carl", "dora", "erna"}; !slices.Equal(names, want) {
+		t.Errorf("listed %v, want %v", names, want)
+	}
+	bob, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "eip155:31337:" + strings.ToLower(recipient)})
+	k.must(err)
+	if bob.GetSubmitter().GetName() != "bob" || bob.GetSubmitter().GetQueued() != 1 {
+		t.Errorf("by account id: %v", bob)
+	}
+	erna, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "erna"})
+	k.must(err)
+	s := erna.GetSubmitter()
+	if s.GetLease().GetOwnerNode() != "a/boot" || s.GetProtection().GetEvidence() == "" || s.NextNonce == nil || s.GetLease().GetFencingToken() != 1 {
+		t.Errorf("with an owner: %v", s)
+	}
+}
+
+// Pause and resume come back once the owner has applied them, and not before.
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	paused := make(chan error, 1)
+	go func() {
+		r, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: "audit"})
+		if err == nil && r.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED {
+			err = fmt.Errorf("answered before it was applied: %v", r)
+		}
+		paused <- err
+	}()
+	k.eventually("the command", func() bool { return len(o.commands()) == 1 })
+	if c := o.commands()[0]; c.Kind != txn.CommandPause || c.Reason != "audit" {
+		t.Errorf("command %+v", c)
+	}
+	select {
+	case err := <-paused:
+		t.Fatalf("answered (%v) before the owner had done anything", err)
+	default:
+	}
+	o.apply(o.commands()[0])
+	k.must(<-paused)
+
+	// In force: no owner is needed for the answer.
+	k.must(k.store.Release(k.ctx, nil))
+	_, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+	k.must(err)
+	if got := k.count("submitter_command"); got != 1 {
+		t.Errorf("%d commands, want 1: the second pause asks for what is so", got)
+	}
+
+	ctx, stop := context.WithCancel(k.ctx)
+	var working sync.WaitGroup
+	working.Go(func() { o.work(ctx) })
+	defer working.Wait()
+	defer stop()
+	r, err := n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
+	k.must(err)
+	if r.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_ACTIVE {
+		t.Errorf("resumed: %v", r)
+	}
+}
+
+// A pause that waits in vain says so before the caller's own deadline would say less, and a caller who repeats it waits for the same command.
+func TestPauseWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
+	for range 2 {
+		_, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+		wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
+	}
+	patient := k.serve(limits(func(l *Limits) { l.CommandWait = time.Hour }))
+	ctx, cancel := context.WithTimeout(k.ctx, 500*time.Millisecond)
+	defer cancel()
+	_, err := patient.subs.PauseSubmitter(ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+	wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
+	if got := k.count("submitter_command"); got != 1 {
+		t.Errorf("%d commands, want 1", got)
+	}
+
+	// A resume is another wish: it is recorded behind the pause, although the submitter is still active.
+	_, err = n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
+	wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
+	if got := k.count("submitter_command"); got != 2 {
+		t.Errorf("%d commands, want 2", got)
+	}
+}

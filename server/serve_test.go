@@ -1,0 +1,432 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// hooked is the real store with one read that a test can bend.
+type hooked struct {
+	Store
+	tx func(ctx context.Context) error
+}
+
+func (h hooked) Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error) {
+	if err := h.tx(ctx); err != nil {
+		return store.TxInfo{}, err
+	}
+	return h.Store.Tx(ctx, id)
+}
+
+// buffer is a log that can be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// What goes wrong inside is told as INTERNAL: the caller gets an id, the log has the cause under it, and the node lives on.
+func TestDefectsAreInternal(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	for name, defect := range map[string]func(context.Context) error{
+		"panic": func(context.Context) error { panic("lost the thread") },
+		"error": func(context.Context) error { return errors.New("lost the thread: secret of the driver") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &buffer{}
+			n := k.serve(func(o *Options) {
+				o.Store, o.Logger = hooked{k.store, defect}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			})
+			tx := n.create("alice", name)
+			for _, call := range []func() error{
+				func() error { return n.call(getTx, byID(tx.GetTxId())) },
+				func() error {
+					return n.call(watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}})
+				},
+			} {
+				s := wantStatus(t, call(), codes.Internal, "INTERNAL")
+				id := ""
+				for _, d := range s.Details() {
+					if info, ok := d.(*errdetails.RequestInfo); ok {
+						id = info.GetRequestId()
+					}
+				}
+				if id == "" || !strings.Contains(s.Message(), id) || strings.Contains(s.Message(), "thread") {
+					t.Errorf("the caller is told %q", s.Message())
+				}
+				k.eventually("the log", func() bool { return strings.Contains(log.String(), id) })
+				if !strings.Contains(log.String(), "lost the thread") {
+					t.Errorf("the log does not tell the cause: %s", log)
+				}
+			}
+			if strings.Contains(log.String(), recipient) {
+				t.Errorf("a payload is in the log: %s", log)
+			}
+		})
+	}
+}
+
+func TestHealthAndReflection(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	health := healthpb.NewHealthClient(n.conn)
+	for _, service := range []string{"", "fencepost.v1.TxService", "fencepost.v1.SubmitterService"} {
+		r, err := health.Check(k.ctx, &healthpb.HealthCheckRequest{Service: service})
+		k.must(err)
+		if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+			t.Errorf("%q is %v", service, r.GetStatus())
+		}
+	}
+	stream, err := reflectionpb.NewServerReflectionClient(n.conn).ServerReflectionInfo(k.ctx)
+	k.must(err)
+	k.must(stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "fencepost.v1.TxService"}}))
+	r, err := stream.Recv()
+	k.must(err)
+	if len(r.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+		t.Errorf("reflection answers %v", r)
+	}
+	k.must(stream.CloseSend())
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("the reflection stream ends with %v", err)
+	}
+
+	// Whoever watches the health of a node that stops is told, and does not hold up the stop.
+	watch, err := health.Watch(k.ctx, &healthpb.HealthCheckRequest{})
+	k.must(err)
+	first, err := watch.Recv()
+	k.must(err)
+	if first.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("watched: %v", first)
+	}
+	n.stop()
+	for err == nil {
+		first, err = watch.Recv()
+	}
+	if !isCode(err, codes.Unavailable) {
+		t.Errorf("the watch of the health ends with %v after %v", err, first)
+	}
+}
+
+// A node that stops sends its watchers away at once, finishes the calls under way, and takes no new ones.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	entered, release := make(chan struct{}), make(chan struct{})
+	slowly := atomic.Bool{}
+	hook := func(context.Context) error {
+		if slowly.CompareAndSwap(true, false) { // one call alone
+			close(entered)
+			<-release
+		}
+		return nil
+	}
+	n := k.serve(func(o *Options) { o.Store, o.Limits.Grace = hooked{k.store, hook}, time.Minute })
+	tx := n.create("alice", "r1")
+	streams := []pb.TxService_WatchTxClient{
+		n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}), n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}),
+	}
+	for _, stream := range streams {
+		_, err := stream.Recv()
+		k.must(err)
+	}
+	slow := make(chan error, 1)
+	slowly.Store(true)
+	go func() {
+		_, err := n.txs.GetTx(k.ctx, byID(tx.GetTxId()))
+		slow <- err
+	}()
+	<-entered
+	pausing := make(chan error, 1)
+	go func() {
+		_, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+		pausing <- err
+	}()
+	k.eventually("the command", func() bool { return k.count("submitter_command") == 1 })
+
+	n.stop()
+	for _, stream := range streams {
+		err := error(nil)
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		wantStatus(t, err, codes.Unavailable, "DRAINING")
+	}
+	wantStatus(t, <-pausing, codes.Unavailable, "DRAINING")
+	select {
+	case err := <-slow:
+		t.Fatalf("the call under way ended with %v", err)
+	default:
+	}
+	close(release)
+	k.must(<-slow)
+	k.must(<-n.served)
+	n.served <- nil // for the cleanup
+	if _, err := n.txs.GetTx(k.ctx, byID(tx.GetTxId())); !isCode(err, codes.Unavailable) {
+		t.Errorf("a node that stopped answers %v", err)
+	}
+}
+
+// A call that outlives the grace is cut off.
+func TestDrainDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	entered := make(chan struct{})
+	hook := func(ctx context.Context) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	n := k.serve(func(o *Options) { o.Store, o.Limits.Grace = hooked{k.store, hook}, 10*time.Millisecond })
+	tx := n.create("alice", "r1")
+	stuck := make(chan error, 1)
+	go func() {
+		_, err := n.txs.GetTx(k.ctx, byID(tx.GetTxId()))
+		stuck <- err
+	}()
+	<-entered
+	n.stop()
+	k.must(<-n.served)
+	n.served <- nil
+	if err := <-stuck; status.Code(err) != codes.Unavailable {
+		t.Errorf("the call that was cut off ends with %v", err)
+	}
+}
+
+// With the database away, calls say so and what to do, the node stays alive, and it serves again by itself.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	gate := newGate(t, k.db.TCPAddr())
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	k.must(err)
+	t.Cleanup(s.Close)
+	n := k.serve(func(o *Options) { o.Store = s })
+	tx := n.create("alice", "r1")
+	gate.shut(true)
+	asks := map[string]func(context.Context) error{
+		"create": func(ctx context.Context) error {
+			_, err := n.txs.CreateTx(ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r2", Payload: payload()})
+			return err
+		},
+		"get":  func(ctx context.Context) error { _, err := n.txs.GetTx(ctx, byID(tx.GetTxId())); return err },
+		"list": func(ctx context.Context) error { _, err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{}); return err },
+		"cancel": func(ctx context.Context) error {
+			_, err := n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: tx.GetTxId()})
+			return err
+		},
+		"lookup": func(ctx context.Context) error {
+			_, err := n.subs.GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: "nobody-looked-up"})
+			return err
+		},
+	}
+	for name, ask := range asks {
+		s := wantStatus(t, ask(k.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
+		if !strings.Contains(s.Message(), "repeat the call unchanged") || strings.Contains(s.Message(), gate.address()) {
+			t.Errorf("%s: the message is %q", name, s.Message())
+		}
+	}
+	r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{})
+	k.must(err)
+	if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("without its database the node is %v: a restart would not help", r.GetStatus())
+	}
+	gate.shut(false)
+	k.eventually("recovery", func() bool { return asks["create"](k.ctx) == nil })
+}
+
+// gate is a way to the database that can be shut.
+type gate struct {
+	listener net.Listener
+	target   string
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]struct{}
+}
+
+func newGate(t *testing.T, target string) *gate {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { g.pass(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		g.shut(true)
+		open.Wait()
+	})
+	return g
+}
+
+func (g *gate) address() string { return g.listener.Addr().String() }
+
+func (g *gate) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", g.target)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	if !g.admit(from, to) {
+		return
+	}
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+		both.Go(func() {
+			io.Copy(way[0], way[1])
+			way[0].Close()
+			way[1].Close()
+		})
+	}
+	both.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, from)
+	delete(g.conns, to)
+}
+
+func (g *gate) admit(conns ...net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range conns {
+		g.conns[c] = struct{}{}
+	}
+	return !g.closed
+}
+
+// shut cuts every connection and lets none through, or lets them through again.
+func (g *gate) shut(closed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = closed
+	if closed {
+		for c := range g.conns {
+			c.Close()
+		}
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]Options{
+		"no store": {},
+		"negative": {Store: hooked{}, Limits: Limits{Grace: -1}},
+		"relation": {Store: hooked{}, Limits: Limits{FeedGap: time.Second, FeedPoll: time.Millisecond}},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: New takes %+v", name, o)
+		}
+	}
+}
+
+// Every reason of the contract is given by some error, but those that a request earns; none tells the driver's words.
+func TestEveryErrorIsTold(t *testing.T) {
+	t.Parallel()
+	told := map[string]bool{}
+	for _, a := range answers {
+		s := statusOf(fmt.Errorf("store: read row 7: %w: dial tcp 10.0.0.1: refused", a.is), "id")
+		wantStatus(t, s.Err(), a.code, reasonName(a.reason))
+		if strings.Contains(s.Message(), "10.0.0.1") || strings.Contains(s.Message(), "row 7") {
+			t.Errorf("%v: the caller is told %q", a.is, s.Message())
+		}
+		told[reasonName(a.reason)] = true
+	}
+	for _, bad := range []*invalid{{reason: pb.ErrorReason_ERROR_REASON_INVALID_FIELD}, {reason: pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD}} {
+		told[reasonOf(statusOf(bad, ""))] = true
+	}
+	told[reasonOf(statusOf(payloadTooLarge(2, 1), ""))] = true
+	told[reasonOf(statusOf(errors.New("defect"), ""))] = true
+	for number := range pb.ErrorReason_name {
+		if reason := pb.ErrorReason(number); number != 0 && !told[reasonName(reason)] {
+			t.Errorf("no error has the reason %v", reason)
+		}
+	}
+	for code, err := range map[codes.Code]error{codes.Canceled: context.Canceled, codes.DeadlineExceeded: context.DeadlineExceeded} {
+		if s := statusOf(fmt.Errorf("store: read: %w", err), ""); s.Code() != code {
+			t.Errorf("%v is told as %v", err, s.Code())
+		}
+	}
+}
+
+// The names of txn and those of the contract are the same.
+func TestEnumsAgree(t *testing.T) {
+	t.Parallel()
+	for _, s := range txn.States {
+		if wireState(s) == 0 || stateOfWire(wireState(s)) != s {
+			t.Errorf("state %s is %v in the contract", s, wireState(s))
+		}
+	}
+	if len(txn.States)+1 != len(pb.TxState_name) {
+		t.Error("the contract has other states than txn")
+	}
+	for _, s := range txn.Subs {
+		if (wireSub(s) == 0) != (s == txn.None) {
+			t.Errorf("sub-state %s is %v in the contract", s, wireSub(s))
+		}
+	}
+	if len(txn.Subs) != len(pb.TxSubState_name) {
+		t.Error("the contract has other sub-states than txn")
+	}
+	kinds := map[txn.Kind]bool{}
+	for _, m := range txn.Moves {
+		kinds[m.Kind] = true
+		if wireKind(m.Kind) == 0 {
+			t.Errorf("event %s is not in the contract", m.Kind)
+		}
+	}
+	if len(kinds)+1 != len(pb.TxEventKind_name) {
+		t.Error("the contract has other events than txn")
+	}
+	for _, e := range []txn.Executed{txn.Unknown, txn.No, txn.Success, txn.Reverted} {
+		if wireExecuted(e) == 0 {
+			t.Errorf("executed %s is not in the contract", e)
+		}
+	}
+}
