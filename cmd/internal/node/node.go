@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -34,13 +35,14 @@ type Node struct {
 	server   *server.Server
 	listener net.Listener
 	ops      net.Listener
+	settled  chan struct{} // closed once the configured submitters are known, or it is clear that this takes a while
 }
 
 // New makes a node. It takes the ports, opens the keys and asks the chains for their identity; a chain or a database that is down is no error, one that is
 // another than configured is.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (n *Node, err error) {
 	name := cfg.Node.Name + "/" + uuid.NewString() // never configured: a restart is another owner
-	n = &Node{cfg: cfg, log: log.With("node_id", name)}
+	n = &Node{cfg: cfg, log: log.With("node_id", name), settled: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -79,36 +81,48 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.close()
 	group := run.NewGroup(n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
-		run.Service{Name: "engine", Run: n.work, Grace: n.cfg.Lease.Duration},
+		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, Grace: n.cfg.Lease.Duration},
 		run.Service{Name: "server", Run: func(ctx context.Context) error { return n.server.Serve(ctx, n.listener) }, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
 	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
 	return group.Run(ctx)
 }
 
-// work waits for the database, makes the configured submitters known, and then does the node's work. Meanwhile the server answers UNAVAILABLE.
+// work waits for the database, makes the configured submitters known, and then does the node's work.
 func (n *Node) work(ctx context.Context) error {
-	if err := awaitSchema(ctx, n.store, n.log); err != nil {
+	settle := sync.OnceFunc(func() { close(n.settled) })
+	if err := n.patiently(ctx, settle, n.store.CheckSchema); err != nil {
 		return err
 	}
-	if err := n.registerSubmitters(ctx); err != nil {
-		return err
+	for _, s := range n.cfg.Submitters {
+		if err := n.patiently(ctx, settle, func(ctx context.Context) error { return n.register(ctx, s) }); err != nil {
+			return err
+		}
 	}
+	settle()
 	return n.engine.Run(ctx)
 }
 
-// awaitSchema waits until the database answers. A schema that does not fit this program will not mend itself and is an error.
-func awaitSchema(ctx context.Context, s *store.Store, log *slog.Logger) error {
+// awaitSettled holds callers back until the submitters of the configuration can be found. When the database is down they are let in all the same, and told so.
+func (n *Node) awaitSettled(ctx context.Context) error {
+	select {
+	case <-n.settled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// patiently repeats what needs the database until the database answers. Any other failure will not mend itself and is an error.
+func (n *Node) patiently(ctx context.Context, delayed func(), do func(context.Context) error) error {
 	for tries := 0; ; tries++ {
-		err := s.CheckSchema(ctx)
+		err := do(ctx)
 		if err == nil || !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		if tries == 0 {
-			log.Warn("the database does not answer; waiting for it", "error", err)
+			n.log.Warn("the database does not answer; serving without it until it does", "error", err)
+			delayed()
 		}
 		if err := clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)); err != nil {
 			return err
@@ -116,23 +130,13 @@ func awaitSchema(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	}
 }
 
-func (n *Node) registerSubmitters(ctx context.Context) error {
-	for tries, i := 0, 0; i < len(n.cfg.Submitters); {
-		s := n.cfg.Submitters[i]
-		_, created, err := n.store.Register(ctx, registration(n.cfg, s))
-		switch {
-		case errors.Is(err, store.ErrUnavailable):
-			if err := clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)); err != nil {
-				return err
-			}
-			tries++
-			continue
-		case err != nil:
-			return fmt.Errorf("submitter %q of the configuration: %w; the ledger keeps what was registered first: correct the configuration, or use another name", s.Name, err)
-		case created:
-			n.log.Info("submitter registered", "submitter", s.Name)
-		}
-		i++
+func (n *Node) register(ctx context.Context, s config.Submitter) error {
+	_, created, err := n.store.Register(ctx, registration(n.cfg, s))
+	if err != nil {
+		return fmt.Errorf("submitter %q of the configuration: %w; the ledger keeps what was registered first: correct the configuration, or use another name", s.Name, err)
+	}
+	if created {
+		n.log.Info("submitter registered", "submitter", s.Name)
 	}
 	return nil
 }

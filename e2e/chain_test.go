@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"math/big"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/params"
+
+	"github.com/fencepost/fencepost/chain/devchain"
+)
+
+// testChain is a chain to run against, with funded keys.
+type testChain struct {
+	*ethclient.Client
+	url  string
+	id   uint64
+	keys []*ecdsa.PrivateKey
+}
+
+// embedded is go-ethereum in this process.
+func embedded(t *testing.T, period time.Duration, keys int) *testChain {
+	t.Helper()
+	c, err := devchain.Start(devchain.Options{Period: period, Accounts: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	tc := dial(t, c.URL())
+	for i := range keys {
+		tc.keys = append(tc.keys, devchain.Key(i))
+	}
+	return tc
+}
+
+// geth is a process of its own, in developer mode with one-second blocks.
+func geth(t *testing.T, keys int) *testChain {
+	t.Helper()
+	path, err := exec.LookPath("geth")
+	if err != nil {
+		t.Fatal("geth is not on PATH; run this through `make e2e`, which builds it")
+	}
+	port := freePort(t)
+	cmd := exec.Command(path, "--dev", "--dev.period", "1", "--datadir", t.TempDir(), "--ipcdisable", "--verbosity", "1",
+		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,dev")
+	startProcess(t, cmd, filepath.Join(t.TempDir(), "geth.log"))
+	url := "http://127.0.0.1:" + port
+	eventually(t, 60*time.Second, "geth answers", func() error {
+		c, err := ethclient.Dial(url)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.BlockNumber(context.Background())
+		return err
+	})
+	tc := dial(t, url)
+	tc.fund(t, keys)
+	return tc
+}
+
+func dial(t *testing.T, url string) *testChain {
+	t.Helper()
+	c, err := ethclient.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	id, err := c.ChainID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &testChain{Client: c, url: url, id: id.Uint64()}
+}
+
+// fund makes keys and sends each some of what the node's own unlocked account has.
+func (c *testChain) fund(t *testing.T, keys int) {
+	t.Helper()
+	var accounts []common.Address
+	if err := c.Client.Client().CallContext(t.Context(), &accounts, "eth_accounts"); err != nil || len(accounts) == 0 {
+		t.Fatalf("the developer account: %v, %v", accounts, err)
+	}
+	ether := (*hexutil.Big)(new(big.Int).Mul(big.NewInt(100), big.NewInt(params.Ether)))
+	for range keys {
+		key, err := crypto.GenerateKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.keys = append(c.keys, key)
+		var hash common.Hash
+		tx := map[string]any{"from": accounts[0], "to": crypto.PubkeyToAddress(key.PublicKey), "value": ether}
+		if err := c.Client.Client().CallContext(t.Context(), &hash, "eth_sendTransaction", tx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := crypto.PubkeyToAddress(c.keys[len(c.keys)-1].PublicKey)
+	eventually(t, 60*time.Second, "the accounts are funded", func() error {
+		balance, err := c.BalanceAt(context.Background(), last, nil)
+		if err == nil && balance.Sign() == 0 {
+			err = errNotYet
+		}
+		return err
+	})
+}

@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/counter"
+)
+
+// deploy puts the counter contract on chain through Fencepost, from the last submitter.
+func (n *node) deploy(t *testing.T, c *testChain) common.Address {
+	t.Helper()
+	last := len(n.names) - 1
+	from := crypto.PubkeyToAddress(c.keys[last].PublicKey)
+	nonce, err := c.NonceAt(t.Context(), from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := n.create(t, n.names[last], "deploy", &fencepostv1.Payload{Data: counter.InitCode()})
+	final := n.await(t, tx.GetTxId(), 2*time.Minute)
+	if final.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
+		t.Fatalf("the contract was not deployed: %v", final)
+	}
+	return crypto.CreateAddress(from, nonce)
+}
+
+// create asks until it is accepted; the request id makes that safe.
+func (n *node) create(t *testing.T, submitter, request string, p *fencepostv1.Payload) *fencepostv1.Tx {
+	t.Helper()
+	var tx *fencepostv1.Tx
+	eventually(t, time.Minute, "CreateTx is accepted", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		answer, err := n.CreateTx(ctx, &fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
+		if code := status.Code(err); err != nil && code != codes.Unavailable && code != codes.DeadlineExceeded {
+			t.Errorf("CreateTx %s/%s: %v", submitter, request, err)
+			return nil
+		}
+		tx = answer.GetTx()
+		return err
+	})
+	return tx
+}
+
+func (n *node) await(t *testing.T, id string, limit time.Duration) *fencepostv1.Tx {
+	t.Helper()
+	var tx *fencepostv1.Tx
+	eventually(t, limit, "the transaction is final", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		answer, err := n.GetTx(ctx, &fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: id}, View: fencepostv1.TxView_TX_VIEW_OPERATOR})
+		if err != nil {
+			return err
+		}
+		if tx = answer.GetTx(); tx.GetFinalTime() == nil {
+			return fmt.Errorf("state %s: %s", tx.GetState(), tx.GetLastError())
+		}
+		return nil
+	})
+	return tx
+}
+
+// count reads an account's counter at the newest block.
+func (c *testChain) count(t *testing.T, contract, account common.Address) uint64 {
+	t.Helper()
+	answer, err := c.CallContract(context.Background(), ethereum.CallMsg{To: &contract, Data: counter.Query(account)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counter.Count(answer)
+}
+
+// TestEachCounterIsExact is the main job: many accounts, many calls of a contract that counts per caller.
+func TestEachCounterIsExact(t *testing.T) {
+	const submitters, calls = 20, 50
+	for name, c := range map[string]struct {
+		chain func(t *testing.T, keys int) *testChain
+		kills int
+	}{
+		"embedded":              {func(t *testing.T, keys int) *testChain { return embedded(t, 50*time.Millisecond, keys) }, 0},
+		"embedded, node killed": {func(t *testing.T, keys int) *testChain { return embedded(t, 200*time.Millisecond, keys) }, 5},
+		"geth":                  {geth, 0},
+		"geth, node killed":     {geth, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ch := c.chain(t, submitters+1)
+			n := newNode(t, ch, nodeOptions{confirmations: 3, poll: 25 * time.Millisecond})
+			contract := n.deploy(t, ch)
+			watcher := n.watchAll(t)
+			ids := n.load(t, contract, submitters, calls, c.kills)
+			n.awaitAll(t, submitters*calls+1, 6*time.Minute)
+			verifyChain(t, ch, contract, submitters, calls)
+			n.verifyLedger(t, ch, submitters, calls)
+			watcher.verify(t, n, ids)
+			n.proc.stop(t)
+		})
+	}
+}
+
+// load creates all calls, each submitter's one after the other, while the node is killed and started again at random moments.
+func (n *node) load(t *testing.T, contract common.Address, submitters, calls, kills int) []string {
+	t.Helper()
+	var mu sync.Mutex
+	var ids []string
+	var wg sync.WaitGroup
+	for _, name := range n.names[:submitters] {
+		wg.Go(func() {
+			for i := range calls {
+				tx := n.create(t, name, fmt.Sprintf("call-%d", i), &fencepostv1.Payload{To: contract.Hex()})
+				mu.Lock()
+				ids = append(ids, tx.GetTxId())
+				mu.Unlock()
+			}
+		})
+	}
+	for range kills {
+		time.Sleep(time.Duration(500+rand.IntN(2500)) * time.Millisecond) // the moment of a crash is what is random here; nothing is awaited
+		n.proc.kill()
+		n.start(t)
+	}
+	wg.Wait()
+	return ids
+}
+
+func (n *node) awaitAll(t *testing.T, total int, limit time.Duration) {
+	t.Helper()
+	eventually(t, limit, "everything is final", func() error {
+		var final int
+		if err := n.pool.QueryRow(context.Background(), "SELECT count(*) FROM managed_tx WHERE terminal_at IS NOT NULL").Scan(&final); err != nil {
+			return err
+		}
+		if final < total {
+			return fmt.Errorf("%d of %d are final", final, total)
+		}
+		return nil
+	})
+}
+
+func verifyChain(t *testing.T, c *testChain, contract common.Address, submitters, calls int) {
+	t.Helper()
+	for i, a := range senders(c)[:submitters] {
+		if got := c.count(t, contract, a); got != uint64(calls) {
+			t.Errorf("submitter %d: the contract counts %d calls, want %d", i, got, calls)
+		}
+		if nonce, err := c.NonceAt(context.Background(), a, nil); err != nil || nonce != uint64(calls) {
+			t.Errorf("submitter %d: next nonce %d (%v), want %d", i, nonce, err, calls)
+		}
+	}
+}
+
+// verifyLedger holds the ledger to the laws, and the chain to the ledger.
+func (n *node) verifyLedger(t *testing.T, c *testChain, submitters, calls int) {
+	t.Helper()
+	for what, query := range map[string]string{
+		"not confirmed":                   "SELECT count(*) FROM managed_tx WHERE state <> 'CONFIRMED'",
+		"nonces that skip or repeat":      "SELECT count(*) FROM (SELECT nonce, row_number() OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx) q WHERE nonce <> want",
+		"nonces out of queue order":       "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER (PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx) q WHERE nonce <= before",
+		"events with a hole":              "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) FROM tx_event e WHERE e.submitter_id = t.submitter_id AND e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told FROM managed_tx t) q WHERE told <> version",
+		"tokens that fall":                "SELECT count(*) FROM (SELECT fencing_token, lag(fencing_token) OVER (PARTITION BY submitter_id, tx_id ORDER BY seq) AS before FROM tx_event WHERE seq > 1) q WHERE fencing_token < before",
+		"transactions with many attempts": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP BY tx_id HAVING count(*) <> 1) q",
+	} {
+		var wrong int
+		if err := n.pool.QueryRow(context.Background(), query).Scan(&wrong); err != nil || wrong != 0 {
+			t.Errorf("%s: %d (%v)", what, wrong, err)
+		}
+	}
+	known := n.attemptHashes(t)
+	mined := minedFrom(t, c, senders(c)[:submitters])
+	if len(mined) != submitters*calls {
+		t.Errorf("%d transactions of the submitters are on chain, want %d", len(mined), submitters*calls)
+	}
+	for _, h := range mined {
+		if !known[h] {
+			t.Errorf("%s is on chain and not in tx_attempt", h)
+		}
+	}
+}
+
+func (n *node) attemptHashes(t *testing.T) map[common.Hash]bool {
+	t.Helper()
+	rows, err := n.pool.Query(context.Background(), "SELECT tx_hash FROM tx_attempt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	known := map[common.Hash]bool{}
+	for rows.Next() {
+		var h []byte
+		if err := rows.Scan(&h); err != nil {
+			t.Fatal(err)
+		}
+		known[common.BytesToHash(h)] = true
+	}
+	return known
+}
+
+// minedFrom reads the whole chain for transactions of these senders.
+func minedFrom(t *testing.T, c *testChain, from []common.Address) []common.Hash {
+	t.Helper()
+	ours := map[common.Address]bool{}
+	for _, a := range from {
+		ours[a] = true
+	}
+	head, err := c.BlockNumber(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mined []common.Hash
+	for number := range head + 1 {
+		block := struct {
+			Transactions []struct {
+				Hash common.Hash    `json:"hash"`
+				From common.Address `json:"from"`
+			} `json:"transactions"`
+		}{}
+		if err := c.Client.Client().CallContext(context.Background(), &block, "eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true); err != nil {
+			t.Fatal(err)
+		}
+		for _, tx := range block.Transactions {
+			if ours[tx.From] {
+				mined = append(mined, tx.Hash)
+			}
+		}
+	}
+	return mined
+}

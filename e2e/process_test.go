@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var errNotYet = errors.New("not yet")
+
+// eventually waits for a condition.
+func eventually(t *testing.T, limit time.Duration, what string, condition func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for tick := time.NewTicker(50 * time.Millisecond); ; <-tick.C {
+		err := condition()
+		if err == nil {
+			tick.Stop()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s: %v", what, limit, err)
+		}
+	}
+}
+
+// process is a program that runs until it is killed or the test ends.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// startProcess starts a program whose output goes to a file, which is shown when the test fails.
+func startProcess(t *testing.T, cmd *exec.Cmd, log string) *process {
+	t.Helper()
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		_ = out.Close()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			tail(t, log)
+		}
+	})
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// stop asks the process to stop and waits; it must exit with success.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the process did not stop within 20 s of SIGTERM")
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Fatalf("the process ended with exit code %d after SIGTERM", code)
+	}
+}
+
+func tail(t *testing.T, log string) {
+	const most = 6000
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return
+	}
+	if len(text) > most {
+		text = text[len(text)-most:]
+	}
+	t.Logf("end of %s:\n%s", log, text)
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+func address(port string) string { return fmt.Sprintf("127.0.0.1:%s", port) }
