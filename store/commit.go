@@ -163,8 +163,11 @@ func prepareCommit(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// planFenced has the server plan the fenced statement once for a connection, along keys: statistics say little of a ledger that was empty a minute ago.
+// planFenced has the server plan the fenced statement once for a connection, and meet every table along a key. Statistics are no guide: the ledger may have
+// been empty when the plan was made. What is not a table is looked up by hashed sub-selects, which these settings leave alone.
 func planFenced(cfg *pgx.ConnConfig) {
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	cfg.RuntimeParams["enable_seqscan"] = "off"
+	for _, path := range []string{"enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"} {
+		cfg.RuntimeParams[path] = "off"
+	}
 }

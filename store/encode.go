@@ -13,15 +13,13 @@ func commitParams(node string, group []*commitJob) db.CommitParams {
 	for no, job := range group {
 		addChange(&p, int32(no), job)
 		for _, w := range job.change.Writes {
-			addWrite(&p, int32(no), w)
+			addWrite(&p, int32(no), job.lease, w)
 			if w.Attempt != nil {
-				addAttempt(&p, int32(no), w.Tx, *w.Attempt)
+				addAttempt(&p, int32(no), job.lease, w.Tx, *w.Attempt)
 			}
 		}
 		for _, r := range job.change.Commands {
-			p.CChangeNo = append(p.CChangeNo, int32(no))
-			p.CCommandID = append(p.CCommandID, r.ID)
-			p.CResult = append(p.CResult, r.Result)
+			addResult(&p, int32(no), job.lease, r)
 		}
 	}
 	return p
@@ -59,13 +57,15 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.NewStatus = append(p.NewStatus, string(c.Status))
 }
 
-func addWrite(p *db.CommitParams, no int32, w txn.Write) {
+func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {
 	next := w.Next
 	nonce := int64(none)
 	if next.Nonce != nil {
 		nonce = int64(*next.Nonce)
 	}
 	p.WChangeNo = append(p.WChangeNo, no)
+	p.WSubmitterID = append(p.WSubmitterID, int32(l.submitter))
+	p.WFencingToken = append(p.WFencingToken, int64(l.token))
 	p.WTxID = append(p.WTxID, uuid.UUID(w.Tx))
 	p.WVersion = append(p.WVersion, w.Version)
 	p.WFromState = append(p.WFromState, string(w.From))
@@ -98,8 +98,10 @@ func addReceipt(p *db.CommitParams, r *txn.Receipt) {
 	p.WReceiptGasPrice = append(p.WReceiptGasPrice, r.EffectiveGasPrice.Dec())
 }
 
-func addAttempt(p *db.CommitParams, no int32, id txn.TxID, a txn.Attempt) {
+func addAttempt(p *db.CommitParams, no int32, l *Lease, id txn.TxID, a txn.Attempt) {
 	p.AChangeNo = append(p.AChangeNo, no)
+	p.ASubmitterID = append(p.ASubmitterID, int32(l.submitter))
+	p.AFencingToken = append(p.AFencingToken, int64(l.token))
 	p.ATxID = append(p.ATxID, uuid.UUID(id))
 	p.AAttemptNo = append(p.AAttemptNo, int32(a.No))
 	p.AKind = append(p.AKind, string(a.Kind))
@@ -110,6 +112,14 @@ func addAttempt(p *db.CommitParams, no int32, id txn.TxID, a txn.Attempt) {
 	p.AFeeCap = append(p.AFeeCap, a.Fees.Cap.Dec())
 	p.ATip = append(p.ATip, a.Fees.Tip.Dec())
 	p.ALegacy = append(p.ALegacy, a.Fees.Legacy)
+}
+
+func addResult(p *db.CommitParams, no int32, l *Lease, r txn.CommandResult) {
+	p.CChangeNo = append(p.CChangeNo, no)
+	p.CSubmitterID = append(p.CSubmitterID, int32(l.submitter))
+	p.CFencingToken = append(p.CFencingToken, int64(l.token))
+	p.CCommandID = append(p.CCommandID, r.ID)
+	p.CResult = append(p.CResult, r.Result)
 }
 
 // hashBytes is a hash as a column has it: nothing where there is none.

@@ -466,3 +466,58 @@ func TestOneWrite(t *testing.T) {
 	}
 	t.Logf("40 changes take %d bytes, reckoned as %d", len(tap.writes[1]), 40*changeSize(f.takes()[0]))
 }
+
+// TestRowsThatChangeUnderTheStatement: rows that were written anew while the statement waited for them, in a way that no expectation minds, are judged and
+// written by their newest version, all of them.
+func TestRowsThatChangeUnderTheStatement(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	f := newFleet(k, s, 5)
+	next := make([]txn.Tx, len(f.txs))
+	for i, id := range f.ids {
+		next[i] = k.queue(s, id, "next")
+		for _, write := range []func(txn.Tx) txn.Change{
+			func(tx txn.Tx) txn.Change { return take(tx, 0) },
+			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{submitted(tx)}} },
+			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{included(tx, 3)}} },
+		} {
+			c := write(f.txs[i])
+			c.Writes[0].Next.Released = false
+			k.done(s, f.leases[i], c)
+			f.txs[i] = after(f.txs[i], c.Writes[0])
+		}
+	}
+	held, err := k.session().Begin(k.ctx)
+	k.must(err)
+	for _, sql := range []string{
+		"UPDATE managed_tx SET updated_at = clock_timestamp(), fencing_token = 1",
+		"UPDATE submitter_nonce_cursor SET updated_at = clock_timestamp()",
+		"UPDATE submitter_lease SET expires_at = expires_at + INTERVAL '1 second'",
+	} {
+		_, err = held.Exec(k.ctx, sql)
+		k.must(err)
+	}
+	changes := make([]txn.Change, len(f.txs))
+	for i, tx := range f.txs {
+		changes[i] = take(next[i], 1)
+		changes[i].Writes = append(changes[i].Writes, confirmed(tx))
+	}
+	answers := f.commitAll(changes, func() {
+		f.waiting(s, "commit")
+		k.must(held.Commit(k.ctx))
+	})
+	for i, a := range answers {
+		if a.Outcome != Done {
+			t.Errorf("change %d: %v (%v)", i, a.Outcome, a.err)
+		}
+		got := [2]int{
+			value[int](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", f.ids[i]),
+			value[int](k, `SELECT count(*) FROM managed_tx WHERE (tx_id = $1 AND state = 'CONFIRMED' AND version = 5)
+				OR (tx_id = $2 AND state = 'ALLOCATED' AND version = 2 AND nonce = 1)`, f.txs[i].ID, next[i].ID),
+		}
+		if got != [2]int{2, 2} {
+			t.Errorf("change %d: cursor and moved transactions are %v", i, got)
+		}
+	}
+}

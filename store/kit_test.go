@@ -302,3 +302,15 @@ func (e *explain) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	e.plan = strings.Join(lines, "\n")
 	return e.DBTX.Query(ctx, sql, args...)
 }
+
+// textTap keeps the text of a query and the number of its parameters.
+type textTap struct {
+	db.DBTX
+	sql  string
+	args int
+}
+
+func (t *textTap) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	t.sql, t.args = sql, len(args)
+	return t.DBTX.Query(ctx, sql, args...)
+}

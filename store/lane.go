@@ -21,6 +21,7 @@ type lane struct {
 	mu     sync.Mutex
 	conn   *pgx.Conn
 	wire   *wire
+	made   time.Time
 	used   time.Time // when the last statement ended
 	closed bool
 }
@@ -28,6 +29,9 @@ type lane struct {
 // idleLimit is how long a connection may have done nothing and still be trusted. A server that went away meanwhile would leave the fate of the next statement
 // unknown, although it never got there.
 const idleLimit = time.Second
+
+// ageLimit ends a connection together with the plans that it keeps: they were made for the ledger as it was then.
+const ageLimit = 10 * time.Minute
 
 func newLane(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *lane {
 	return &lane{s: s, cfg: cfg, prepare: prepare}
@@ -86,7 +90,8 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	l.used = l.s.clock.Now()
+	l.made = l.s.clock.Now()
+	l.used = l.made
 	return conn, nil
 }
 
@@ -95,7 +100,11 @@ func (l *lane) alive(ctx context.Context) bool {
 	if l.conn == nil || l.conn.IsClosed() {
 		return false
 	}
-	if l.s.clock.Now().Sub(l.used) < idleLimit {
+	now := l.s.clock.Now()
+	if now.Sub(l.made) > ageLimit {
+		return false
+	}
+	if now.Sub(l.used) < idleLimit {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, idleLimit)

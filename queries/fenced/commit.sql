@@ -1,6 +1,9 @@
 -- The one statement that writes the ledger. It carries the changes of many submitters; each of them is done whole or not at all, and none disturbs another.
 -- First every guard is locked, leases before cursors before transactions, each in key order and with every expectation as a predicate: a row that a
--- concurrent transaction changed is judged by its newest version. Only then is anything written, and each write joins "ok".
+-- concurrent transaction changed is judged by its newest version. Only then is anything written, and each write must be of a change in "ok".
+--
+-- "(...) IN (SELECT ...) IS TRUE" says what a join could say. A join the planner would carry out by comparing each change with each other one when it takes
+-- the arrays for short; this it can only look up in a hash table. Tables are met along their keys: see planFenced in package store.
 --
 -- name: Commit :many
 WITH change AS (
@@ -18,6 +21,8 @@ WITH change AS (
            unnest(@new_status::TEXT[])            AS new_status      -- '': unchanged
 ), write AS (
     SELECT unnest(@w_change_no::INT[])            AS change_no,
+           unnest(@w_submitter_id::INT[])          AS submitter_id,
+           unnest(@w_fencing_token::BIGINT[])      AS fencing_token,
            unnest(@w_tx_id::UUID[])               AS tx_id,
            unnest(@w_version::BIGINT[])           AS version,
            unnest(@w_from_state::TEXT[])          AS from_state,
@@ -43,6 +48,8 @@ WITH change AS (
            unnest(@w_delay_ms::BIGINT[])          AS delay_ms
 ), attempt AS (
     SELECT unnest(@a_change_no::INT[])            AS change_no,
+           unnest(@a_submitter_id::INT[])          AS submitter_id,
+           unnest(@a_fencing_token::BIGINT[])      AS fencing_token,
            unnest(@a_tx_id::UUID[])               AS tx_id,
            unnest(@a_attempt_no::INT[])           AS attempt_no,
            unnest(@a_kind::TEXT[])                AS kind,
@@ -55,47 +62,48 @@ WITH change AS (
            unnest(@a_legacy::BOOLEAN[])           AS legacy
 ), ended AS (
     SELECT unnest(@c_change_no::INT[])            AS change_no,
+           unnest(@c_submitter_id::INT[])          AS submitter_id,
+           unnest(@c_fencing_token::BIGINT[])      AS fencing_token,
            unnest(@c_command_id::BIGINT[])        AS command_id,
            unnest(@c_result::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
-    SELECT c.change_no, l.submitter_id
+    SELECT c.*
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
      WHERE l.owner_node = @owner_node::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
-    SELECT c.change_no, n.submitter_id
+    SELECT l.change_no
       FROM lease l
-      JOIN change c ON c.change_no = l.change_no
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
-     WHERE (c.take_nonce >= 0 AND n.next_nonce = c.take_nonce AND n.protect_reason IS NULL)
-        OR (c.protect_expect >= 0 AND n.next_nonce = c.protect_expect)
+     WHERE l.init_nonce >= 0
+        OR (l.take_nonce >= 0 AND n.next_nonce = l.take_nonce AND n.protect_reason IS NULL)
+        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect)
      ORDER BY n.submitter_id
        FOR NO KEY UPDATE OF n
 ), tx AS MATERIALIZED (
-    SELECT w.change_no, t.tx_id
-      FROM lease l
-      JOIN write w ON w.change_no = l.change_no
-      JOIN managed_tx t ON t.submitter_id = l.submitter_id AND t.tx_id = w.tx_id
-     WHERE t.version = w.version AND t.state = w.from_state
+    SELECT w.change_no
+      FROM write w
+      JOIN managed_tx t ON t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id
+     WHERE ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT l.change_no, l.submitter_id, l.fencing_token FROM lease l)) IS TRUE
+       AND (SELECT count(*) FROM nonce_cursor) >= 0 -- cursors first
+       AND t.version = w.version AND t.state = w.from_state
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
-    SELECT c.*
-      FROM change c
-      JOIN lease l ON l.change_no = c.change_no
-      LEFT JOIN nonce_cursor n ON n.change_no = c.change_no
-      LEFT JOIN (SELECT tx.change_no, count(*) AS locked FROM tx GROUP BY tx.change_no) t ON t.change_no = c.change_no
-     WHERE coalesce(t.locked, 0) = c.write_count
-       AND (c.take_nonce < 0 AND c.protect_expect < 0 OR n.change_no IS NOT NULL)
-       AND (c.init_nonce < 0 OR NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = c.submitter_id))
-       AND (c.take_nonce < 0
-            OR EXISTS (SELECT FROM submitter s WHERE s.submitter_id = c.submitter_id AND s.status = 'ACTIVE')
+    SELECT l.*
+      FROM lease l
+     WHERE CASE WHEN l.init_nonce >= 0 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
+                WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
+                ELSE TRUE END
+       AND (l.write_count = 0 OR (l.change_no, l.write_count) IN (SELECT t.change_no, count(*)::INT FROM tx t GROUP BY t.change_no))
+       AND (l.take_nonce < 0
+            OR EXISTS (SELECT FROM submitter s WHERE s.submitter_id = l.submitter_id AND s.status = 'ACTIVE')
                AND NOT EXISTS (SELECT FROM submitter_command k
-                                WHERE k.submitter_id = c.submitter_id AND k.applied_at IS NULL
-                                  AND NOT EXISTS (SELECT FROM ended e WHERE e.change_no = c.change_no AND e.command_id = k.command_id)))
+                                WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
+                                  AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)))
 ), cursor_started AS (
     INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
     SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token
@@ -135,11 +143,11 @@ WITH change AS (
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,
-           fencing_token      = o.fencing_token,
+           fencing_token      = w.fencing_token,
            updated_at         = clock_timestamp()
-      FROM ok o
-      JOIN write w ON w.change_no = o.change_no
-     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id AND w.kind <> 'ALLOCATED'
+      FROM write w
+     WHERE t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id AND w.kind <> 'ALLOCATED'
+       AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
     RETURNING t.tx_id
 ), tx_allocated AS (
     -- After all other moves, which counting them enforces: the slot that is taken here may be the one that the same change frees.
@@ -148,35 +156,37 @@ WITH change AS (
            executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
            cancel_requested = w.cancel_requested,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
-           fencing_token = o.fencing_token, updated_at = clock_timestamp()
-      FROM ok o
-      JOIN write w ON w.change_no = o.change_no
-     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id AND w.kind = 'ALLOCATED'
+           fencing_token = w.fencing_token, updated_at = clock_timestamp()
+      FROM write w
+     WHERE t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id AND w.kind = 'ALLOCATED'
+       AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
        AND (SELECT count(*) FROM tx_moved) >= 0
 ), attempt_recorded AS (
     INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
-    SELECT o.submitter_id, a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap::NUMERIC, a.tip::NUMERIC, a.legacy, o.fencing_token
-      FROM ok o JOIN attempt a ON a.change_no = o.change_no
+    SELECT a.submitter_id, a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap::NUMERIC, a.tip::NUMERIC, a.legacy, a.fencing_token
+      FROM attempt a
+     WHERE ((a.change_no, a.submitter_id, a.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), event_told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash,
                           receipt_success, receipt_gas_used, receipt_gas_price, reason, message, fencing_token)
-    SELECT o.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed, NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
+    SELECT w.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed, NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block_hash END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
-           w.reason, w.last_error, o.fencing_token
-      FROM ok o JOIN write w ON w.change_no = o.change_no
+           w.reason, w.last_error, w.fencing_token
+      FROM write w
      WHERE w.kind <> ''
+       AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), command_ended AS (
     UPDATE submitter_command k
-       SET applied_at = clock_timestamp(), result = e.result, fencing_token = o.fencing_token
-      FROM ok o JOIN ended e ON e.change_no = o.change_no
-     WHERE k.submitter_id = o.submitter_id AND k.command_id = e.command_id AND k.applied_at IS NULL
+       SET applied_at = clock_timestamp(), result = e.result, fencing_token = e.fencing_token
+      FROM ended e
+     WHERE k.submitter_id = e.submitter_id AND k.command_id = e.command_id AND k.applied_at IS NULL
+       AND ((e.change_no, e.submitter_id, e.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 )
 SELECT c.change_no::INT AS change_no,
-       (CASE WHEN o.change_no IS NOT NULL THEN 'DONE' WHEN l.change_no IS NULL THEN 'FENCED' ELSE 'CONFLICT' END)::TEXT AS outcome
-  FROM change c
-  LEFT JOIN lease l ON l.change_no = c.change_no
-  LEFT JOIN ok o ON o.change_no = c.change_no;
+       (CASE WHEN c.change_no IN (SELECT o.change_no FROM ok o) THEN 'DONE'
+             WHEN c.change_no IN (SELECT l.change_no FROM lease l) THEN 'CONFLICT' ELSE 'FENCED' END)::TEXT AS outcome
+  FROM change c;

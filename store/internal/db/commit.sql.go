@@ -27,84 +27,89 @@ WITH change AS (
            unnest($12::TEXT[])            AS new_status      -- '': unchanged
 ), write AS (
     SELECT unnest($13::INT[])            AS change_no,
-           unnest($14::UUID[])               AS tx_id,
-           unnest($15::BIGINT[])           AS version,
-           unnest($16::TEXT[])          AS from_state,
-           unnest($17::TEXT[])                AS kind,           -- '': no event
-           unnest($18::TEXT[])               AS state,
-           unnest($19::TEXT[])           AS sub_state,
-           unnest($20::BIGINT[])             AS nonce,          -- -1: none
-           unnest($21::INT[])                 AS slot,
-           unnest($22::BOOLEAN[])         AS released,
-           unnest($23::BOOLEAN[])         AS terminal,
-           unnest($24::BYTEA[])            AS tx_hash,        -- empty: none
-           unnest($25::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
-           unnest($26::BIGINT[])     AS receipt_block,
-           unnest($27::BYTEA[]) AS receipt_block_hash,
-           unnest($28::BOOLEAN[])  AS receipt_success,
-           unnest($29::BIGINT[])  AS receipt_gas_used,
-           unnest($30::TEXT[])   AS receipt_gas_price,
-           unnest($31::TEXT[])            AS executed,
-           unnest($32::TEXT[])              AS reason,
-           unnest($33::TEXT[])          AS last_error,
-           unnest($34::INT[])      AS submit_attempts,
-           unnest($35::BOOLEAN[]) AS cancel_requested,
-           unnest($36::BIGINT[])          AS delay_ms
+           unnest($14::INT[])          AS submitter_id,
+           unnest($15::BIGINT[])      AS fencing_token,
+           unnest($16::UUID[])               AS tx_id,
+           unnest($17::BIGINT[])           AS version,
+           unnest($18::TEXT[])          AS from_state,
+           unnest($19::TEXT[])                AS kind,           -- '': no event
+           unnest($20::TEXT[])               AS state,
+           unnest($21::TEXT[])           AS sub_state,
+           unnest($22::BIGINT[])             AS nonce,          -- -1: none
+           unnest($23::INT[])                 AS slot,
+           unnest($24::BOOLEAN[])         AS released,
+           unnest($25::BOOLEAN[])         AS terminal,
+           unnest($26::BYTEA[])            AS tx_hash,        -- empty: none
+           unnest($27::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
+           unnest($28::BIGINT[])     AS receipt_block,
+           unnest($29::BYTEA[]) AS receipt_block_hash,
+           unnest($30::BOOLEAN[])  AS receipt_success,
+           unnest($31::BIGINT[])  AS receipt_gas_used,
+           unnest($32::TEXT[])   AS receipt_gas_price,
+           unnest($33::TEXT[])            AS executed,
+           unnest($34::TEXT[])              AS reason,
+           unnest($35::TEXT[])          AS last_error,
+           unnest($36::INT[])      AS submit_attempts,
+           unnest($37::BOOLEAN[]) AS cancel_requested,
+           unnest($38::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($37::INT[])            AS change_no,
-           unnest($38::UUID[])               AS tx_id,
-           unnest($39::INT[])           AS attempt_no,
-           unnest($40::TEXT[])                AS kind,
-           unnest($41::BIGINT[])             AS nonce,
-           unnest($42::BYTEA[])            AS tx_hash,
-           unnest($43::BYTEA[])             AS raw_tx,
-           unnest($44::BIGINT[])         AS gas_limit,
-           unnest($45::TEXT[])             AS fee_cap,
-           unnest($46::TEXT[])                 AS tip,
-           unnest($47::BOOLEAN[])           AS legacy
+    SELECT unnest($39::INT[])            AS change_no,
+           unnest($40::INT[])          AS submitter_id,
+           unnest($41::BIGINT[])      AS fencing_token,
+           unnest($42::UUID[])               AS tx_id,
+           unnest($43::INT[])           AS attempt_no,
+           unnest($44::TEXT[])                AS kind,
+           unnest($45::BIGINT[])             AS nonce,
+           unnest($46::BYTEA[])            AS tx_hash,
+           unnest($47::BYTEA[])             AS raw_tx,
+           unnest($48::BIGINT[])         AS gas_limit,
+           unnest($49::TEXT[])             AS fee_cap,
+           unnest($50::TEXT[])                 AS tip,
+           unnest($51::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($48::INT[])            AS change_no,
-           unnest($49::BIGINT[])        AS command_id,
-           unnest($50::TEXT[])              AS result
+    SELECT unnest($52::INT[])            AS change_no,
+           unnest($53::INT[])          AS submitter_id,
+           unnest($54::BIGINT[])      AS fencing_token,
+           unnest($55::BIGINT[])        AS command_id,
+           unnest($56::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
-    SELECT c.change_no, l.submitter_id
+    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.new_status
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $51::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $57::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
-    SELECT c.change_no, n.submitter_id
+    SELECT l.change_no
       FROM lease l
-      JOIN change c ON c.change_no = l.change_no
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
-     WHERE (c.take_nonce >= 0 AND n.next_nonce = c.take_nonce AND n.protect_reason IS NULL)
-        OR (c.protect_expect >= 0 AND n.next_nonce = c.protect_expect)
+     WHERE l.init_nonce >= 0
+        OR (l.take_nonce >= 0 AND n.next_nonce = l.take_nonce AND n.protect_reason IS NULL)
+        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect)
      ORDER BY n.submitter_id
        FOR NO KEY UPDATE OF n
 ), tx AS MATERIALIZED (
-    SELECT w.change_no, t.tx_id
-      FROM lease l
-      JOIN write w ON w.change_no = l.change_no
-      JOIN managed_tx t ON t.submitter_id = l.submitter_id AND t.tx_id = w.tx_id
-     WHERE t.version = w.version AND t.state = w.from_state
+    SELECT w.change_no
+      FROM write w
+      JOIN managed_tx t ON t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id
+     WHERE ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT l.change_no, l.submitter_id, l.fencing_token FROM lease l)) IS TRUE
+       AND (SELECT count(*) FROM nonce_cursor) >= 0 -- cursors first
+       AND t.version = w.version AND t.state = w.from_state
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
-    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.new_status
-      FROM change c
-      JOIN lease l ON l.change_no = c.change_no
-      LEFT JOIN nonce_cursor n ON n.change_no = c.change_no
-      LEFT JOIN (SELECT tx.change_no, count(*) AS locked FROM tx GROUP BY tx.change_no) t ON t.change_no = c.change_no
-     WHERE coalesce(t.locked, 0) = c.write_count
-       AND (c.take_nonce < 0 AND c.protect_expect < 0 OR n.change_no IS NOT NULL)
-       AND (c.init_nonce < 0 OR NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = c.submitter_id))
-       AND (c.take_nonce < 0
-            OR EXISTS (SELECT FROM submitter s WHERE s.submitter_id = c.submitter_id AND s.status = 'ACTIVE')
+    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.new_status
+      FROM lease l
+     WHERE CASE WHEN l.init_nonce >= 0 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
+                WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
+                ELSE TRUE END
+       AND (l.write_count = 0 OR (l.change_no, l.write_count) IN (SELECT t.change_no, count(*)::INT FROM tx t GROUP BY t.change_no))
+       AND (l.take_nonce < 0
+            OR EXISTS (SELECT FROM submitter s WHERE s.submitter_id = l.submitter_id AND s.status = 'ACTIVE')
                AND NOT EXISTS (SELECT FROM submitter_command k
-                                WHERE k.submitter_id = c.submitter_id AND k.applied_at IS NULL
-                                  AND NOT EXISTS (SELECT FROM ended e WHERE e.change_no = c.change_no AND e.command_id = k.command_id)))
+                                WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
+                                  AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)))
 ), cursor_started AS (
     INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
     SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token
@@ -144,11 +149,11 @@ WITH change AS (
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,
-           fencing_token      = o.fencing_token,
+           fencing_token      = w.fencing_token,
            updated_at         = clock_timestamp()
-      FROM ok o
-      JOIN write w ON w.change_no = o.change_no
-     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id AND w.kind <> 'ALLOCATED'
+      FROM write w
+     WHERE t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id AND w.kind <> 'ALLOCATED'
+       AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
     RETURNING t.tx_id
 ), tx_allocated AS (
     -- After all other moves, which counting them enforces: the slot that is taken here may be the one that the same change frees.
@@ -157,38 +162,40 @@ WITH change AS (
            executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
            cancel_requested = w.cancel_requested,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
-           fencing_token = o.fencing_token, updated_at = clock_timestamp()
-      FROM ok o
-      JOIN write w ON w.change_no = o.change_no
-     WHERE t.submitter_id = o.submitter_id AND t.tx_id = w.tx_id AND w.kind = 'ALLOCATED'
+           fencing_token = w.fencing_token, updated_at = clock_timestamp()
+      FROM write w
+     WHERE t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id AND w.kind = 'ALLOCATED'
+       AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
        AND (SELECT count(*) FROM tx_moved) >= 0
 ), attempt_recorded AS (
     INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
-    SELECT o.submitter_id, a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap::NUMERIC, a.tip::NUMERIC, a.legacy, o.fencing_token
-      FROM ok o JOIN attempt a ON a.change_no = o.change_no
+    SELECT a.submitter_id, a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap::NUMERIC, a.tip::NUMERIC, a.legacy, a.fencing_token
+      FROM attempt a
+     WHERE ((a.change_no, a.submitter_id, a.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), event_told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash,
                           receipt_success, receipt_gas_used, receipt_gas_price, reason, message, fencing_token)
-    SELECT o.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed, NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
+    SELECT w.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed, NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block_hash END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
-           w.reason, w.last_error, o.fencing_token
-      FROM ok o JOIN write w ON w.change_no = o.change_no
+           w.reason, w.last_error, w.fencing_token
+      FROM write w
      WHERE w.kind <> ''
+       AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), command_ended AS (
     UPDATE submitter_command k
-       SET applied_at = clock_timestamp(), result = e.result, fencing_token = o.fencing_token
-      FROM ok o JOIN ended e ON e.change_no = o.change_no
-     WHERE k.submitter_id = o.submitter_id AND k.command_id = e.command_id AND k.applied_at IS NULL
+       SET applied_at = clock_timestamp(), result = e.result, fencing_token = e.fencing_token
+      FROM ended e
+     WHERE k.submitter_id = e.submitter_id AND k.command_id = e.command_id AND k.applied_at IS NULL
+       AND ((e.change_no, e.submitter_id, e.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 )
 SELECT c.change_no::INT AS change_no,
-       (CASE WHEN o.change_no IS NOT NULL THEN 'DONE' WHEN l.change_no IS NULL THEN 'FENCED' ELSE 'CONFLICT' END)::TEXT AS outcome
+       (CASE WHEN c.change_no IN (SELECT o.change_no FROM ok o) THEN 'DONE'
+             WHEN c.change_no IN (SELECT l.change_no FROM lease l) THEN 'CONFLICT' ELSE 'FENCED' END)::TEXT AS outcome
   FROM change c
-  LEFT JOIN lease l ON l.change_no = c.change_no
-  LEFT JOIN ok o ON o.change_no = c.change_no
 `
 
 type CommitParams struct {
@@ -205,6 +212,8 @@ type CommitParams struct {
 	ProtectEvidence   []string
 	NewStatus         []string
 	WChangeNo         []int32
+	WSubmitterID      []int32
+	WFencingToken     []int64
 	WTxID             []uuid.UUID
 	WVersion          []int64
 	WFromState        []string
@@ -229,6 +238,8 @@ type CommitParams struct {
 	WCancelRequested  []bool
 	WDelayMs          []int64
 	AChangeNo         []int32
+	ASubmitterID      []int32
+	AFencingToken     []int64
 	ATxID             []uuid.UUID
 	AAttemptNo        []int32
 	AKind             []string
@@ -240,6 +251,8 @@ type CommitParams struct {
 	ATip              []string
 	ALegacy           []bool
 	CChangeNo         []int32
+	CSubmitterID      []int32
+	CFencingToken     []int64
 	CCommandID        []int64
 	CResult           []string
 	OwnerNode         string
@@ -252,7 +265,10 @@ type CommitRow struct {
 
 // The one statement that writes the ledger. It carries the changes of many submitters; each of them is done whole or not at all, and none disturbs another.
 // First every guard is locked, leases before cursors before transactions, each in key order and with every expectation as a predicate: a row that a
-// concurrent transaction changed is judged by its newest version. Only then is anything written, and each write joins "ok".
+// concurrent transaction changed is judged by its newest version. Only then is anything written, and each write must be of a change in "ok".
+//
+// "(...) IN (SELECT ...) IS TRUE" says what a join could say. A join the planner would carry out by comparing each change with each other one when it takes
+// the arrays for short; this it can only look up in a hash table. Tables are met along their keys: see planFenced in package store.
 func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, error) {
 	rows, err := q.db.Query(ctx, commit,
 		arg.ChangeNo,
@@ -268,6 +284,8 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.ProtectEvidence,
 		arg.NewStatus,
 		arg.WChangeNo,
+		arg.WSubmitterID,
+		arg.WFencingToken,
 		arg.WTxID,
 		arg.WVersion,
 		arg.WFromState,
@@ -292,6 +310,8 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WCancelRequested,
 		arg.WDelayMs,
 		arg.AChangeNo,
+		arg.ASubmitterID,
+		arg.AFencingToken,
 		arg.ATxID,
 		arg.AAttemptNo,
 		arg.AKind,
@@ -303,6 +323,8 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.ATip,
 		arg.ALegacy,
 		arg.CChangeNo,
+		arg.CSubmitterID,
+		arg.CFencingToken,
 		arg.CCommandID,
 		arg.CResult,
 		arg.OwnerNode,

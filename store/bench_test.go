@@ -1,0 +1,111 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// crowd is a ledger with many finished transactions and 500 submitters at work.
+func crowd(k *kit, s *Store, history int) *fleet {
+	k.t.Helper()
+	const submitters = 500
+	k.exec(`INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
+		SELECT 's' || n, 31337, decode(lpad(to_hex(n), 40, '0'), 'hex'), 'local', 'STRICT', 1, '0' FROM generate_series(1, $1) n`, submitters)
+	k.exec("INSERT INTO submitter_lease (submitter_id) SELECT submitter_id FROM submitter")
+	k.exec(`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
+		SELECT 1 + n % $1, gen_random_uuid(), 'old' || n, decode(repeat('01', 32), 'hex'), 0, '', 0, 'CONFIRMED', 5, n / $1, 'SUCCESS', clock_timestamp(), clock_timestamp()
+		FROM generate_series(0, $2 - 1) n`, submitters, history)
+	k.exec(`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+		SELECT submitter_id, $1, 0, 0, decode(repeat('01', 32), 'hex'), 1 FROM submitter`, history/submitters)
+	f := &fleet{kit: k, s: s}
+	for n := range submitters {
+		f.ids = append(f.ids, txn.SubmitterID(n+1))
+	}
+	leases, err := s.Acquire(k.ctx, f.ids)
+	k.must(err)
+	f.leases = make([]*Lease, submitters)
+	for _, l := range leases {
+		f.leases[l.Submitter()-1] = l
+	}
+	k.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() + INTERVAL '1 day'")
+	return f
+}
+
+// BenchmarkCommit is what a fenced statement costs that takes a nonce for each of 1, 100 and 500 submitters, on a ledger of 100,000 transactions.
+func BenchmarkCommit(b *testing.B) {
+	for _, size := range []int{1, 100, 500} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			k := newKit(b, dbtest.WithoutGuard())
+			s := k.open("a")
+			f := crowd(k, s, 100_000)
+			for b.Loop() {
+				b.StopTimer()
+				var jobs []*commitJob
+				k.exec("UPDATE managed_tx SET released_at = clock_timestamp() WHERE nonce IS NOT NULL AND released_at IS NULL")
+				for i := range size {
+					tx := k.queue(s, f.ids[i], fmt.Sprint("b", b.N, "-", i, "-", value[int64](k, "SELECT nextval('queue_seq')")))
+					nonce := txn.Nonce(value[int64](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", f.ids[i]))
+					jobs = append(jobs, &commitJob{lease: f.leases[i], change: take(tx, nonce), ended: make(chan struct{})})
+				}
+				b.StartTimer()
+				if why := s.sendCommits(false, jobs); why != nil {
+					b.Fatal(why.err)
+				}
+				for _, job := range jobs {
+					if job.outcome != Done {
+						b.Fatal(job.outcome, job.err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestPlanOfTheFencedStatement: the plan that a connection keeps meets every table along its key, and compares no list with another.
+func TestPlanOfTheFencedStatement(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	crowd(k, s, 5000)
+	k.exec("ANALYZE managed_tx, submitter, submitter_lease, submitter_nonce_cursor")
+	s.first.mu.Lock()
+	defer s.first.mu.Unlock()
+	conn, err := s.first.connected(k.ctx)
+	k.must(err)
+	tap := &textTap{DBTX: conn}
+	_, err = db.New(tap).Commit(k.ctx, commitParams("", nil))
+	k.must(err)
+	_, err = conn.Prepare(k.ctx, "fenced", tap.sql)
+	k.must(err)
+	rows, err := conn.Query(k.ctx, "EXPLAIN (COSTS OFF) EXECUTE fenced ("+strings.Repeat("NULL, ", tap.args-1)+"NULL)")
+	k.must(err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	k.must(err)
+	plan := strings.Join(lines, "\n")
+	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Materialize"} {
+		if strings.Contains(plan, bad) {
+			t.Errorf("the plan has a %s", bad)
+		}
+	}
+	for _, key := range []string{"(submitter_id = w.submitter_id) AND (tx_id = w.tx_id)", "(submitter_id = w_1.submitter_id) AND (tx_id = w_1.tx_id)",
+		"(submitter_id = w_2.submitter_id) AND (tx_id = w_2.tx_id)"} {
+		if !strings.Contains(plan, "Index Cond: ("+key) {
+			t.Errorf("no look-up by %s", key)
+		}
+	}
+	for i, line := range lines { // between two of our lists nothing but a hash table
+		if strings.Contains(line, "Nested Loop") && !strings.Contains(strings.Join(lines[i:min(len(lines), i+8)], "\n"), "Index Scan") {
+			t.Errorf("a loop without a key: %s", strings.Join(lines[i:min(len(lines), i+8)], "\n"))
+		}
+	}
+	if t.Failed() {
+		t.Log(plan)
+	}
+}
