@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/accounts/keystore"
+	"github.com/google/uuid"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/sign"
@@ -148,7 +149,7 @@ func TestKeyStoreSaysWhatKeepsItShut(t *testing.T) {
 		},
 		"scrypt with too many rounds": {
 			func(t *testing.T, f *folder) {
-				f.edit(t, func(m object) { m.at("crypto").at("kdfparams")["p"] = 1 << 20 })
+				f.edit(t, func(m object) { m.at("crypto").at("kdfparams")["p"] = 1 << 23 })
 			},
 			[]string{"edited: its key derivation asks for more"},
 		},
@@ -431,13 +432,17 @@ func (f *folder) open(t *testing.T) *sign.KeyStore {
 	return k
 }
 
+// add puts a key into the folder, with an encryption that costs nothing.
 func (f *folder) add(t *testing.T, key *ecdsa.PrivateKey) sign.KeyFile {
 	t.Helper()
-	made, err := sign.ImportKey(f.dir, key, password, sign.Light, time.Now())
+	a := address(key)
+	content, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: a, PrivateKey: key}, password, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made
+	name := fmt.Sprintf("UTC--%x", a[:])
+	f.write(t, name, content)
+	return sign.KeyFile{Path: filepath.Join(f.dir, name), Address: a}
 }
 
 // write puts a file into the folder in one step, as whoever adds keys should.

@@ -19,7 +19,7 @@ func TestNewKeyIsKeptAsGethWould(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "keys")
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8, time.FixedZone("", 3600))
-	made, err := sign.NewKey(dir, password, sign.Standard, at)
+	made, err := sign.NewKey(dir, password, sign.Light, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func TestNewKeyIsKeptAsGethWould(t *testing.T) {
 		t.Fatal(err)
 	}
 	var m object
-	if err := json.Unmarshal(content, &m); err != nil || m.at("crypto").at("kdfparams")["n"] != float64(keystore.StandardScryptN) {
-		t.Errorf("not of standard strength: %v, %v", m, err)
+	if err := json.Unmarshal(content, &m); err != nil || m.at("crypto").at("kdfparams")["n"] != float64(keystore.LightScryptN) {
+		t.Errorf("not of the strength that was asked for: %v, %v", m, err)
 	}
 	key, err := keystore.DecryptKey(content, password)
 	if err != nil || key.Address != made.Address {

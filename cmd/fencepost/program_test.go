@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/spf13/cobra"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/sign"
@@ -145,6 +146,18 @@ func TestKeyNewAndList(t *testing.T) {
 	s.bad(exitFailed, "fencepost: sign: key store folder @/none does not exist; make a first key with \"fencepost key new --dir @/none\"\n", "key", "list", "--dir", "@/none")
 	s.bad(exitFailed, "fencepost: sign: password file @/none does not exist; write the password of the keys into it, readable by this user only\n",
 		"key", "new", "--dir", "@/keys", "--password-file", "@/none")
+}
+
+func TestKeysAreStrongUnlessAskedOtherwise(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]sign.Strength{"": sign.Standard, "--light": sign.Light} {
+		var f keyFlags
+		c := &cobra.Command{}
+		f.add(c)
+		if err := c.ParseFlags(strings.Fields(args)); err != nil || f.strength() != want {
+			t.Errorf("%q gives strength %v, %v", args, f.strength(), err)
+		}
+	}
 }
 
 func TestPasswordsAreTypedTwice(t *testing.T) {

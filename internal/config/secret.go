@@ -21,7 +21,7 @@ func (s Secret) Reveal() string { return s.value }
 func (s Secret) String() string { return s.shown }
 
 // Format shows the same for every verb, also for those that would look into the struct.
-func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.shown) } //nolint:errcheck // fmt has no use for the error
+func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.shown) }
 
 // LogValue shows the same to slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.shown) }
