@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// blank is a schema without a ledger.
+func (k *kit) blank() string {
+	name := k.db.Schema + "_m"
+	k.t.Cleanup(func() {
+		if _, err := k.db.Pool.Exec(context.Background(), "DROP SCHEMA IF EXISTS "+name+" CASCADE"); err != nil {
+			k.t.Error(err)
+		}
+	})
+	return name
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	schema := k.blank()
+	s := k.open("a", func(c *Config) { c.Schema = schema })
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "fencepost migrate up") {
+		t.Fatalf("without a ledger: %v", err)
+	}
+	// Four programs at the same moment: one does it.
+	var all sync.WaitGroup
+	steps := make([]int, 4)
+	for i := range steps {
+		all.Go(func() {
+			done, err := Migrate(k.ctx, k.db.URL, schema)
+			if err != nil {
+				t.Error(err)
+			}
+			steps[i] = len(done)
+		})
+	}
+	all.Wait()
+	files, err := filepath.Glob("../queries/migrations/*.sql")
+	k.must(err)
+	if total := steps[0] + steps[1] + steps[2] + steps[3]; total != len(files) {
+		t.Fatalf("%v steps were done, there are %d", steps, len(files))
+	}
+	k.must(s.CheckSchema(k.ctx))
+	status, err := MigrateStatus(k.ctx, k.db.URL, schema)
+	k.must(err)
+	if len(status) != len(files) || status[0].Version != 1 || status[0].AppliedAt.IsZero() || status[0].Name == "" {
+		t.Fatalf("status %+v", status)
+	}
+	if same := "SELECT count(*) FROM information_schema.columns a FULL JOIN information_schema.columns b ON a.table_schema = $1 AND b.table_schema = $2 " +
+		"AND (a.table_name, a.column_name, a.data_type, a.is_nullable) = (b.table_name, b.column_name, b.data_type, b.is_nullable) " +
+		"WHERE (a.table_schema = $1 AND b.table_schema IS NULL) OR (b.table_schema = $2 AND a.table_schema IS NULL)"; value[int](k, same, schema, k.db.Schema) != 0 {
+		t.Fatal("tests run on another schema than Migrate makes")
+	}
+}
+
+func TestSchemaOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	k.must(s.CheckSchema(k.ctx))
+	k.exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, TRUE)")
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "this program is older than the database") {
+		t.Fatalf("a newer ledger: %v", err)
+	}
+	k.exec("DELETE FROM goose_db_version WHERE version_id > 0")
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "run \"fencepost migrate up\"") {
+		t.Fatalf("an older ledger: %v", err)
+	}
+}
+
+// TestMigrateDown takes a step back only where nothing is lost, or by force.
+func TestMigrateDown(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	schema := k.blank()
+	migrate := func() {
+		t.Helper()
+		_, err := Migrate(k.ctx, k.db.URL, schema)
+		k.must(err)
+	}
+	migrate()
+	undone, err := MigrateDown(k.ctx, k.db.URL, schema, false)
+	k.must(err)
+	if undone.Version != latest() {
+		t.Fatalf("undone %+v", undone)
+	}
+	migrate()
+	s := k.open("a", func(c *Config) { c.Schema = schema })
+	id := k.submitter(s, "alice")
+	if _, err := MigrateDown(k.ctx, k.db.URL, schema, false); !errors.Is(err, ErrLedgerInUse) {
+		t.Fatalf("a ledger with a submitter was thrown away: %v", err)
+	}
+	if info, err := s.Submitter(k.ctx, id); err != nil || info.Name != "alice" {
+		t.Fatalf("%+v %v", info, err)
+	}
+	if _, err := MigrateDown(k.ctx, k.db.URL, schema, true); err != nil {
+		t.Fatalf("by force: %v", err)
+	}
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) {
+		t.Fatalf("%v", err)
+	}
+}
+
+// TestNothingToConnectTo: errors name the cause and nothing that is secret.
+func TestNothingToConnectTo(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for url, want := range map[string]string{
+		"postgres://fence:s3cret@127.0.0.1:1/x?sslmode=disable":  "the connection is refused",
+		"postgres://fence:s3cret@nowhere.invalid/x":              "its host name is not found",
+		"postgres:///x?host=/nowhere&user=fence&password=s3cret": "there is no such socket",
+		"postgres://fence:s3cret@127.0.0.1:70000/x":              "is not a PostgreSQL URL",
+		"s3cret": "is not a PostgreSQL URL",
+		"postgres://fence:s3cret@127.0.0.1/x?sslmode=disable%20x": "is not a PostgreSQL URL",
+	} {
+		if _, err := Migrate(ctx, url, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		} else {
+			noSecrets(t, err, "s3cret", "fence:", "127.0.0.1")
+		}
+	}
+	k := newKit(t)
+	if strings.Contains(k.db.Through("x:1"), "@") && os.Getenv("FENCEPOST_TEST_DATABASE_URL") == "" {
+		wrong := strings.Replace(k.db.Through(k.db.TCPAddr()), "@", "wrong@", 1)
+		if _, err := Migrate(ctx, wrong, ""); err == nil || !strings.Contains(err.Error(), "the password is wrong") {
+			t.Errorf("with a wrong password: %v", err)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	good := Config{URL: "postgres://localhost/x", Node: "a/1"}
+	for want, tweak := range map[string]func(*Config){
+		"node must be":                  func(c *Config) { c.Node = "" },
+		"below a third of the lease":    func(c *Config) { c.LeaseDuration, c.StatementTimeout = 3e9, 1e9 },
+		"lease duration must":           func(c *Config) { c.LeaseDuration = 1 },
+		"group limits and pool sizes":   func(c *Config) { c.MaxGroupChanges = -1 },
+		"is not a PostgreSQL URL":       func(c *Config) { c.URL = "mysql://x" },
+		"write it as postgres://user:p": func(c *Config) { c.URL = "postgres://%zz" },
+	} {
+		c := good
+		tweak(&c)
+		if s, err := Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+			if s != nil {
+				s.Close()
+			}
+		}
+	}
+	s, err := Open(context.Background(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, _, err := s.CreateTx(context.Background(), Intent{Submitter: 1}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a closed store says %v", err)
+	}
+}
