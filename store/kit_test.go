@@ -314,3 +314,7 @@ func (t *textTap) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	t.sql, t.args = sql, len(args)
 	return t.DBTX.Query(ctx, sql, args...)
 }
+
+func containsText(err error, text string) bool {
+	return err != nil && strings.Contains(err.Error(), text)
+}
