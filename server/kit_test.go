@@ -122,8 +122,9 @@ func (k *kit) serve(tweaks ...func(*Options)) *node {
 	return n
 }
 
-func (n *node) dial(address string) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func (n *node) dial(address string, options ...grpc.DialOption) {
+	n.t.Helper()
+	conn, err := grpc.NewClient(address, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	n.must(err)
 	n.t.Cleanup(func() { conn.Close() })
 	n.conn, n.txs, n.subs = conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)
