@@ -45,16 +45,21 @@ type nodeOptions struct {
 	poll          time.Duration
 }
 
-// newNode writes the configuration for submitters s00, s01, ... of the chain's keys, migrates a fresh database and starts the process.
+// newNode prepares a node on a fresh database of the shared server and starts it.
 func newNode(t *testing.T, c *testChain, o nodeOptions) *node {
 	t.Helper()
-	n := &node{dir: t.TempDir(), addr: address(freePort(t))}
+	n := prepareNode(t, c, o, freshDatabase(t))
+	n.migrate(t)
+	n.start(t)
+	return n
+}
+
+// prepareNode writes the configuration for submitters s00, s01, ... of the chain's keys.
+func prepareNode(t *testing.T, c *testChain, o nodeOptions, url string) *node {
+	t.Helper()
+	n := &node{dir: t.TempDir(), addr: address(freePort(t)), url: url}
 	n.config = filepath.Join(n.dir, "fencepost.yaml")
-	n.url = freshDatabase(t)
 	n.writeConfig(t, c, o)
-	if _, err := store.Migrate(t.Context(), n.url, ""); err != nil {
-		t.Fatal(err)
-	}
 	pool, err := pgxpool.New(t.Context(), n.url)
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +67,14 @@ func newNode(t *testing.T, c *testChain, o nodeOptions) *node {
 	t.Cleanup(pool.Close)
 	n.pool = pool
 	n.connect(t)
-	n.start(t)
 	return n
+}
+
+func (n *node) migrate(t *testing.T) {
+	t.Helper()
+	if _, err := store.Migrate(t.Context(), n.url, ""); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
@@ -138,6 +149,31 @@ func (n *node) connect(t *testing.T) {
 	n.SubmitterServiceClient = fencepostv1.NewSubmitterServiceClient(conn)
 }
 
+// refuses runs the process, which must end by itself with an error, and returns what it said.
+func (n *node) refuses(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, "serve", "--config", n.config).CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		t.Fatalf("the node did not refuse to start: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// edit changes the configuration.
+func (n *node) edit(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(n.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), from) {
+		t.Fatalf("the configuration has no %q", from)
+	}
+	writeFile(t, n.config, strings.Replace(string(text), from, to, 1))
+}
+
 // start runs the process and waits until it serves.
 func (n *node) start(t *testing.T) {
 	t.Helper()
@@ -152,16 +188,6 @@ func (n *node) start(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// cli runs a command of the program, which must succeed, and returns what it printed.
-func (n *node) cli(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(program, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("fencepost %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
 }
 
 func senders(c *testChain) []common.Address {

@@ -31,11 +31,19 @@ func (b *boundChain) bindAtStart(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	err := b.bind(limited)
-	if err == nil || !errors.Is(err, txn.ErrUnavailable) && !errors.Is(err, store.ErrUnavailable) && limited.Err() == nil {
+	if err == nil || !mendsItself(err) && limited.Err() == nil {
 		return err
 	}
 	b.log.Warn("chain or ledger does not answer yet; serving without this chain until they do", "chain", b.name, "error", err)
 	return nil
+}
+
+// mendsItself tells whether waiting may help. It does not when something answered and is not what it should be, even where another endpoint is only down.
+func mendsItself(err error) bool {
+	if errors.Is(err, chain.ErrWrongChain) || errors.Is(err, chain.ErrWrongGenesis) {
+		return false
+	}
+	return errors.Is(err, txn.ErrUnavailable) || errors.Is(err, store.ErrUnavailable)
 }
 
 func (b *boundChain) bind(ctx context.Context) error {

@@ -40,40 +40,44 @@ type Node struct {
 
 // New makes a node. It takes the ports, opens the keys and asks the chains for their identity; a chain or a database that is down is no error, one that is
 // another than configured is.
-func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (n *Node, err error) {
+func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*Node, error) {
 	name := cfg.Node.Name + "/" + uuid.NewString() // never configured: a restart is another owner
-	n = &Node{cfg: cfg, log: log.With("node_id", name), settled: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			n.close()
-		}
-	}()
+	n := &Node{cfg: cfg, log: log.With("node_id", name), settled: make(chan struct{})}
+	if err := n.assemble(ctx, name, version); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// assemble makes the parts, from the cheapest check to the dearest. What it made before an error is closed by the caller.
+func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.metrics, err = telemetry.NewMetrics(name, version); err != nil {
-		return nil, err
+		return err
 	}
-	if n.listener, err = listen("grpc.listen", cfg.GRPC.Listen); err != nil {
-		return nil, err
+	if n.listener, err = listen("grpc.listen", n.cfg.GRPC.Listen); err != nil {
+		return err
 	}
-	if n.ops, err = listen("ops.listen", cfg.Ops.Listen); err != nil {
-		return nil, err
+	if n.ops, err = listen("ops.listen", n.cfg.Ops.Listen); err != nil {
+		return err
 	}
-	if n.book, err = openSigners(ctx, cfg, n.log); err != nil {
-		return nil, err
+	if n.book, err = openSigners(ctx, n.cfg, n.log); err != nil {
+		return err
 	}
-	if err = checkKeys(ctx, cfg, n.book); err != nil {
-		return nil, err
+	if err = checkKeys(ctx, n.cfg, n.book); err != nil {
+		return err
 	}
-	if n.store, err = openStore(ctx, cfg, name, n.log); err != nil {
-		return nil, err
+	if n.store, err = openStore(ctx, n.cfg, name, n.log); err != nil {
+		return err
 	}
-	if n.chains, err = openChains(ctx, cfg, n.store, n.log); err != nil {
-		return nil, err
+	if n.chains, err = openChains(ctx, n.cfg, n.store, n.log); err != nil {
+		return err
 	}
 	if n.engine, err = n.newEngine(); err != nil {
-		return nil, err
+		return err
 	}
 	n.server, err = n.newServer()
-	return n, err
+	return err
 }
 
 // Run serves and works until ctx ends, and returns when everything has stopped in order: callers first, then the owners of submitters, then the rest.
