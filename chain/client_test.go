@@ -2,9 +2,7 @@ package chain
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -160,6 +158,50 @@ func TestWrongChainBehindOneOfSeveral(t *testing.T) {
 	r.mustHead(t)
 }
 
+func TestVerifyGoesOnWithOneEndpointDown(t *testing.T) {
+	t.Parallel()
+	down, good := newNode(t), newNode(t)
+	down.stop()
+	r := dial(t, nil, down.url(), good.url())
+	if err := r.Verify(t.Context()); err != nil {
+		t.Errorf("verify: %v", err)
+	}
+	down.listen(t, down.addr)
+}
+
+// An endpoint that refuses the check itself is left alone like one that is down.
+func TestRefusedCheckBacksOff(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.set(func(n *fakeNode) { n.idErr = coded{code: -32000, msg: "node is syncing"} })
+	r := dial(t, nil, n.url())
+	for range 3 {
+		if _, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) || !strings.Contains(err.Error(), "syncing") {
+			t.Fatal(err)
+		}
+	}
+	if asked := n.called("eth_chainId"); asked != 1 {
+		t.Errorf("asked %d times at once", asked)
+	}
+	n.set(func(n *fakeNode) { n.idErr = nil })
+	r.clock.Advance(lastBackoff)
+	r.mustHead(t)
+}
+
+func TestBlocksThatWereNotAskedFor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	r := dial(t, nil, n.url())
+	r.mustHead(t)
+	n.set(func(n *fakeNode) { n.shift = 1 })
+	if b, err := r.BlockByNumber(t.Context(), 7); !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("block 7: %+v, %v", b, err)
+	}
+	if b, err := r.BlockByHash(t.Context(), n.hash(7)); !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("block 7 by hash: %+v, %v", b, err)
+	}
+}
+
 func TestWrongGenesis(t *testing.T) {
 	t.Parallel()
 	t.Run("expected", func(t *testing.T) {
@@ -242,7 +284,7 @@ func TestAnotherChainBehindTheSameAddress(t *testing.T) {
 			})
 			r := dial(t, nil, n.url())
 			r.mustHead(t)
-			n.http.CloseClientConnections() // idle ones: the client opens another without a failed call
+			r.endpoints[0].idle() // the next call opens another connection, and no call fails
 			n.set(swap.change)
 			n.set(func(n *fakeNode) { n.head = 11 })
 			if o := r.Send(t.Context(), txn.Signed{Hash: common.HexToHash("0x1"), Raw: []byte{1}}); o.Class == txn.Accepted {
@@ -253,6 +295,48 @@ func TestAnotherChainBehindTheSameAddress(t *testing.T) {
 				t.Errorf("head %+v, %v; want %v", b, err, swap.want)
 			}
 		})
+	}
+}
+
+// The library would connect a WebSocket again by itself, and whoever answered then would not have been checked.
+func TestWebSocketIsNotReplacedUnchecked(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	r := dial(t, nil, n.wsURL())
+	r.mustHead(t)
+	n.stop()
+	n.set(func(n *fakeNode) { n.chainID = 5 })
+	n.listen(t, n.addr)
+	var err error
+	for range 3 {
+		var head txn.Block
+		if head, err = r.Head(t.Context()); err == nil {
+			t.Fatalf("head %+v of a chain that nobody configured", head)
+		}
+		r.clock.Advance(longBackoff)
+	}
+	if !errors.Is(err, ErrWrongChain) {
+		t.Errorf("%v; want ErrWrongChain", err)
+	}
+}
+
+func TestWebSocketConnectsOnce(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	client, err := openWS(t.Context(), n.wsURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	n.stop()
+	n.listen(t, n.addr)
+	for range 3 { // the first may still meet the old connection as it dies
+		if err = client.CallContext(t.Context(), nil, "eth_chainId"); err == nil {
+			t.Fatal("answered over a second connection")
+		}
+	}
+	if !errors.Is(err, errLost) {
+		t.Errorf("%v; want errLost", err)
 	}
 }
 
@@ -355,158 +439,20 @@ func TestOwnReorgIsBelieved(t *testing.T) {
 	}
 }
 
-func TestRefusalOfBytesIsNotIllHealth(t *testing.T) {
+// After an endpoint went back it has to reach the mark anew, whatever it had seen in its former life.
+func TestOwnReorgIsForgotten(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
-	a.set(func(n *fakeNode) {
-		n.send = func(hexutil.Bytes) (common.Hash, error) {
-			return common.Hash{}, coded{code: -32000, msg: "nonce too low: next nonce 12, tx nonce 11"}
-		}
-	})
 	r := dial(t, nil, a.url(), b.url())
-	for i := range 3 {
-		o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}})
-		if o.Class != txn.NonceTooLow || a.called("eth_sendRawTransaction") != i+1 || b.called("eth_sendRawTransaction") != 0 {
-			t.Fatalf("send %d: %+v, %d and %d calls; want NONCE_TOO_LOW of the first endpoint each time", i, o, a.called("eth_sendRawTransaction"), b.called("eth_sendRawTransaction"))
-		}
-	}
-}
-
-func TestRateLimit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t)
-	r := dial(t, nil, n.url())
 	r.mustHead(t)
-	n.answerHTTP(http.StatusTooManyRequests, map[string]string{"Retry-After": "7"}, "slow down")
-	if o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}}); o.Class != txn.RateLimited || o.RetryAfter != 7*time.Second {
-		t.Fatalf("%+v; want RATE_LIMITED for 7 s", o)
-	}
-	n.set(func(n *fakeNode) { n.intercept = nil })
-	before := n.called("eth_getBlockByNumber")
-	r.clock.Advance(6 * time.Second)
-	if _, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) || n.called("eth_getBlockByNumber") != before {
-		t.Errorf("asked within the time that the provider wants: %v, %d calls", err, n.called("eth_getBlockByNumber")-before)
-	}
-	if o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}}); o.Class != txn.RateLimited || o.RetryAfter != time.Second {
-		t.Errorf("%+v; want RATE_LIMITED for the second that is left", o)
-	}
-	r.clock.Advance(time.Second)
+	a.set(func(n *fakeNode) { n.head = 6 })
 	r.mustHead(t)
-}
-
-func TestRateLimitMovesOn(t *testing.T) {
-	t.Parallel()
-	a, b := newNode(t), newNode(t)
-	hash := common.HexToHash("0x5e")
-	a.set(func(n *fakeNode) {
-		n.send = func(hexutil.Bytes) (common.Hash, error) {
-			return common.Hash{}, coded{code: -32005, msg: "daily request count exceeded", data: map[string]any{"rate": map[string]any{"backoff_seconds": 30}}}
-		}
-	})
-	b.set(func(n *fakeNode) { n.send = func(hexutil.Bytes) (common.Hash, error) { return hash, nil } })
-	r := dial(t, nil, a.url(), b.url())
-	for range 2 {
-		if o := r.Send(t.Context(), txn.Signed{Hash: hash, Raw: []byte{1}}); o.Class != txn.Accepted {
-			t.Fatalf("%+v; the second endpoint would take it", o)
-		}
-	}
-	if a.called("eth_sendRawTransaction") != 1 {
-		t.Errorf("the limited endpoint was asked %d times", a.called("eth_sendRawTransaction"))
-	}
-}
-
-func TestInFlightLimit(t *testing.T) {
-	t.Parallel()
-	n := newNode(t)
-	r := dial(t, func(o *Options) { o.MaxInFlight = 2 }, n.url())
+	a.answerHTTP(http.StatusBadGateway, nil, "")
+	b.set(func(n *fakeNode) { n.head = 8 })
 	r.mustHead(t)
-	inside, release := make(chan struct{}, 8), make(chan struct{})
-	n.onSend(func(http.ResponseWriter, *http.Request) { inside <- struct{}{}; <-release })
-	done := make(chan txn.Outcome, 3)
-	for range 3 {
-		go func() { done <- r.Send(t.Context(), txn.Signed{Raw: []byte{1}}) }()
+	a.set(func(n *fakeNode) { n.intercept, n.head = nil, 7 })
+	r.clock.Advance(lastBackoff)
+	if head := r.mustHead(t); head.Number != 8 {
+		t.Errorf("head %d of the endpoint that lags, want 8", head.Number)
 	}
-	<-inside
-	<-inside
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.BlockByNumber(ctx, 1); !errors.Is(err, txn.ErrUnavailable) {
-		t.Errorf("a call that found no slot: %v", err)
-	}
-	if len(inside) != 0 {
-		t.Error("a third call is under way")
-	}
-	close(release)
-	for range 3 {
-		<-done
-	}
-}
-
-// Whatever fails, no text that leaves the package holds a part of the address.
-func TestAddressIsNeverTold(t *testing.T) {
-	t.Parallel()
-	secrets := []string{"hunter2", "SeCrEtKeY0123456789", "queryToken987"}
-	for name, breakIt := range map[string]func(*fakeNode){
-		"down":     func(n *fakeNode) { n.stop() },
-		"wrong id": func(n *fakeNode) { n.set(func(n *fakeNode) { n.chainID = 5 }) },
-		"echo": func(n *fakeNode) {
-			n.set(func(n *fakeNode) {
-				n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-					http.Error(w, fmt.Sprintf("<h1>failed</h1> http://%s%s and %s%s for user:hunter2", r.Host, r.URL, r.Host, r.URL), http.StatusInternalServerError)
-					return true
-				}
-			})
-		},
-		"echo in JSON": func(n *fakeNode) {
-			n.set(func(n *fakeNode) {
-				n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-					w.WriteHeader(http.StatusForbidden)
-					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"key SeCrEtKeY0123456789 at http://%s%s is not valid"}}`, r.Host, r.URL)
-					return true
-				}
-			})
-		},
-		"not JSON": func(n *fakeNode) { n.answerHTTP(200, nil, "<html>hello</html>") },
-		"redirect": func(n *fakeNode) {
-			n.answerHTTP(302, map[string]string{"Location": "http://127.0.0.1:1/SeCrEtKeY0123456789"}, "")
-		},
-		"cut": func(n *fakeNode) { n.set(func(n *fakeNode) { n.intercept = cutConnection }) },
-	} {
-		for _, transport := range []string{"http", "ws"} {
-			t.Run(name+" "+transport, func(t *testing.T) {
-				t.Parallel()
-				n := newNode(t)
-				r := dial(t, nil, transport+"://user:hunter2@"+n.addr+"/v3/SeCrEtKeY0123456789?token=queryToken987")
-				breakIt(n)
-				_, headErr := r.Head(t.Context())
-				if headErr == nil {
-					t.Fatal("the fault did not show")
-				}
-				r.clock.Advance(time.Minute)
-				o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}})
-				r.clock.Advance(time.Minute)
-				_, quoted := r.Quote(t.Context(), txn.Draft{})
-				r.clock.Advance(time.Minute)
-				receipt := r.Receipts(t.Context(), []txn.Hash{{1}})[0].Err
-				text := fmt.Sprint(headErr, o.Detail, quoted.Detail, receipt, r.Verify(t.Context()), r.log)
-				for _, secret := range append(secrets, n.addr) {
-					if strings.Contains(text, secret) {
-						t.Errorf("%q is told: %s", secret, text)
-					}
-				}
-				if name == "down" {
-					n.listen(t, n.addr)
-				}
-			})
-		}
-	}
-}
-
-// cutConnection ends the connection without an answer.
-func cutConnection(w http.ResponseWriter, _ *http.Request) bool {
-	conn, _, err := w.(http.Hijacker).Hijack()
-	if err == nil {
-		conn.Close()
-	}
-	return true
 }

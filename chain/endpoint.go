@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,9 @@ const (
 	probeAge = 2 * time.Second
 )
 
+// unchecked is no number of connections.
+const unchecked = math.MaxUint64
+
 // endpoint is one RPC address: its connection, what was verified about it, its health and how far its view of the chain reaches.
 //
 // A connection is used only after chain id and genesis block were checked on it. Over HTTP a request can open a connection by itself; then the answer counts
@@ -51,8 +55,7 @@ type endpoint struct {
 	mu       sync.Mutex
 	client   *rpc.Client // nil: not connected
 	idle     func()      // closes idle connections; nil for a WebSocket
-	verified bool        // nothing happened since the last good check that calls for another
-	checked  uint64      // value of dials at the last good check
+	checked  uint64      // value of dials at the last good check; unchecked before the first
 	failures int
 	retryAt  time.Time
 	last     *fault
@@ -88,7 +91,7 @@ func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
 	scheme, _, _ := strings.Cut(address, ":")
 	return &endpoint{
 		label: fmt.Sprintf("endpoint %d", i+1), url: address, ws: isWebSocket(strings.ToLower(scheme)), o: o, pin: pin, secrets: redactorFor(address),
-		slots: make(chan struct{}, o.MaxInFlight), connecting: make(chan struct{}, 1),
+		slots: make(chan struct{}, o.MaxInFlight), connecting: make(chan struct{}, 1), checked: unchecked,
 	}
 }
 
@@ -118,7 +121,7 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
-		return &fault{class: txn.Unavailable, detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots))}
+		return &fault{class: txn.Unavailable, detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots)), ours: true}
 	}
 	var n notes
 	n.mayHaveLeft.Store(e.ws) // a WebSocket is open by now
@@ -167,7 +170,7 @@ func (e *endpoint) state() (*rpc.Client, *fault) {
 		}
 		return nil, &f
 	}
-	if e.client != nil && e.verified && e.checked == e.dials.Load() {
+	if e.client != nil && e.checked == e.dials.Load() {
 		return e.client, nil
 	}
 	return nil, nil
@@ -250,7 +253,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	}
 	e.sawHead(uint64(head))
 	e.mu.Lock()
-	e.verified, e.checked = true, e.dials.Load()
+	e.checked = e.dials.Load()
 	e.mu.Unlock()
 	return nil
 }
@@ -270,8 +273,8 @@ func batch(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error
 
 // keepHealth decides by the class of a fault how long the endpoint is left alone. A refusal of our bytes, an unknown block, a revert: the node is well.
 func (e *endpoint) keepHealth(ctx context.Context, f *fault) {
-	if f != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return // the caller went away: that says nothing about the endpoint
+	if f != nil && (f.ours || errors.Is(ctx.Err(), context.Canceled)) {
+		return // our own limit, or the caller went away: that says nothing about the endpoint
 	}
 	if dropped := e.judge(f); dropped != nil {
 		dropped.Close()
@@ -298,7 +301,6 @@ func (e *endpoint) judge(f *fault) *rpc.Client {
 	if f.answered || f.status != 0 {
 		return nil
 	}
-	e.verified = false // whoever answers after a broken connection may be another node
 	// One late answer is no reason to cut off the other calls of a WebSocket; several are.
 	if !e.ws || f.late && e.failures < wsPatience {
 		return nil
@@ -341,7 +343,7 @@ func (e *endpoint) view() (head, highest uint64, fresh bool) {
 func (e *endpoint) drop(client *rpc.Client) {
 	e.mu.Lock()
 	if e.client == client {
-		e.client, e.verified = nil, false
+		e.client, e.checked = nil, unchecked
 	}
 	e.mu.Unlock()
 	client.Close()
@@ -351,7 +353,7 @@ func (e *endpoint) drop(client *rpc.Client) {
 func (e *endpoint) close() {
 	e.mu.Lock()
 	client, idle := e.client, e.idle
-	e.client, e.verified = nil, false
+	e.client, e.checked = nil, unchecked
 	e.mu.Unlock()
 	if client != nil {
 		client.Close()

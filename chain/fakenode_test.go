@@ -34,6 +34,8 @@ type fakeNode struct {
 
 	mu        sync.Mutex
 	chainID   uint64
+	idErr     error
+	shift     uint64 // blocks are answered by those so much lower
 	genesis   common.Hash
 	head      uint64
 	baseFee   *hexutil.Big
@@ -149,10 +151,10 @@ func (a *fakeAPI) begin(method string) *fakeNode {
 	return a.n
 }
 
-func (a *fakeAPI) ChainId() hexutil.Uint64 { //nolint:staticcheck // the method's name on the wire is eth_chainId
+func (a *fakeAPI) ChainId() (hexutil.Uint64, error) { //nolint:staticcheck // the method's name on the wire is eth_chainId
 	n := a.begin("eth_chainId")
 	defer n.mu.Unlock()
-	return hexutil.Uint64(n.chainID)
+	return hexutil.Uint64(n.chainID), n.idErr
 }
 
 func (a *fakeAPI) BlockNumber() hexutil.Uint64 {
@@ -174,7 +176,7 @@ func (a *fakeAPI) GetBlockByNumber(tag string, _ bool) (map[string]any, error) {
 	if number > n.head {
 		return nil, nil
 	}
-	return n.block(number), nil
+	return n.block(number - min(n.shift, number)), nil
 }
 
 func (a *fakeAPI) GetBlockByHash(hash common.Hash, _ bool) map[string]any {
@@ -182,7 +184,7 @@ func (a *fakeAPI) GetBlockByHash(hash common.Hash, _ bool) map[string]any {
 	defer n.mu.Unlock()
 	for number := range n.head + 1 {
 		if n.hash(number) == hash {
-			return n.block(number)
+			return n.block(number - min(n.shift, number))
 		}
 	}
 	return nil

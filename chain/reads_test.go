@@ -115,6 +115,44 @@ func TestReceiptsDuringIndexing(t *testing.T) {
 	r.mustHead(t) // the endpoint is well
 }
 
+// A batch of which nothing could be answered is the endpoint's fault, not the hashes'.
+func TestReceiptsMoveOn(t *testing.T) {
+	t.Parallel()
+	a, b := newNode(t), newNode(t)
+	a.set(func(n *fakeNode) {
+		n.receipt = func(common.Hash) (map[string]any, error) { return nil, coded{code: -32000, msg: "missing trie node"} }
+	})
+	b.set(func(n *fakeNode) {
+		n.receipt = func(hash common.Hash) (map[string]any, error) { return receiptOf(hash), nil }
+	})
+	r := dial(t, nil, a.url(), b.url())
+	r.mustHead(t)
+	for _, got := range r.Receipts(t.Context(), []txn.Hash{{1}, {2}}) {
+		if got.Err != nil || got.Receipt == nil {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestAccountOfAChainThatGoesBack(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.set(func(n *fakeNode) {
+		n.count = func(tag string) (hexutil.Uint64, error) {
+			if tag == "latest" {
+				n.set(func(n *fakeNode) { n.head -= 2 })
+			}
+			return 0, nil
+		}
+	})
+	r := dial(t, nil, n.url())
+	r.mustHead(t)
+	n.set(func(n *fakeNode) { n.head = 9 })
+	if a, err := r.Account(t.Context(), common.Address{1}, 1); !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("%+v, %v; want unavailable: the settled nonce is of a block that is not deep enough", a, err)
+	}
+}
+
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -174,6 +212,7 @@ func TestHeads(t *testing.T) {
 	awaitWake(t, wake)
 	// The subscription breaks and is taken up again.
 	n.stop()
+	awaitDropped(t, r.endpoints[1])
 	n.listen(t, n.addr)
 	woken := make(chan struct{})
 	go func() { // the pause is of the clock that moves by hand
@@ -192,6 +231,27 @@ func TestHeads(t *testing.T) {
 	close(woken)
 	cancel()
 	for range wake { // ends when it is closed
+	}
+}
+
+// awaitDropped waits until nobody can be given the broken connection any more.
+func awaitDropped(t *testing.T, e *endpoint) {
+	t.Helper()
+	giveUp := time.After(20 * time.Second)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		e.mu.Lock()
+		dropped := e.client == nil
+		e.mu.Unlock()
+		if dropped {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-giveUp:
+			t.Fatal("a broken connection is kept")
+		}
 	}
 }
 

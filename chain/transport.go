@@ -129,6 +129,7 @@ type fault struct {
 	detail     string
 	retryAfter time.Duration
 	late       bool  // no answer in time, or the caller went away: the connection may be well
+	ours       bool  // a limit of our own: nothing about the endpoint
 	answered   bool  // the node itself refused: the endpoint is well
 	status     int   // HTTP status, 0 if none came
 	cause      error // ErrWrongChain, ErrWrongGenesis, or nil
