@@ -37,6 +37,15 @@ type process struct {
 	done chan struct{}
 }
 
+// startGroup is startProcess for a program that starts others: they are one group, which can be interrupted as a terminal would, and is killed in the end.
+func startGroup(t *testing.T, cmd *exec.Cmd, log string) *process {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p := startProcess(t, cmd, log)
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	return p
+}
+
 // startProcess starts a program whose output goes to a file, which is shown when the test fails.
 func startProcess(t *testing.T, cmd *exec.Cmd, log string) *process {
 	t.Helper()
@@ -45,7 +54,10 @@ func startProcess(t *testing.T, cmd *exec.Cmd, log string) *process {
 		t.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

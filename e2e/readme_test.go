@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestReadmeCommands runs every command of the README as it is written there. `make test` is what CI runs beside this test, and not run inside it.
+func TestReadmeCommands(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := readmeCommands(t, root)
+	run := map[string]bool{"make test": true}
+	dev := startDev(t, root, "make run")
+	run["make run"] = true
+	for _, line := range dev.pasted(t) {
+		out := bash(t, root, line)
+		if strings.Contains(line, "WatchTx") || strings.Contains(line, "--watch") {
+			inOrder(t, line, out, "QUEUED", "ALLOCATED", "TRACKING", "INCLUDED", "CONFIRMED")
+		}
+	}
+	if out := bash(t, root, "make demo"); !strings.Contains(out, "equal") || strings.Contains(out, "DIFFERENT") {
+		t.Errorf("make demo:\n%s", out)
+	}
+	run["make demo"] = true
+	dev.interrupt(t)
+	again := startDev(t, root, "make run") // and goes on where it stopped
+	for _, line := range again.pasted(t) {
+		if strings.Contains(line, "WatchTx") {
+			inOrder(t, line, bash(t, root, line), "QUEUED", "CONFIRMED")
+		}
+	}
+	again.interrupt(t)
+	for _, line := range useIt(t, root, commands) {
+		run[line] = true
+	}
+	for _, line := range commands {
+		if !run[line] {
+			t.Errorf("the README has a command that this test does not run: %s", line)
+		}
+	}
+}
+
+func readmeCommands(t *testing.T, root string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
+	}
+	if len(lines) == 0 {
+		t.Fatal("the README has no commands")
+	}
+	return lines
+}
+
+// dev is a running `make run`.
+type dev struct {
+	*process
+	log string
+}
+
+func startDev(t *testing.T, root, command string) *dev {
+	t.Helper()
+	d := &dev{log: filepath.Join(t.TempDir(), "dev.log")}
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Dir = root
+	d.process = startGroup(t, cmd, d.log)
+	eventually(t, 5*time.Minute, command+" prints its guide", func() error {
+		select {
+		case <-d.done:
+			t.Fatalf("%s ended:\n%s", command, d.said(t))
+		default:
+		}
+		if !strings.Contains(d.said(t), "Ctrl-C stops everything") {
+			return errNotYet
+		}
+		return nil
+	})
+	return d
+}
+
+func (d *dev) said(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(d.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// pasted are the lines of the guide that are there to be pasted, make demo apart.
+func (d *dev) pasted(t *testing.T) []string {
+	t.Helper()
+	var lines []string
+	for _, line := range strings.Split(d.said(t), "\n") {
+		if line = strings.TrimSpace(line); strings.Contains(line, "fencepost.v1.") || strings.HasPrefix(line, "bin/fencepost ") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 4 {
+		t.Fatalf("%d lines to paste: %q", len(lines), lines)
+	}
+	return lines
+}
+
+// interrupt is Ctrl-C: the whole group gets it. Everything must be down soon, in order.
+func (d *dev) interrupt(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(-d.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-d.done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("not down 30 s after Ctrl-C:\n%s", d.said(t))
+	}
+	if said := d.said(t); !strings.Contains(said, "Stopping: the node first") || strings.Contains(said, "did not stop") {
+		t.Errorf("after Ctrl-C:\n%s", said)
+	}
+}
+
+func bash(t *testing.T, dir, line string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", line)
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out.String())
+	}
+	return out.String()
+}
+
+func inOrder(t *testing.T, what, out string, words ...string) {
+	t.Helper()
+	rest := out
+	for _, w := range words {
+		i := strings.Index(rest, w)
+		if i < 0 {
+			t.Errorf("%s: no %s in its place:\n%s", what, w, out)
+			return
+		}
+		rest = rest[i+len(w):]
+	}
+}
+
+// useIt runs the commands of "Use it" in a folder of its own, with the README's configuration pointed at a real database and a real chain. It returns what it ran.
+func useIt(t *testing.T, root string, commands []string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(root, "bin"), filepath.Join(dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "password"), password)
+	var done []string
+	for _, line := range commands {
+		switch {
+		case line == "make build":
+			bash(t, root, line)
+		case strings.Contains(line, "key new"):
+			writeFile(t, filepath.Join(dir, "fencepost.yaml"), readmeConfig(t, root, addressIn(t, bash(t, dir, line))))
+		case strings.HasSuffix(line, "serve --config fencepost.yaml"):
+			serveAndStop(t, dir, line)
+		case strings.HasPrefix(line, "bin/"):
+			bash(t, dir, line)
+		default:
+			continue
+		}
+		done = append(done, line)
+	}
+	return done
+}
+
+func addressIn(t *testing.T, out string) string {
+	t.Helper()
+	a := regexp.MustCompile(`0x[0-9a-fA-F]{40}`).FindString(out)
+	if a == "" {
+		t.Fatalf("no address in %q", out)
+	}
+	return a
+}
+
+// readmeConfig is the README's configuration for a chain that is there.
+func readmeConfig(t *testing.T, root, account string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(text))
+	if block == nil {
+		t.Fatal("the README has no configuration")
+	}
+	c := embedded(t, time.Second, 1)
+	replaced := strings.NewReplacer("postgres://fencepost@db/fencepost", freshDatabase(t), "chain_id: 1,", fmt.Sprintf("chain_id: %d,", c.id),
+		"https://rpc.example", c.url, "0x...", account).Replace(block[1])
+	return replaced
+}
+
+func serveAndStop(t *testing.T, dir, line string) {
+	t.Helper()
+	log := filepath.Join(dir, "serve.log")
+	cmd := exec.Command("bash", "-c", "exec "+line)
+	cmd.Dir = dir
+	p := startProcess(t, cmd, log)
+	eventually(t, 30*time.Second, "the node serves", func() error {
+		text, err := os.ReadFile(log)
+		if err == nil && !strings.Contains(string(text), "node serves") {
+			err = errNotYet
+		}
+		return err
+	})
+	p.stop(t)
+}
