@@ -14,6 +14,7 @@ import (
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
@@ -71,14 +72,18 @@ func (c chain) mine(n int) {
 	}
 }
 
-// send sends one wei, at the nonce given, to nobody.
-func (c chain) send(from *ecdsa.PrivateKey, nonce uint64) common.Hash {
-	c.t.Helper()
+// sign makes a transaction that sends one wei, at the nonce given, to nobody.
+func (c chain) sign(from *ecdsa.PrivateKey, nonce uint64) *types.Transaction {
 	to := common.HexToAddress("0xdead")
-	tx := types.MustSignNewTx(from, types.LatestSignerForChainID(new(big.Int).SetUint64(c.ID())), &types.DynamicFeeTx{
+	return types.MustSignNewTx(from, types.LatestSignerForChainID(new(big.Int).SetUint64(c.ID())), &types.DynamicFeeTx{
 		ChainID: new(big.Int).SetUint64(c.ID()), Nonce: nonce, To: &to, Value: big.NewInt(1),
 		Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(100 * params.GWei),
 	})
+}
+
+func (c chain) send(from *ecdsa.PrivateKey, nonce uint64) common.Hash {
+	c.t.Helper()
+	tx := c.sign(from, nonce)
 	if err := c.SendTransaction(c.t.Context(), tx); err != nil {
 		c.t.Fatal(err)
 	}
@@ -156,6 +161,33 @@ func TestMine(t *testing.T) {
 	}
 	if got := crypto.PubkeyToAddress(Key(3).PublicKey); got != Address(3) || got == Address(4) {
 		t.Errorf("key 3 belongs to %v", got)
+	}
+}
+
+// What was sent before a block is in that block.
+func TestMineMissesNothing(t *testing.T) {
+	t.Parallel()
+	const accounts = 200
+	c := mustStart(t, Options{Accounts: accounts})
+	for nonce := range uint64(5) {
+		var batch []rpc.BatchElem
+		for i := range accounts {
+			raw, err := c.sign(Key(i), nonce).MarshalBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch = append(batch, rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Bytes(raw)}})
+		}
+		if err := c.Client.Client().BatchCall(batch); err != nil {
+			t.Fatal(err)
+		}
+		hash, err := c.Mine(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.TransactionCount(t.Context(), hash); err != nil || n != accounts {
+			t.Errorf("round %d: the block has %d of %d transactions, %v", nonce, n, accounts, err)
+		}
 	}
 }
 

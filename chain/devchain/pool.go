@@ -13,7 +13,7 @@ import (
 )
 
 // DropPending makes the pool forget transactions, as when it evicts them; with
-// none named it forgets all.
+// none named it forgets all. What is sent at that very moment may be lost as well.
 func (c *Chain) DropPending(txs ...common.Hash) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,9 +37,8 @@ func (c *Chain) DropPending(txs ...common.Hash) error {
 // drop empties the pool and puts back what is to stay: the pool has no door for
 // taking out one.
 func (c *Chain) drop(gone map[common.Hash]bool) error {
-	pool := c.eth.TxPool()
-	if err := pool.Sync(); err != nil {
-		return fmt.Errorf("sync the pool: %w", err)
+	if err := c.syncPool(); err != nil {
+		return err
 	}
 	var stay []*types.Transaction
 	for _, tx := range c.pooled() {
@@ -47,8 +46,17 @@ func (c *Chain) drop(gone map[common.Hash]bool) error {
 			stay = append(stay, tx)
 		}
 	}
-	pool.Clear()
-	return errors.Join(pool.Add(stay, true)...)
+	c.eth.TxPool().Clear()
+	return errors.Join(c.eth.TxPool().Add(stay, true)...)
+}
+
+// syncPool waits until the pool has taken in the head and what was sent before,
+// which it does in the background.
+func (c *Chain) syncPool() error {
+	if err := c.eth.TxPool().Sync(); err != nil {
+		return fmt.Errorf("sync the pool: %w", err)
+	}
+	return nil
 }
 
 // pooled is what the pool holds, each sender's in the order of the nonces.

@@ -60,7 +60,7 @@ func (c *Chain) reorg(depth int, fate Fate) error {
 	if fate == Drop {
 		return c.drop(hashes(removed))
 	}
-	return nil
+	return c.syncPool()
 }
 
 // newest are the newest depth blocks, oldest first.

@@ -17,7 +17,9 @@ import (
 
 var errClosed = errors.New("the chain is closed")
 
-// Mine makes n blocks from what the pool has, and tells the hash of the last.
+// Mine makes n blocks from what the pool has, and tells the hash of the last. What
+// was sent before is in the first of them, but for one habit of go-ethereum's: of
+// many that an account sent in a burst, the later ones may wait for the next.
 func (c *Chain) Mine(n int) (common.Hash, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,10 +35,8 @@ func (c *Chain) mine() error {
 	if c.closed {
 		return errClosed
 	}
-	// The pool follows the head in the background: without this a block would miss
-	// what was sent before, or try again what the last one held.
-	if err := c.eth.TxPool().Sync(); err != nil {
-		return fmt.Errorf("sync the pool: %w", err)
+	if err := c.syncPool(); err != nil {
+		return err
 	}
 	block, err := c.build(c.eth.BlockChain().CurrentBlock(), nil, false)
 	if err != nil {
@@ -78,15 +78,11 @@ func (c *Chain) choose(block *types.Block) error {
 	return nil
 }
 
-// mark moves the safe and the final block along with the head. The final one
-// never moves back: go-ethereum may have put it away where nothing is changed.
+// mark moves the safe and the final block along with the head, which only rises.
 func (c *Chain) mark(head *types.Header) {
 	bc := c.eth.BlockChain()
 	bc.SetSafe(bc.GetHeaderByNumber(below(head, SafeDepth)))
-	final := below(head, FinalDepth)
-	if old := bc.CurrentFinalBlock(); old == nil || old.Number.Uint64() < final {
-		bc.SetFinalized(bc.GetHeaderByNumber(final))
-	}
+	bc.SetFinalized(bc.GetHeaderByNumber(below(head, FinalDepth)))
 }
 
 func below(head *types.Header, depth uint64) uint64 {
