@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -234,22 +235,27 @@ func TestPauseAndResume(t *testing.T) {
 	k.must(<-paused)
 
 	// In force: no owner is needed for the answer.
-	k.must(k.store.Release(k.ctx, nil))
-	_, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+	k.must(k.store.Release(k.ctx, []*store.Lease{o.lease}))
+	r, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
 	k.must(err)
+	if owner := r.GetSubmitter().GetLease().GetOwnerNode(); owner != "" {
+		t.Errorf("the lease is released, and %q is told to own it", owner)
+	}
 	if got := k.count("submitter_command"); got != 1 {
 		t.Errorf("%d commands, want 1: the second pause asks for what is so", got)
 	}
 
+	o.lease, err = k.store.AcquireOne(k.ctx, o.id)
+	k.must(err)
 	ctx, stop := context.WithCancel(k.ctx)
 	var working sync.WaitGroup
 	working.Go(func() { o.work(ctx) })
 	defer working.Wait()
 	defer stop()
-	r, err := n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
+	resumed, err := n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
 	k.must(err)
-	if r.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_ACTIVE {
-		t.Errorf("resumed: %v", r)
+	if resumed.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_ACTIVE {
+		t.Errorf("resumed: %v", resumed)
 	}
 }
 

@@ -192,6 +192,9 @@ func TestDrain(t *testing.T) {
 		t.Fatalf("the call under way ended with %v", err)
 	default:
 	}
+	if r, err := n.server.health.Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil || r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("while it drains the node is %v (%v)", r.GetStatus(), err)
+	}
 	close(release)
 	k.must(<-slow)
 	k.must(<-n.served)

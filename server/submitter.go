@@ -8,14 +8,9 @@ import (
 
 // lookup finds the submitter that a field names, by its name or its account id.
 func (s *Server) lookup(ctx context.Context, field, text string) (txn.SubmitterID, error) {
-	key := text
-	chain, address, isAccount, err := txn.ParseAccountID(text)
-	if err != nil {
+	if _, _, _, err := txn.ParseAccountID(text); err != nil {
 		return 0, invalidField(field, "%v", err)
 	}
-	if isAccount {
-		key = txn.AccountID(chain, address) // one spelling of an account
-	}
-	id, err := s.store.Lookup(ctx, key)
+	id, err := s.store.Lookup(ctx, text)
 	return id, onSubmitter(text, err)
 }
