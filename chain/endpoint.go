@@ -210,7 +210,7 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.connectTimeout())
 	defer cancel()
 	if !e.ws {
-		client, idle, err := openHTTP(ctx, e.url, e.o.MaxInFlight, func() { e.dials.Add(1) })
+		client, idle, err := openHTTP(ctx, e.url, e.o.MaxInFlight, e.o.maxAnswer, func() { e.dials.Add(1) })
 		e.mu.Lock()
 		e.idle = idle
 		e.mu.Unlock()

@@ -87,10 +87,10 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 func TestEndlessAnswer(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	r := dial(t, func(o *Options) { o.Timeout = 30 * time.Second }, n.url())
+	r := dial(t, func(o *Options) { o.Timeout, o.maxAnswer = 30*time.Second, 1<<20 }, n.url())
 	r.mustHead(t)
 	n.onSend(func(w http.ResponseWriter, _ *http.Request) {
-		blank := bytes.Repeat([]byte{' '}, 1<<20)
+		blank := bytes.Repeat([]byte{' '}, 1<<16)
 		for { // until the client has had enough
 			if _, err := w.Write(blank); err != nil {
 				return

@@ -27,6 +27,8 @@ type Options struct {
 	Fees     FeeOptions
 	Clock    clock.Clock  // the machine's
 	Logger   *slog.Logger // none
+
+	maxAnswer int64 // bytes of one answer over HTTP; tests lower it
 }
 
 // FeeOptions say what a quote offers. Amounts are wei for each unit of gas.
@@ -59,6 +61,7 @@ func (o Options) withDefaults() Options {
 	o.GasMargin = orDefault(o.GasMargin, defaultGasMargin)
 	o.LagGrace = orDefault(o.LagGrace, defaultLagGrace)
 	o.Fees = o.Fees.withDefaults()
+	o.maxAnswer = orDefault(o.maxAnswer, maxAnswer)
 	if o.Clock == nil {
 		o.Clock = clock.Real{}
 	}

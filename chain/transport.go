@@ -56,7 +56,7 @@ func withNotes(ctx context.Context, n *notes) context.Context {
 }
 
 // openHTTP makes a client that connects when it is first used and tells of every connection that it opens.
-func openHTTP(ctx context.Context, url string, maxConns int, dialed func()) (client *rpc.Client, idle func(), err error) {
+func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64, dialed func()) (client *rpc.Client, idle func(), err error) {
 	dialer := &net.Dialer{KeepAlive: 30 * time.Second}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
@@ -71,7 +71,7 @@ func openHTTP(ctx context.Context, url string, maxConns int, dialed func()) (cli
 		TLSHandshakeTimeout: tlsTimeout,
 	}
 	caller := &http.Client{
-		Transport: noteTaker{transport},
+		Transport: noteTaker{transport, maxAnswer},
 		// A redirect would hand signed bytes to an address that nobody configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -92,7 +92,10 @@ func openWS(ctx context.Context, url string) (*rpc.Client, error) {
 }
 
 // noteTaker bounds answers and keeps the one header that matters.
-type noteTaker struct{ *http.Transport }
+type noteTaker struct {
+	*http.Transport
+	maxAnswer int64
+}
 
 func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(r)
@@ -102,7 +105,7 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n, ok := r.Context().Value(notesKey{}).(*notes); ok {
 		n.retryAfter.Store(int64(retryAfterHeader(resp.Header)))
 	}
-	resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+	resp.Body = http.MaxBytesReader(nil, resp.Body, t.maxAnswer)
 	return resp, nil
 }
 

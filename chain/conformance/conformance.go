@@ -49,8 +49,9 @@ type Harness struct {
 
 // Quirks are the differences of other clients from go-ethereum.
 type Quirks struct {
-	AnyBump     bool // a replacement that pays one wei more is taken (anvil)
-	RefusesGaps bool // a nonce with a gap before it is refused (sequencers)
+	AnyBump        bool // a replacement that pays one wei more is taken (anvil)
+	AnyLegacyChain bool // a legacy transaction that is signed for another chain is taken (anvil)
+	RefusesGaps    bool // a nonce with a gap before it is refused (sequencers)
 }
 
 // Run runs the suite. Each case asks for a harness of its own; it may be the same chain.

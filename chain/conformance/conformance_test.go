@@ -51,16 +51,16 @@ func TestClient(t *testing.T) {
 	for _, transport := range []string{"http", "websocket"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
+			node, err := devchain.Start(devchain.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = node.Close() })
+			url := node.URL()
+			if transport == "websocket" {
+				url = node.WSURL()
+			}
 			conformance.Run(t, func(t *testing.T) *conformance.Harness {
-				node, err := devchain.Start(devchain.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = node.Close() })
-				url := node.URL()
-				if transport == "websocket" {
-					url = node.WSURL()
-				}
 				c, err := chain.Dial(t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(node.ID()), Endpoints: []string{url}})
 				if err != nil {
 					t.Fatal(err)

@@ -31,7 +31,7 @@ type twins struct {
 // TestTwinAnswersLikeGoEthereum sends both the same random bytes and compares what each says and what becomes of them.
 func TestTwinAnswersLikeGoEthereum(t *testing.T) {
 	t.Parallel()
-	const seeds, steps = 5, 150
+	const seeds, steps = 4, 100
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
