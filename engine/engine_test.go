@@ -161,7 +161,7 @@ func TestReorgs(t *testing.T) {
 			r.policy.Confirmations = 30
 			r.startNode("a", nil)
 			a, b := r.create(0, "a", transfer()), r.create(0, "b", transfer())
-			r.mineUntil("the second is included", func() bool { return r.sub(b) == txn.Included })
+			r.mineWhatIsPendingUntil("the second is included", func() bool { return r.sub(b) == txn.Included })
 			if err := r.dev.Reorg(r.depth(b), fate); err != nil {
 				t.Fatal(err)
 			}
@@ -194,6 +194,22 @@ func (r *rig) depth(id txn.TxID) int {
 		r.t.Fatal(err)
 	}
 	return int(head-tx.Receipt.BlockNumber) + 1
+}
+
+// mineWhatIsPendingUntil makes a block whenever a transaction waits for one, and no others: so nothing gets deeper than it has to.
+func (r *rig) mineWhatIsPendingUntil(what string, condition func() bool) {
+	r.t.Helper()
+	chain := r.chainClient()
+	r.mineUntil(what, func() bool {
+		pending := uint(0)
+		for pending == 0 && !condition() {
+			var err error
+			if pending, err = chain.PendingTransactionCount(context.Background()); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+		return condition()
+	})
 }
 
 // mineUntil makes blocks one by one until a condition holds.

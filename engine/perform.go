@@ -31,6 +31,9 @@ func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccou
 		a.log.Debug("account cannot be looked at", "error", err)
 		return txn.AccountUnseen(v, s), nil
 	}
+	if v.Cursor != nil {
+		account.Expected = v.Cursor.Next
+	}
 	a.account = &account
 	return txn.Change{}, nil
 }
@@ -62,6 +65,9 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 		return txn.Change{}, err
 	}
 	answer := a.chain.Send(ctx, txn.Signed{Hash: s.Attempt.Hash, Raw: s.Attempt.Raw})
+	if ctx.Err() != nil {
+		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
+	}
 	a.e.metrics.sent(ctx, answer.Class)
 	a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {

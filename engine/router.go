@@ -96,6 +96,7 @@ func (r *router) sweep(ctx, actors context.Context, chains []txn.ChainID) {
 
 // acquire takes what is free among ids and starts an actor for each.
 func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) {
+	ids = r.unowned(ids)
 	if room := r.e.MaxSubmitters - r.count(); len(ids) > room {
 		ids = ids[:max(0, room)]
 	}
@@ -115,6 +116,13 @@ func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) {
 	for _, l := range leases {
 		r.start(actors, l)
 	}
+}
+
+// unowned leaves out those that have an actor here. Its lease may have lapsed, but it has to end before another begins.
+func (r *router) unowned(ids []txn.SubmitterID) []txn.SubmitterID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(ids), func(id txn.SubmitterID) bool { return r.actors[id] != nil })
 }
 
 func (r *router) start(ctx context.Context, l *store.Lease) {

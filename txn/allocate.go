@@ -76,6 +76,11 @@ func disagreement(v View) (reason, message string) {
 		return ReasonNonceElsewhere, fmt.Sprintf(
 			"the account's next nonce is %d on chain and %d here: its key is used elsewhere; nothing is sent until that is cleared up", max(a.Latest, a.Pending), next)
 	}
+	if a.Latest < a.Expected {
+		return ReasonChainBehind, fmt.Sprintf(
+			"the account's next nonce is %d on chain and was %d here: the endpoint lags, or the chain has lost blocks; a nonce above the gap would never be included",
+			a.Latest, a.Expected)
+	}
 	return "", ""
 }
 

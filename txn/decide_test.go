@@ -384,6 +384,22 @@ func TestAKeyUsedElsewhereStopsAllocation(t *testing.T) {
 	}
 }
 
+func TestAChainThatIsBehindStopsAllocation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.view.Cursor = &Cursor{Next: 7}
+	w.view.Account = &Account{Latest: 6, Pending: 6, Expected: 7}
+	record, ok := Decide(w.view).(Record)
+	if !ok || record.Change.Writes[0].Next.Reason != ReasonChainBehind {
+		t.Errorf("%+v", record)
+	}
+	w.view.Cursor = &Cursor{Next: 8} // our own allocation since then says nothing against an older view
+	w.view.Account = &Account{Latest: 7, Pending: 7, Expected: 7}
+	if _, ok := Decide(w.view).(Prepare); !ok {
+		t.Errorf("%+v", Decide(w.view))
+	}
+}
+
 func TestAReleasedTransactionThatIsReorgedStopsAllocationAndIsSentAgainFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3, policy)

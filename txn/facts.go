@@ -34,6 +34,7 @@ type ReceiptAnswer struct {
 
 // Account is a view of an account, all of it from one endpoint.
 type Account struct {
+	Expected  Nonce // where the ledger's cursor stood when the account was looked at; the owner's, not the chain's
 	Latest    Nonce // next nonce by the newest block
 	Pending   Nonce // next nonce by the node's pool
 	Settled   Nonce // next nonce as of the block that is `confirmations` below the head

@@ -93,6 +93,7 @@ const (
 	ReasonInsufficientFunds = "INSUFFICIENT_FUNDS"
 	ReasonStartNonce        = "START_NONCE_MISMATCH"
 	ReasonNotQuiescent      = "ACCOUNT_NOT_QUIESCENT"
+	ReasonChainBehind       = "CHAIN_BEHIND" // the chain does not have what was final, or the endpoint lags
 	ReasonRejected          = "REJECTED_BY_NODE"
 	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
 	ReasonCancelled         = "CANCELLED_BY_CALLER"
