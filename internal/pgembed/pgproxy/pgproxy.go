@@ -1,0 +1,190 @@
+// Package pgproxy stands between PostgreSQL clients and their server, and breaks
+// the line where a test wants it broken.
+//
+// It reads the wire protocol message by message, so it can lose exactly the
+// answer to a COMMIT, or freeze a client between two messages of one statement.
+// These are the faults that leave a client not knowing what happened, and no tool
+// that sees only bytes can place them.
+//
+//	proxy, err := pgproxy.Start(server.URL("postgres"))
+//	lost := proxy.On(pgproxy.Commit, pgproxy.LoseReply)
+//	err = tx.Commit(ctx) // through proxy.URL(): fails, and is committed
+//	<-lost.Fired()
+//
+// A rule of On works once, on the first message of any connection that it
+// matches. BlackHole, Refuse and CutAll break all connections at once.
+//
+// Connections are not encrypted. Messages are known by the text of their
+// statement, also when it was prepared earlier on the same connection.
+package pgproxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	portName   = "5432" // names the socket: clients derive the one from the other
+	socketFile = ".s.PGSQL." + portName
+)
+
+// Proxy is a running proxy. Its methods are safe for concurrent use.
+type Proxy struct {
+	upstream string // URL
+	network  string
+	address  string
+	dir      string
+	listener net.Listener
+
+	mu      sync.Mutex
+	links   map[*link]struct{}
+	rules   []*Rule
+	refuse  bool
+	healthy chan struct{} // closed unless there is a black hole
+	closed  bool
+	wg      sync.WaitGroup
+}
+
+// Start starts a proxy for the server at a URL. It listens on a socket in a
+// private folder.
+func Start(upstream string) (*Proxy, error) {
+	p, err := start(upstream)
+	if err != nil {
+		return nil, fmt.Errorf("pgproxy: start: %w", err)
+	}
+	return p, nil
+}
+
+func start(upstream string) (*Proxy, error) {
+	cfg, err := pgconn.ParseConfig(upstream)
+	if err != nil {
+		return nil, errors.New("the server's URL cannot be parsed") // the error may quote its password
+	}
+	p := &Proxy{upstream: upstream, links: map[*link]struct{}{}, healthy: make(chan struct{})}
+	close(p.healthy)
+	p.network, p.address = pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	if p.dir, err = os.MkdirTemp("", "pgproxy-"); err != nil {
+		return nil, err
+	}
+	if p.listener, err = net.Listen("unix", filepath.Join(p.dir, socketFile)); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(p.dir))
+	}
+	p.wg.Go(p.accept)
+	return p, nil
+}
+
+// URL is the server's URL, led through the proxy.
+func (p *Proxy) URL() string { return p.Through(p.upstream) }
+
+// Through leads another URL of the same server through the proxy. Its database,
+// user, password and settings stay.
+func (p *Proxy) Through(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return ""
+	}
+	q := u.Query()
+	q.Set("host", p.dir)
+	q.Set("port", portName)
+	q.Set("sslmode", "disable")
+	u.Host, u.RawQuery = "", q.Encode()
+	return u.String()
+}
+
+// Close ends the proxy and all its connections. It may be called again.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	again := p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if again {
+		p.wg.Wait()
+		return nil
+	}
+	err := p.listener.Close()
+	p.CutAll()
+	p.wg.Wait()
+	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+// CutAll cuts all connections that there are. New ones are welcome.
+func (p *Proxy) CutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.cut()
+	}
+}
+
+// BlackHole stops all bytes on all connections, both ways, and those of new ones,
+// until Heal. No connection is closed and no byte is lost.
+func (p *Proxy) BlackHole() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.healthy:
+		p.healthy = make(chan struct{})
+	default:
+	}
+}
+
+// Refuse cuts new connections at once, until Heal. Those that there are go on.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = true
+}
+
+// Heal ends BlackHole and Refuse. Rules stay.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = false
+	select {
+	case <-p.healthy:
+	default:
+		close(p.healthy)
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		p.admit(client)
+	}
+}
+
+// admit starts a link, unless the proxy refuses or has been closed meanwhile.
+func (p *Proxy) admit(client net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse || p.closed {
+		client.Close()
+		return
+	}
+	l := newLink(p, client)
+	p.links[l] = struct{}{}
+	p.wg.Go(func() {
+		l.run()
+		p.mu.Lock()
+		delete(p.links, l)
+		p.mu.Unlock()
+	})
+}
+
+// health is closed when bytes may pass.
+func (p *Proxy) health() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.healthy
+}
