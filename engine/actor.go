@@ -56,8 +56,16 @@ func newActor(e *Engine, l *store.Lease, lost context.CancelFunc) *actor {
 func (a *actor) adopt(l *store.Lease) {
 	a.lease = l
 	a.loaded = false
-	a.log = a.e.Logger.With("submitter_id", int(a.id), "fencing_token", int64(l.Token()))
+	a.name("")
 	a.e.keeper.hold(l, a.lost)
+}
+
+// name gives the log what each of its lines shall tell.
+func (a *actor) name(submitter string) {
+	a.log = a.e.Logger.With("submitter_id", int(a.id), "fencing_token", int64(a.lease.Token()))
+	if submitter != "" {
+		a.log = a.log.With("submitter", submitter)
+	}
 }
 
 // wake makes the actor look again.
@@ -126,7 +134,7 @@ func (a *actor) load(ctx context.Context) error {
 		return errForeign
 	}
 	a.track, a.chain = track, track.chain
-	a.log = a.log.With("submitter", ledger.Submitter.Name)
+	a.name(ledger.Submitter.Name)
 	for i := range ledger.Open {
 		for _, attempt := range ledger.Open[i].Attempts {
 			track.follow(attempt.Hash, false, a.wake)

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestLostAnswersOfTheDatabase loses the answer to one fenced commit after the other: each was done, and its owner does not know. It must find out under a new
+// token, and send nothing but what is recorded.
+func TestLostAnswersOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	const transactions, losses = 6, 8
+	r := newRig(t, 1, blockPeriod)
+	proxy, err := pgproxy.Start(r.db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	r.startNodeOn(r.openStore("a", proxy.URL()), nil)
+	var ids []txn.TxID
+	lost := 0
+	for i := range transactions {
+		ids = append(ids, r.create(0, fmt.Sprint(i), transfer()))
+	}
+	for lost < losses && r.openTransactions() > 0 {
+		rule := proxy.On(everyThirdCommit(), pgproxy.LoseReply)
+		select {
+		case <-rule.Fired():
+			lost++
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing is committed any more")
+		}
+	}
+	for _, id := range ids {
+		if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
+			t.Fatalf("%s: %s", tx.State, tx.LastError)
+		}
+	}
+	if lost < losses {
+		t.Errorf("only %d answers were lost", lost)
+	}
+	if token := r.number("SELECT fencing_token FROM submitter_lease"); token <= losses {
+		t.Errorf("the fencing token is %d after %d losses: a commit of unknown fate was not followed by a new token", token, losses)
+	}
+	if n := r.number("SELECT count(*) FROM tx_attempt"); n != transactions {
+		t.Errorf("%d attempts for %d transactions", n, transactions)
+	}
+	if nonce, err := r.chainClient().NonceAt(context.Background(), devchain.Address(0), nil); err != nil || nonce != transactions {
+		t.Errorf("%d transactions are on chain (%v), want %d", nonce, err, transactions)
+	}
+	r.checkLedger()
+}
+
+// everyThirdCommit lets two fenced statements pass: the first on a new connection carries no change, it only has the statement planned.
+func everyThirdCommit() pgproxy.Match {
+	var seen atomic.Int32
+	commit := pgproxy.Running("tx_moved")
+	return func(m pgproxy.Message) bool { return commit(m) && seen.Add(1)%3 == 0 }
+}
+
+func (r *rig) openTransactions() int {
+	return r.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL")
+}
