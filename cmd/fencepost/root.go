@@ -36,6 +36,9 @@ type program struct {
 func (p *program) commands() []*cobra.Command {
 	return []*cobra.Command{
 		p.serveCommand(),
+		p.migrateCommand(),
+		p.txCommand(),
+		p.submitterCommand(),
 		p.keyCommand(),
 		p.configCommand(),
 		p.versionCommand(),

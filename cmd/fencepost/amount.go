@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// units are those that an amount may be given in, and how many decimals each has.
+var units = []struct {
+	name     string
+	decimals int
+}{{"gwei", 9}, {"ether", 18}, {"wei", 0}}
+
+// parseAmount turns "0.1ether", "30gwei", "5wei" or "5" into wei, exactly: a fraction with more digits than the unit has is refused, not rounded.
+func parseAmount(text string) (string, error) {
+	digits, decimals := text, 0
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(text, u.name); ok {
+			digits, decimals = strings.TrimSpace(number), u.decimals
+			break
+		}
+	}
+	whole, fraction, hasPoint := strings.Cut(digits, ".")
+	if !isDigits(whole) || hasPoint && !isDigits(fraction) {
+		return "", fmt.Errorf("amount %q is not a number; give wei (1000), or a unit with it (0.1ether, 30gwei)", text)
+	}
+	fraction = strings.TrimRight(fraction, "0")
+	if len(fraction) > decimals {
+		return "", fmt.Errorf("amount %q has a part of a wei; give at most %d decimals", text, decimals)
+	}
+	wei := strings.TrimLeft(whole+fraction+strings.Repeat("0", decimals-len(fraction)), "0")
+	if wei == "" {
+		wei = "0"
+	}
+	if _, err := txn.ParseWei(wei); err != nil {
+		return "", fmt.Errorf("amount %q is above 2^256-1 wei, the largest that a transaction can carry", text)
+	}
+	return wei, nil
+}
+
+func isDigits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/config"
+)
+
+const (
+	serverVariable = config.Prefix + "SERVER"
+	defaultServer  = "127.0.0.1:9090"
+)
+
+// clientFlags are what commands that call a node have in common.
+type clientFlags struct {
+	server  string
+	timeout time.Duration
+	tls     bool
+	tlsCA   string
+	tlsName string
+}
+
+func (f *clientFlags) add(c *cobra.Command) {
+	flags := c.PersistentFlags()
+	flags.StringVar(&f.server, "server", "", "address of a node (default: the one that "+serverVariable+" names, else "+defaultServer+")")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
+	flags.BoolVar(&f.tls, "tls", false, "use TLS, with the certificates that this machine trusts")
+	flags.StringVar(&f.tlsCA, "tls-ca", "", "use TLS, and trust the certificates in this PEM file")
+	flags.StringVar(&f.tlsName, "tls-name", "", "use TLS, and expect this name in the node's certificate")
+}
+
+// credentials are those that the flags ask for.
+func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
+	if !f.tls && f.tlsCA == "" && f.tlsName == "" {
+		return insecure.NewCredentials(), nil
+	}
+	c := &tls.Config{ServerName: f.tlsName, MinVersion: tls.VersionTLS12}
+	if f.tlsCA != "" {
+		pem, err := os.ReadFile(f.tlsCA)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates of --tls-ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("file %s holds no certificate; give a PEM file with the certificates to trust", f.tlsCA)
+		}
+	}
+	return credentials.NewTLS(c), nil
+}
+
+// client is a connection to a node.
+type client struct {
+	server  string
+	timeout time.Duration
+	conn    *grpc.ClientConn
+	txs     pb.TxServiceClient
+	subs    pb.SubmitterServiceClient
+}
+
+// connect prepares a connection; nothing is dialled before the first call.
+func (p *program) connect(f clientFlags) (*client, error) {
+	if f.server == "" {
+		f.server = p.variable(serverVariable)
+	}
+	if f.server == "" {
+		f.server = defaultServer
+	}
+	if f.timeout <= 0 {
+		return nil, usageError{"--timeout must be longer than nothing; give a duration like 30s"}
+	}
+	secure, err := f.credentials()
+	if err != nil {
+		return nil, err
+	}
+	// Pings find out that a node has vanished while a watch is quiet.
+	pings := keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}
+	conn, err := grpc.NewClient(f.server, grpc.WithTransportCredentials(secure), grpc.WithKeepaliveParams(pings))
+	if err != nil {
+		return nil, usageError{fmt.Sprintf("--server %q is not an address; give host:port", f.server)}
+	}
+	return &client{f.server, f.timeout, conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)}, nil
+}
+
+// calling makes a command of what it does with a node.
+func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := p.connect(*f)
+		if err != nil {
+			return err
+		}
+		defer c.conn.Close()
+		return do(cmd.Context(), c, args)
+	}
+}
+
+// call makes one call, within the timeout.
+func call[Q, A any](ctx context.Context, c *client, method func(context.Context, Q, ...grpc.CallOption) (A, error), ask Q) (A, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := method(ctx, ask)
+	return answer, c.explain(err)
+}
+
+// remoteError is a refusal as a person reads it; it keeps the status.
+type remoteError struct {
+	text   string
+	status *status.Status
+}
+
+func (e *remoteError) Error() string              { return e.text }
+func (e *remoteError) GRPCStatus() *status.Status { return e.status }
+
+// explain says what a node has answered, or that there is none.
+func (c *client) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	text := s.Message()
+	switch reason := reasonOf(s); {
+	case reason != "":
+		text += " (" + reason + ")"
+	case s.Code() == codes.Unavailable:
+		text = fmt.Sprintf("node %s cannot be reached: %s; start it with \"fencepost serve\", or name another one with --server", c.server, lastWords(text))
+	case s.Code() == codes.DeadlineExceeded:
+		text = fmt.Sprintf("node %s did not answer within %v; repeat the command, or give a longer --timeout", c.server, c.timeout)
+	case s.Code() == codes.Canceled:
+		text = "interrupted; what was asked for may have been done"
+	case s.Code() == codes.Unimplemented:
+		text = fmt.Sprintf("node %s does not know this call: %s; give the address of a node of Fencepost, of this version or a newer one", c.server, text)
+	}
+	return &remoteError{text, s}
+}
+
+// lastWords are what the transport says at last; before it tells through how many layers that came.
+func lastWords(text string) string {
+	if i := strings.LastIndex(text, "connect: "); i >= 0 {
+		return strings.TrimSuffix(text[i+len("connect: "):], `"`)
+	}
+	return text
+}
+
+// reasonOf is the reason that a node gives with an error; empty if it gives none.
+func reasonOf(s *status.Status) string {
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetReason()
+		}
+	}
+	return ""
+}
+
+// retryAfter is when a node wants the call repeated; 0 if it does not say.
+func retryAfter(s *status.Status) time.Duration {
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return info.GetRetryDelay().AsDuration()
+		}
+	}
+	return 0
+}
+
+// isUnsure tells errors after which the call may have been carried out.
+func isUnsure(err error) bool {
+	var e *remoteError
+	return errors.As(err, &e) && (e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded || e.status.Code() == codes.Canceled)
+}
+
+// wire prints a message of the contract in the JSON form of protobuf.
+type wire struct{ proto.Message }
+
+// MarshalJSON writes what is zero as well, so that scripts need no defaults.
+func (w wire) MarshalJSON() ([]byte, error) {
+	return protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(w.Message)
+}
+
+// printLine writes a message as one line of JSON.
+func (p *program) printLine(m proto.Message) error {
+	spaced, err := wire{m}.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, spaced); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	line.WriteByte('\n')
+	if _, err := line.WriteTo(p.out); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}
+
+// What tables have in their cells.
+
+const timeForm = "2006-01-02T15:04:05.000Z"
+
+func shownTime(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return "-"
+	}
+	return t.AsTime().UTC().Format(timeForm)
+}
+
+func shownState(state pb.TxState, sub pb.TxSubState) string {
+	text := strings.TrimPrefix(state.String(), "TX_STATE_")
+	if sub != pb.TxSubState_TX_SUB_STATE_UNSPECIFIED {
+		text += "/" + strings.TrimPrefix(sub.String(), "TX_SUB_STATE_")
+	}
+	return text
+}
+
+func shown(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/store"
+)
+
+// databaseVariable is that of the configuration, so that a URL with a password need not stand in a command line, which other users can read.
+const databaseVariable = "FENCEPOST_DATABASE_URL"
+
+func (p *program) migrateCommand() *cobra.Command {
+	return p.group("migrate", "Bring the database's schema to the version of this program, or back",
+		p.migrateUpCommand(), p.migrateStatusCommand(), p.migrateDownCommand())
+}
+
+// databaseFlags name the database: by the configuration, or by its URL.
+type databaseFlags struct {
+	config      configFlags
+	url, schema string
+}
+
+func (f *databaseFlags) add(c *cobra.Command) {
+	f.config.add(c)
+	c.Flags().StringVar(&f.url, "database-url", "", "the database, without a configuration (default: the one that "+databaseVariable+" names)")
+	c.Flags().StringVar(&f.schema, "schema", "", "with --database-url: schema of the ledger")
+}
+
+// database is where the ledger is.
+func (p *program) database(c *cobra.Command, f databaseFlags) (url, schema string, err error) {
+	configured := f.config.file != "" || p.variable(configVariable) != ""
+	if f.url != "" && f.config.file != "" {
+		return "", "", misused(c, "--config and --database-url are both given; give one of them")
+	}
+	if f.url == "" && !configured {
+		f.url = p.variable(databaseVariable)
+	}
+	switch {
+	case f.url != "":
+		return f.url, f.schema, nil
+	case f.schema != "":
+		return "", "", misused(c, "--schema goes with --database-url; the configuration has a schema of its own")
+	case !configured:
+		return "", "", misused(c, "no database is named; give --config FILE or --database-url URL, or set %s", databaseVariable)
+	}
+	cfg, err := p.loadConfig(c, f.config)
+	if err != nil {
+		return "", "", err
+	}
+	return cfg.Database.URL.Reveal(), cfg.Database.Schema, nil
+}
+
+func (p *program) migrateUpCommand() *cobra.Command {
+	var f databaseFlags
+	c := &cobra.Command{
+		Use: "up", Short: "Bring the schema to the newest version", Args: arguments(),
+		Long:    "Bring the schema to the newest version that this program knows. It may run on several machines at once: one does the work, the others wait.",
+		Example: "  fencepost migrate up --config fencepost.yaml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			url, schema, err := p.database(c, f)
+			if err != nil {
+				return err
+			}
+			steps, err := store.Migrate(c.Context(), url, schema)
+			if err != nil {
+				return err
+			}
+			human := line("the schema is up to date")
+			if len(steps) > 0 {
+				human = line("%s taken, the schema is up to date", count(len(steps), "step"))
+			}
+			return p.print(migrationRows(steps), human)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (p *program) migrateStatusCommand() *cobra.Command {
+	var f databaseFlags
+	c := &cobra.Command{
+		Use: "status", Short: "List the steps of the schema and which of them were taken", Args: arguments(),
+		Example: "  fencepost migrate status --config fencepost.yaml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			url, schema, err := p.database(c, f)
+			if err != nil {
+				return err
+			}
+			steps, err := store.MigrateStatus(c.Context(), url, schema)
+			if err != nil {
+				return err
+			}
+			rows := make([][]string, len(steps))
+			for i, s := range migrationRows(steps) {
+				rows[i] = []string{fmt.Sprint(s.Version), s.Name, shown(s.Applied)}
+			}
+			return p.print(migrationRows(steps), table([]string{"VERSION", "NAME", "APPLIED"}, rows))
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (p *program) migrateDownCommand() *cobra.Command {
+	var f databaseFlags
+	var force bool
+	c := &cobra.Command{
+		Use: "down", Short: "Take the newest step of the schema back", Args: arguments(),
+		Long: `Take the newest step of the schema back. A step back that would throw away a ledger with submitters is refused: the ledger is what keeps a request from
+being executed twice. --force throws it away nevertheless.`,
+		Example: "  fencepost migrate down --config fencepost.yaml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			url, schema, err := p.database(c, f)
+			if err != nil {
+				return err
+			}
+			step, err := store.MigrateDown(c.Context(), url, schema, force)
+			if err != nil {
+				return err
+			}
+			return p.print(migrationRows([]store.Migration{step})[0], func(w io.Writer) error { return line("step %d (%s) is taken back", step.Version, step.Name)(w) })
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&force, "force", false, "throw away a ledger that is in use")
+	return c
+}
+
+// migrationRow is a step as it is printed.
+type migrationRow struct {
+	Version int64  `json:"version"`
+	Name    string `json:"name"`
+	Applied string `json:"applied,omitempty"` // when; empty: not, or just now
+}
+
+func migrationRows(steps []store.Migration) []migrationRow {
+	rows := make([]migrationRow, len(steps))
+	for i, s := range steps {
+		rows[i] = migrationRow{Version: s.Version, Name: s.Name}
+		if !s.AppliedAt.IsZero() {
+			rows[i].Applied = s.AppliedAt.UTC().Format(timeForm)
+		}
+	}
+	return rows
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// migrating runs a migrate command on a database that the environment names.
+func migrating(t *testing.T, url, line string) (out, errs string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	p := &program{in: strings.NewReader(""), out: &stdout, err: &stderr, clock: clock.Real{}, environ: []string{databaseVariable + "=" + url}}
+	code = p.run(t.Context(), strings.Fields(line))
+	return stdout.String(), stderr.String(), code
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	schema := db.Schema + "_m"
+	t.Cleanup(func() {
+		if _, err := db.Pool.Exec(context.Background(), "DROP SCHEMA "+schema+" CASCADE"); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, step := range []struct{ line, out string }{
+		{"migrate status", `^VERSION +NAME +APPLIED\n1 +\S+ +-\n`},
+		{"migrate up", `^\d+ steps? taken, the schema is up to date\n$`},
+		{"migrate up", `^the schema is up to date\n$`},
+		{"migrate up --json", `^\[\]\n$`},
+		{"migrate status --json", `"applied": "20`},
+		{"migrate down", `^step \d+ \(\S+\) is taken back\n$`},
+		{"migrate up", `^1 step taken, the schema is up to date\n$`},
+	} {
+		out, errs, code := migrating(t, db.URL, step.line+" --schema "+schema+" --database-url "+db.URL)
+		if code != exitDone || errs != "" || !regexp.MustCompile(step.out).MatchString(out) {
+			t.Fatalf("%s gave %d: %s%swant %s", step.line, code, out, errs, step.out)
+		}
+	}
+	refuseToLose(t, db, schema)
+}
+
+// refuseToLose shows that a ledger in use is not thrown away by mistake.
+func refuseToLose(t *testing.T, db *dbtest.DB, schema string) {
+	s, err := store.Open(t.Context(), store.Config{URL: db.URL, Schema: schema, Node: "a/boot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, _, err := s.Register(t.Context(), store.Registration{Name: "alice", Chain: 1, Address: txn.Address{1}, Signer: "x", Mode: txn.Strict, StartFrom: "0"}); err != nil {
+		t.Fatal(err)
+	}
+	line := "migrate down --schema " + schema + " --database-url " + db.URL
+	if _, errs, code := migrating(t, "", line); code != exitFailed || !strings.Contains(errs, "the ledger holds submitters") {
+		t.Errorf("gave %d: %s", code, errs)
+	}
+	if _, errs, code := migrating(t, "", line+" --force"); code != exitDone {
+		t.Errorf("with force: %d, %s", code, errs)
+	}
+}
+
+func TestMigrateTakesTheDatabaseOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	if out, errs, code := migrating(t, db.ScopedURL(), "migrate up"); code != exitDone || out != "the schema is up to date\n" {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "migrate up"); code != exitFailed || strings.Contains(errs, "hidden") ||
+		!strings.Contains(errs, "refused") {
+		t.Errorf("gave %d: %s", code, errs)
+	}
+}

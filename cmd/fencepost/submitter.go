@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+func (p *program) submitterCommand() *cobra.Command {
+	f := &clientFlags{}
+	c := p.group("submitter", "Register, list, pause and resume the accounts that send",
+		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f))
+	f.add(c)
+	return c
+}
+
+func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
+	ask := &pb.RegisterSubmitterRequest{Mode: pb.SubmitterMode_SUBMITTER_MODE_STRICT}
+	c := &cobra.Command{
+		Use: "add NAME --chain-id ID --address ADDRESS --signer NAME", Short: "Register an account to send from", Args: arguments("NAME"),
+		Long: `Register an account to send from. The same command again changes nothing; --start-from may be corrected for as long as the account has not started.`,
+		Example: "  fencepost submitter add alice --chain-id 31337 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +
+			"  fencepost submitter add hot --chain-id 1 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local --start-from chain",
+		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			ask.Name = args[0]
+			answer, err := call(ctx, c, c.subs.RegisterSubmitter, ask)
+			if err != nil {
+				return err
+			}
+			verb := "is registered"
+			if !answer.GetCreated() {
+				verb = "was registered before"
+			}
+			return p.print(wire{answer}, line("submitter %s %s: %s, signed for by %s", ask.GetName(), verb, answer.GetSubmitter().GetAccountId(), answer.GetSubmitter().GetSigner()))
+		}),
+	}
+	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain (required)")
+	c.Flags().StringVar(&ask.Address, "address", "", "account on it (required)")
+	c.Flags().StringVar(&ask.Signer, "signer", "", "name of the signer, in the configuration of the nodes, that holds its key (required)")
+	c.Flags().StringVar(&ask.StartFrom, "start-from", "0", "0: it never sent; chain: go on after what it sent; or the exact next nonce")
+	return c
+}
+
+func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {
+	var limit int
+	c := &cobra.Command{Use: "list", Short: "List the submitters, by name", Args: arguments(), Example: "  fencepost submitter list"}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if limit < 1 {
+			return misused(cmd, "--limit must be at least 1")
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listSubmitters(ctx, c, limit) })(cmd, args)
+	}
+	c.Flags().IntVar(&limit, "limit", 1000, "most submitters")
+	return c
+}
+
+func (p *program) listSubmitters(ctx context.Context, c *client, limit int) error {
+	all := &pb.ListSubmittersResponse{}
+	for len(all.GetSubmitters()) == 0 || all.GetNextPageToken() != "" && len(all.GetSubmitters()) < limit {
+		ask := &pb.ListSubmittersRequest{PageSize: int32(min(limit-len(all.GetSubmitters()), maxPage)), PageToken: all.GetNextPageToken()}
+		page, err := call(ctx, c, c.subs.ListSubmitters, ask)
+		if err != nil {
+			return err
+		}
+		all.Submitters, all.NextPageToken = append(all.Submitters, page.GetSubmitters()...), page.GetNextPageToken()
+		if len(page.GetSubmitters()) == 0 {
+			break
+		}
+	}
+	if all.GetNextPageToken() != "" && !p.json {
+		fmt.Fprintf(p.err, "fencepost: there are more than %d; raise --limit to see them\n", limit)
+	}
+	rows := make([][]string, len(all.GetSubmitters()))
+	for i, s := range all.GetSubmitters() {
+		rows[i] = []string{s.GetName(), s.GetAccountId(), shownStatus(s), shown(s.GetLease().GetOwnerNode()), shownNonce(s),
+			strconv.FormatInt(s.GetQueued(), 10), strconv.FormatInt(s.GetInFlight(), 10)}
+	}
+	return p.print(wire{all}, table([]string{"NAME", "ACCOUNT", "STATUS", "OWNER", "NEXT_NONCE", "QUEUED", "IN_FLIGHT"}, rows))
+}
+
+func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show owner, nonce, queue and status of a submitter", Args: arguments("NAME"), Example: "  fencepost submitter show alice",
+		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			answer, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: args[0]})
+			if err != nil {
+				return err
+			}
+			return p.print(wire{answer.GetSubmitter()}, func(w io.Writer) error { return fields(submitterFields(answer.GetSubmitter()))(w) })
+		}),
+	}
+}
+
+func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "pause NAME", Short: "Take no new nonces; follow what is in flight to its end", Args: arguments("NAME"),
+		Long:    "Take no new nonces; follow what is in flight to its end. Returns once the owner of the account has applied it.",
+		Example: `  fencepost submitter pause alice --reason "moving funds"`,
+		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			answer, err := call(ctx, c, c.subs.PauseSubmitter, &pb.PauseSubmitterRequest{Submitter: args[0], Reason: reason})
+			if err != nil {
+				return err
+			}
+			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s", args[0], shownStatus(answer.GetSubmitter())))
+		}),
+	}
+	c.Flags().StringVar(&reason, "reason", "", "kept for whoever asks later")
+	return c
+}
+
+func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "resume NAME", Short: "End a pause", Args: arguments("NAME"), Long: "End a pause. Returns once the owner of the account has applied it.",
+		Example: "  fencepost submitter resume alice",
+		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			answer, err := call(ctx, c, c.subs.ResumeSubmitter, &pb.ResumeSubmitterRequest{Submitter: args[0], Reason: reason})
+			if err != nil {
+				return err
+			}
+			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s", args[0], shownStatus(answer.GetSubmitter())))
+		}),
+	}
+	c.Flags().StringVar(&reason, "reason", "", "kept for whoever asks later")
+	return c
+}
+
+func shownStatus(s *pb.Submitter) string {
+	status := strings.TrimPrefix(s.GetStatus().String(), "SUBMITTER_STATUS_")
+	if s.GetProtection() != nil {
+		status += ", PROTECTED"
+	}
+	return status
+}
+
+func shownNonce(s *pb.Submitter) string {
+	if s.NextNonce == nil {
+		return "-"
+	}
+	return strconv.FormatUint(s.GetNextNonce(), 10)
+}
+
+func submitterFields(s *pb.Submitter) []field {
+	lease := s.GetLease()
+	all := []field{
+		{"name", s.GetName()}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
+		{"status", shownStatus(s)}, {"start_from", s.GetStartFrom()}, {"next_nonce", shownNonce(s)},
+		{"queued", strconv.FormatInt(s.GetQueued(), 10)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
+		{"owner", shown(lease.GetOwnerNode())}, {"fencing_token", number(uint64(lease.GetFencingToken()))}, {"lease_until", shownTime(lease.GetExpireTime())},
+	}
+	if s.InitNonce != nil {
+		all = append(all, field{"init_nonce", strconv.FormatUint(s.GetInitNonce(), 10)})
+	}
+	if p := s.GetProtection(); p != nil {
+		all = append(all, field{"protected", shownTime(p.GetTime())}, field{"reason", p.GetReason()}, field{"evidence", p.GetEvidence()})
+	}
+	return append(all, field{"created", shownTime(s.GetCreateTime())})
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestSubmitterCommands(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	add := []string{"submitter", "add", "bob", "--chain-id", "31337", "--address", strings.ToLower(recipient), "--signer", "local"}
+	account := "eip155:31337:" + recipient
+	if out := l.good(add...); out != "submitter bob is registered: "+account+", signed for by local\n" {
+		t.Errorf("printed %s", out)
+	}
+	if out := l.good(add...); out != "submitter bob was registered before: "+account+", signed for by local\n" {
+		t.Errorf("printed %s", out)
+	}
+	l.bad(exitFailed, "registered with other settings", append(add, "--signer", "other")...)
+	l.bad(exitFailed, `address: must be "0x" followed by 40 hex digits (INVALID_FIELD)`, append(add, "--address", "0x12")...)
+
+	out := l.good("submitter", "list")
+	row := regexp.MustCompile(`(?m)^bob +` + account + ` +ACTIVE +- +- +0 +0$`)
+	if !row.MatchString(out) || !regexp.MustCompile(`(?m)^alice +\S+ +ACTIVE +a/boot +0 +0 +0$`).MatchString(out) {
+		t.Errorf("listed\n%s", out)
+	}
+	out, errs, code := l.start("submitter", "list", "--limit", "1").end()
+	if code != exitDone || strings.Contains(out, "bob") || !strings.Contains(errs, "more than 1") {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+	var list struct {
+		Submitters []struct{ Name, Queued string }
+	}
+	l.unmarshal(l.good("submitter", "list", "--json"), &list)
+	if len(list.Submitters) != 2 || list.Submitters[1].Name != "bob" || list.Submitters[1].Queued != "0" {
+		t.Errorf("listed %+v", list)
+	}
+	l.create("r1")
+	out = l.good("submitter", "show", "alice")
+	for _, row := range []string{`owner +a/boot`, `queued +1`, `in_flight +0`, `next_nonce +0`, `mode +STRICT`, `fencing_token +1`, `start_from +0`} {
+		if !regexp.MustCompile(`(?m)^` + row + `$`).MatchString(out) {
+			t.Errorf("%q is not in\n%s", row, out)
+		}
+	}
+	l.bad(exitFailed, `submitter "carl": there is no such submitter`, "submitter", "show", "carl")
+}
+
+func TestSubmitterPauseAndResume(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "pause", "alice", "--reason", "moving funds")
+	l.work()
+	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED\n" {
+		t.Errorf("printed %s", out)
+	}
+	l.bad(exitFailed, "resume it, then repeat the call (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
+	var s struct{ Status string }
+	l.unmarshal(l.good("submitter", "resume", "alice", "--json"), &s)
+	if s.Status != "SUBMITTER_STATUS_ACTIVE" {
+		t.Errorf("resumed: %+v", s)
+	}
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+func (p *program) txCommand() *cobra.Command {
+	f := &clientFlags{}
+	c := p.group("tx", "Create, list, watch and cancel transactions",
+		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f), p.txCancelCommand(f))
+	f.add(c)
+	return c
+}
+
+// createFlags say what is to be executed.
+type createFlags struct {
+	submitter, requestID, to, value, data string
+	gasLimit                              uint64
+	watch, wait                           bool
+}
+
+func (p *program) txCreateCommand(f *clientFlags) *cobra.Command {
+	var t createFlags
+	c := &cobra.Command{
+		Use: "create --submitter NAME --to ADDRESS", Short: "Queue a transaction", Args: arguments(),
+		Long: `Queue a transaction. It is sent exactly once, however often the command is repeated with the same --request-id: without that flag a new one is made up, and
+printed.
+
+With --watch each step is printed until it is final, with --wait only the end; both exit with 1 unless it was executed successfully.`,
+		Example: "  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether --watch\n" +
+			"  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --data 0xd09de08a --request-id order-4711",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ask, err := t.request(cmd)
+		if err != nil {
+			return err
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.create(ctx, c, t, ask) })(cmd, args)
+	}
+	c.Flags().StringVar(&t.submitter, "submitter", "", "who sends: a name or an account id (required)")
+	c.Flags().StringVar(&t.to, "to", "", "recipient; without it --data is the init code of a contract to be created")
+	c.Flags().StringVar(&t.value, "value", "0", "amount: in wei, or with a unit, as in 0.1ether or 30gwei")
+	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
+	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
+	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID)")
+	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
+	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
+	return c
+}
+
+// request builds the request, refusing what needs no node to be refused.
+func (t *createFlags) request(c *cobra.Command) (*pb.CreateTxRequest, error) {
+	if t.submitter == "" {
+		return nil, misused(c, "--submitter is missing")
+	}
+	if t.watch && t.wait {
+		return nil, misused(c, "--watch and --wait are both given; give one of them")
+	}
+	wei, err := parseAmount(t.value)
+	if err != nil {
+		return nil, usageError{err.Error()}
+	}
+	data, err := parseData(t.data)
+	if err != nil {
+		return nil, usageError{err.Error()}
+	}
+	if t.requestID == "" {
+		t.requestID = uuid.NewString()
+	}
+	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}
+	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload}, nil
+}
+
+func parseData(text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
+	digits, ok := strings.CutPrefix(text, "0x")
+	data, err := hex.DecodeString(digits)
+	if !ok || err != nil {
+		return nil, fmt.Errorf("--data must be \"0x\" followed by an even number of hex digits")
+	}
+	return data, nil
+}
+
+func (p *program) create(ctx context.Context, c *client, t createFlags, ask *pb.CreateTxRequest) error {
+	answer, err := call(ctx, c, c.txs.CreateTx, ask)
+	if isUnsure(err) {
+		return fmt.Errorf("%w; it may be queued: repeat the command with --request-id %s, which cannot send twice", err, ask.GetRequestId())
+	}
+	if err != nil {
+		return err
+	}
+	if t.wait {
+		return p.waitFor(ctx, c, answer.GetTx().GetTxId())
+	}
+	if !t.watch {
+		return p.print(wire{answer}, createdLine(answer))
+	}
+	if p.json {
+		err = p.printLine(answer)
+	} else {
+		err = createdLine(answer)(p.out)
+	}
+	if err != nil {
+		return err
+	}
+	return p.watchOne(ctx, c, watchTx(answer.GetTx().GetTxId()), p.printStep)
+}
+
+func createdLine(answer *pb.CreateTxResponse) func(io.Writer) error {
+	verb := "queued"
+	if !answer.GetCreated() {
+		verb = "exists already, and is " + shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState())
+	}
+	return line("transaction %s of %s %s; request_id %s", answer.GetTx().GetTxId(), answer.GetTx().GetSubmitter(), verb, answer.GetTx().GetRequestId())
+}
+
+// requestFlags name a transaction by the key that created it, in place of its id.
+type requestFlags struct{ submitter, requestID string }
+
+func (r *requestFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&r.submitter, "submitter", "", "with --request-id, in place of TX_ID: who sends it")
+	c.Flags().StringVar(&r.requestID, "request-id", "", "the key that created it")
+}
+
+func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
+	var r requestFlags
+	c := &cobra.Command{
+		Use: "get [TX_ID]", Short: "Show a transaction", Args: cobra.ArbitraryArgs,
+		Example: "  fencepost tx get 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx get --submitter alice --request-id order-4711",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ask := &pb.GetTxRequest{View: pb.TxView_TX_VIEW_OPERATOR}
+		switch key := r.key(); {
+		case len(args) == 1 && key == nil:
+			ask.Key = &pb.GetTxRequest_TxId{TxId: args[0]}
+		case len(args) == 0 && r.submitter != "" && r.requestID != "":
+			ask.Key = &pb.GetTxRequest_Request{Request: key}
+		default:
+			return misused(cmd, "give either TX_ID, or --submitter and --request-id")
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
+			answer, err := call(ctx, c, c.txs.GetTx, ask)
+			if err != nil {
+				return err
+			}
+			return p.print(wire{answer.GetTx()}, fields(txFields(answer.GetTx())))
+		})(cmd, args)
+	}
+	r.add(c)
+	return c
+}
+
+// key is the key that the flags name; nil if they name none.
+func (r *requestFlags) key() *pb.RequestKey {
+	if r.submitter == "" && r.requestID == "" {
+		return nil
+	}
+	return &pb.RequestKey{Submitter: r.submitter, RequestId: r.requestID}
+}
+
+func (p *program) txListCommand(f *clientFlags) *cobra.Command {
+	var submitter string
+	var states []string
+	var limit int
+	c := &cobra.Command{
+		Use: "list", Short: "List transactions, newest first", Args: arguments(),
+		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ask := &pb.ListTxsRequest{Submitter: submitter}
+		for _, name := range states {
+			state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
+			if !ok || state == 0 {
+				return usageError{fmt.Sprintf("there is no state %q; the states are %s", name, strings.Join(stateNames(), ", "))}
+			}
+			ask.States = append(ask.States, pb.TxState(state))
+		}
+		if limit < 1 {
+			return misused(cmd, "--limit must be at least 1")
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit) })(cmd, args)
+	}
+	c.Flags().StringVar(&submitter, "submitter", "", "only those of this submitter")
+	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state; as often as needed")
+	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
+	return c
+}
+
+func stateNames() (names []string) {
+	for number := 1; number < len(pb.TxState_name); number++ {
+		names = append(names, shownState(pb.TxState(number), 0))
+	}
+	return names
+}
+
+const maxPage = 1000
+
+func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest, limit int) error {
+	all := &pb.ListTxsResponse{}
+	for len(all.GetTxs()) == 0 || all.GetNextPageToken() != "" && len(all.GetTxs()) < limit {
+		ask.PageSize, ask.PageToken = int32(min(limit-len(all.GetTxs()), maxPage)), all.GetNextPageToken()
+		page, err := call(ctx, c, c.txs.ListTxs, ask)
+		if err != nil {
+			return err
+		}
+		all.Txs, all.NextPageToken = append(all.Txs, page.GetTxs()...), page.GetNextPageToken()
+		if len(page.GetTxs()) == 0 {
+			break
+		}
+	}
+	if all.GetNextPageToken() != "" && !p.json {
+		fmt.Fprintf(p.err, "fencepost: there are more than %d; raise --limit to see them\n", limit)
+	}
+	rows := make([][]string, len(all.GetTxs()))
+	for i, tx := range all.GetTxs() {
+		rows[i] = []string{tx.GetTxId(), tx.GetSubmitter(), tx.GetRequestId(), shownState(tx.GetState(), tx.GetSubState()), shown(tx.GetReason()),
+			shownTime(tx.GetUpdateTime()), shown(tx.GetTxHash())}
+	}
+	return p.print(wire{all}, table([]string{"TX_ID", "SUBMITTER", "REQUEST_ID", "STATE", "REASON", "UPDATED", "TX_HASH"}, rows))
+}
+
+func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel TX_ID", Short: "Ask for a transaction not to be executed", Args: arguments("TX_ID"),
+		Long: `Ask for a transaction not to be executed. One that is queued is cancelled at once. Later its nonce is taken and only the chain decides: the wish is
+recorded for the owner of the account.`,
+		Example: "  fencepost tx cancel 01a21fca-9bb7-8000-8000-058ead4b4abd",
+		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			answer, err := call(ctx, c, c.txs.CancelTx, &pb.CancelTxRequest{TxId: args[0]})
+			if err != nil {
+				return err
+			}
+			return p.print(wire{answer}, line("transaction %s %s", args[0], cancelled(answer)))
+		}),
+	}
+}
+
+func cancelled(answer *pb.CancelTxResponse) string {
+	state := shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState())
+	switch answer.GetOutcome() {
+	case pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED:
+		return "is cancelled and will never be executed"
+	case pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL:
+		return "was final before: it is " + state
+	default:
+		return "has a nonce already (it is " + state + "), so the chain decides; the wish is recorded for the owner of its account"
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// field is a name and a value; an empty value is not shown.
+type field struct{ name, value string }
+
+// fields writes one of them a line.
+func fields(all []field) func(io.Writer) error {
+	return func(w io.Writer) error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, f := range all {
+			if f.value != "" && f.value != "-" {
+				fmt.Fprintf(t, "%s\t%s\n", f.name, f.value)
+			}
+		}
+		if err := t.Flush(); err != nil {
+			return fmt.Errorf("print the fields: %w", err)
+		}
+		return nil
+	}
+}
+
+func txFields(tx *pb.Tx) []field {
+	to, data := tx.GetPayload().GetTo(), ""
+	if to == "" {
+		to = "(creates a contract)"
+	}
+	if len(tx.GetPayload().GetData()) > 0 {
+		data = "0x" + hex.EncodeToString(tx.GetPayload().GetData())
+	}
+	all := []field{
+		{"tx_id", tx.GetTxId()}, {"submitter", tx.GetSubmitter()}, {"request_id", tx.GetRequestId()},
+		{"state", shownState(tx.GetState(), tx.GetSubState())}, {"executed", strings.TrimPrefix(tx.GetExecuted().String(), "EXECUTED_")},
+		{"reason", tx.GetReason()}, {"last_error", tx.GetLastError()}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
+		{"to", to}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data}, {"gas_limit", number(tx.GetPayload().GetGasLimit())},
+		{"tx_hash", tx.GetTxHash()},
+	}
+	if r := tx.GetReceipt(); r != nil {
+		all = append(all, field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())},
+			field{"gas", fmt.Sprintf("%d at %s wei", r.GetGasUsed(), r.GetEffectiveGasPrice())})
+	}
+	if o := tx.GetOperator(); o != nil {
+		all = append(all, operatorFields(o)...)
+	}
+	return append(all, field{"created", shownTime(tx.GetCreateTime())}, field{"updated", shownTime(tx.GetUpdateTime())}, field{"final", shownTime(tx.GetFinalTime())})
+}
+
+func operatorFields(o *pb.OperatorDetails) (all []field) {
+	if o.Nonce != nil {
+		all = append(all, field{"nonce", strconv.FormatUint(o.GetNonce(), 10)})
+	}
+	all = append(all, field{"submitted", number(uint64(o.GetSubmitAttempts()))}, field{"fencing_token", number(uint64(o.GetFencingToken()))})
+	for _, a := range o.GetAttempts() {
+		all = append(all, field{fmt.Sprintf("attempt %d", a.GetAttemptNo()),
+			fmt.Sprintf("%s %s, gas limit %d, fee cap %s wei, tip %s wei", a.GetKind(), a.GetTxHash(), a.GetGasLimit(), a.GetFeeCap(), a.GetTip())})
+	}
+	return all
+}
+
+// number leaves out a zero, which stands for "not yet" or "by default".
+func number(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return ""
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+func TestTxCreateIsIdempotent(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	line := []string{"tx", "create", "--submitter", "alice", "--to", recipient, "--value", "0.1ether", "--data", "0x0102", "--gas-limit", "50000", "--request-id", "r1"}
+	id := l.find(`^transaction (\S+) of alice queued; request_id r1\n$`, l.good(line...))
+	if again := l.good(line...); again != "transaction "+id+" of alice exists already, and is QUEUED; request_id r1\n" {
+		t.Errorf("the second time it prints %s", again)
+	}
+	l.bad(exitFailed, "use a new request_id for a new intent (IDEMPOTENCY_KEY_REUSED)", append(line, "--value", "7")...)
+
+	made := l.find(`request_id (\S{36})\n$`, l.good("tx", "create", "--submitter", "alice", "--to", recipient))
+	var tx struct {
+		TxID, RequestID string
+		Payload         struct{ To, Value, Data, GasLimit string }
+		RetrySafe       *bool
+		Operator        struct{ QueueSeq string }
+	}
+	l.unmarshal(l.good("tx", "get", "--submitter", "alice", "--request-id", made, "--json"), &tx)
+	if tx.RequestID != made || tx.RetrySafe == nil || tx.Operator.QueueSeq == "" {
+		t.Errorf("got %+v", tx)
+	}
+	l.unmarshal(l.good("tx", "get", id, "--json"), &tx)
+	if tx.TxID != id || tx.Payload.To != recipient || tx.Payload.Value != "100000000000000000" || tx.Payload.Data != "AQI=" || tx.Payload.GasLimit != "50000" {
+		t.Errorf("got %+v", tx)
+	}
+}
+
+func TestTxGetShowsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	id := l.create("r1")
+	parsed, err := txn.ParseTxID(id)
+	l.must(err)
+	l.live(parsed, false)
+	out := l.good("tx", "get", id)
+	for _, row := range []string{
+		`tx_id +` + id, `submitter +alice`, `state +FAILED_FINAL`, `executed +REVERTED`, `reason +REVERTED`, `last_error +the call was reverted`, `to +` + recipient,
+		`value +0 wei`, `block +17 0x09`, `gas +21000 at 0 wei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, gas limit 21000, fee cap 7 wei, tip 0 wei`, `final +20`,
+	} {
+		if !regexp.MustCompile(`(?m)^` + row).MatchString(out) {
+			t.Errorf("%q is not in\n%s", row, out)
+		}
+	}
+	if strings.Contains(out, "retry_safe") {
+		t.Errorf("it was executed, and a retry is called safe:\n%s", out)
+	}
+	l.bad(exitFailed, "there is no such transaction", "tx", "get", "01a21fca-9bb7-4000-8000-058ead4b4abd")
+	l.bad(exitFailed, "must be a valid UUID", "tx", "get", "17")
+}
+
+func TestTxList(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	ids := []string{}
+	for i := range 4 {
+		ids = append(ids, l.create(fmt.Sprint("r", i)))
+	}
+	l.good("tx", "cancel", ids[1])
+	out, errs, code := l.start("tx", "list", "--submitter", "alice", "--limit", "3").end()
+	rows := strings.Split(strings.TrimSpace(out), "\n")
+	if code != exitDone || errs != "fencepost: there are more than 3; raise --limit to see them\n" || len(rows) != 4 || !strings.HasPrefix(rows[0], "TX_ID ") ||
+		!strings.HasPrefix(rows[1], ids[3]) {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+	out = l.good("tx", "list", "--state", "cancelled")
+	if !strings.Contains(out, ids[1]) || strings.Contains(out, ids[0]) || !strings.Contains(out, "CANCELLED_BY_CALLER") {
+		t.Errorf("listed %s", out)
+	}
+	var list struct {
+		Txs []struct{ TxID, State string }
+	}
+	l.unmarshal(l.good("tx", "list", "--json"), &list)
+	if len(list.Txs) != 4 || list.Txs[3].TxID != ids[0] || list.Txs[0].State != "TX_STATE_QUEUED" {
+		t.Errorf("listed %+v", list)
+	}
+	l.bad(exitFailed, "there is no such submitter; register it, or correct the name (SUBMITTER_NOT_FOUND)", "tx", "list", "--submitter", "bob")
+}
+
+func TestTxCancel(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	queued, done := l.create("r1"), l.create("r2")
+	for range 2 {
+		if out := l.good("tx", "cancel", queued); out != "transaction "+queued+" is cancelled and will never be executed\n" {
+			t.Errorf("printed %s", out)
+		}
+	}
+	id, err := txn.ParseTxID(done)
+	l.must(err)
+	l.live(id, true)
+	if out := l.good("tx", "cancel", done); out != "transaction "+done+" was final before: it is CONFIRMED\n" {
+		t.Errorf("printed %s", out)
+	}
+}
+
+var stepForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  \S{36}  alice  +(\d)  (\S+) +(\S+)(.*)$`)
+
+// steps takes the kinds and states out of what a watch printed.
+func steps(t *testing.T, out string) (steps []string) {
+	for row := range strings.Lines(out) {
+		m := stepForm.FindStringSubmatch(strings.TrimSuffix(row, "\n"))
+		if m == nil {
+			t.Fatalf("line %q", row)
+		}
+		steps = append(steps, m[1]+" "+m[2]+" "+m[3])
+	}
+	return steps
+}
+
+const goodLife = "1 QUEUED QUEUED, 2 ALLOCATED ALLOCATED, 3 SUBMITTED TRACKING/PENDING, 4 INCLUDED TRACKING/INCLUDED, 5 CONFIRMED CONFIRMED"
+
+func TestTxWatchEndsWithTheTransaction(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.work()
+	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--watch")
+	first, rest, _ := strings.Cut(out, "\n")
+	id := l.find(`^transaction (\S+) of alice queued`, first)
+	if got := strings.Join(steps(t, rest), ", "); got != goodLife {
+		t.Errorf("printed %s", got)
+	}
+	if !strings.Contains(rest, "  block 17  0x") {
+		t.Errorf("no block in %s", rest)
+	}
+	if again := l.good("tx", "watch", id); again != rest {
+		t.Errorf("later it prints %s", again)
+	}
+	lines := strings.Split(strings.TrimSpace(l.good("tx", "watch", id, "--json")), "\n")
+	if len(lines) != 5 {
+		t.Fatalf("JSON in %d lines: %s", len(lines), lines)
+	}
+	var m struct {
+		Event       struct{ Seq, Kind string }
+		ResumeToken string
+	}
+	if err := json.Unmarshal([]byte(lines[4]), &m); err != nil || m.Event.Seq != "5" || m.Event.Kind != "TX_EVENT_KIND_CONFIRMED" || m.ResumeToken == "" {
+		t.Errorf("line %s is %+v, %v", lines[4], m, err)
+	}
+
+	out, errs, code := l.start("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "bad", "--watch").end()
+	if code != exitFailed || !strings.Contains(out, "5  FAILED ") || !strings.Contains(errs, "was executed and reverted: the call was reverted (REVERTED)") {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+	out, errs, code = l.start("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "bad too", "--wait").end()
+	if code != exitFailed || !strings.Contains(out, "state          FAILED_FINAL") || !strings.Contains(errs, "(REVERTED)") {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+	if out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--wait"); !strings.Contains(out, "CONFIRMED") {
+		t.Errorf("printed %s", out)
+	}
+}
+
+// A node that stops under a watch does not end it: it goes on where it was, on the node that comes back.
+func TestTxWatchOutlivesItsNode(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	id := l.create("r1")
+	one, many := l.start("tx", "watch", "--submitter", "alice", "--request-id", "r1"), l.start("tx", "watch", "--submitter", "alice")
+	one.prints("  1  QUEUED ")
+	many.prints("(as it is)")
+	l.stop()
+	l.eventually("the break", func() bool {
+		return strings.Contains(one.errs.String(), "(DRAINING)") && strings.Contains(many.errs.String(), "(DRAINING)")
+	})
+	parsed, err := txn.ParseTxID(id)
+	l.must(err)
+	l.live(parsed, true)
+	l.serve(l.addr, nil)
+	out, _, code := one.end()
+	if got := strings.Join(steps(t, out), ", "); code != exitDone || got != goodLife {
+		t.Errorf("gave %d: %s", code, got)
+	}
+	many.prints("5  CONFIRMED ")
+	many.interrupt()
+	out, _, code = many.end()
+	_, live, _ := strings.Cut(out, "\n")
+	if got := strings.Join(steps(t, live), ", "); code != exitDone || "1 QUEUED QUEUED, "+got != goodLife {
+		t.Errorf("gave %d: %s", code, got)
+	}
+}
+
+func TestTxWatchIsInterrupted(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	s := l.start("tx", "watch", l.create("r1"))
+	s.prints("QUEUED")
+	s.interrupt()
+	if _, errs, code := s.end(); code != exitFailed || !strings.Contains(errs, "interrupted") {
+		t.Errorf("gave %d: %s", code, errs)
+	}
+	l.bad(exitFailed, "there is no such transaction", "tx", "watch", "--submitter", "alice", "--request-id", "never")
+}

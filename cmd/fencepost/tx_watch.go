@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+)
+
+const (
+	heartbeat    = 15 * time.Second
+	quietLimit   = 3 * heartbeat          // a stream that is silent for longer is not up to date: the node may have lost its database
+	patience     = 5 * time.Minute        // how long no stream may be had before a watch gives up
+	firstPause   = 200 * time.Millisecond // before a stream is resumed
+	longestPause = 5 * time.Second
+)
+
+var errInterrupted = errors.New("interrupted; the transaction goes on, and can be watched again")
+
+func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
+	var r requestFlags
+	var all bool
+	c := &cobra.Command{
+		Use: "watch [TX_ID]", Short: "Print every step of a transaction, of a submitter or of all", Args: cobra.ArbitraryArgs,
+		Long: `Print every step of a transaction until it is final: with TX_ID, or with --submitter and --request-id. The exit code is 0 if it was executed successfully,
+else 1.
+
+With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted.
+
+A stream that breaks is resumed where it was, for as long as a node comes back within five minutes.`,
+		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch --submitter alice",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ask := &pb.WatchTxRequest{UntilFinal: true}
+		switch key := r.key(); {
+		case len(args) == 1 && key == nil && !all:
+			ask = watchTx(args[0])
+		case len(args) == 0 && r.submitter != "" && r.requestID != "" && !all:
+			ask.Target = &pb.WatchTxRequest_Request{Request: key}
+		case len(args) == 0 && r.submitter != "" && r.requestID == "" && !all:
+			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: r.submitter}}
+		case len(args) == 0 && key == nil && all:
+			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
+		default:
+			return misused(cmd, "give one of TX_ID, --submitter (with --request-id for one transaction) and --all")
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
+			if ask.GetUntilFinal() {
+				return p.watchOne(ctx, c, ask, p.printStep)
+			}
+			return p.watchMany(ctx, c, ask)
+		})(cmd, args)
+	}
+	r.add(c)
+	c.Flags().BoolVar(&all, "all", false, "of all submitters")
+	return c
+}
+
+func watchTx(id string) *pb.WatchTxRequest {
+	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: id}, UntilFinal: true}
+}
+
+// watchOne follows a transaction to its end, and fails unless that is a good one.
+func (p *program) watchOne(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
+	var last *pb.TxEvent
+	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
+		if m.GetEvent() != nil {
+			last = m.GetEvent()
+		}
+		return show(m)
+	})
+	if err != nil {
+		return err
+	}
+	return verdict(last)
+}
+
+// verdict is an error unless the transaction was executed successfully.
+func verdict(last *pb.TxEvent) error {
+	if last.GetExecuted() == pb.Executed_EXECUTED_SUCCESS {
+		return nil
+	}
+	text := fmt.Sprintf("transaction %s was not executed", last.GetTxId())
+	if last.GetExecuted() == pb.Executed_EXECUTED_REVERTED {
+		text = fmt.Sprintf("transaction %s was executed and reverted", last.GetTxId())
+	}
+	if last.GetMessage() != "" {
+		text += ": " + last.GetMessage()
+	}
+	if last.GetReason() != "" {
+		text += " (" + last.GetReason() + ")"
+	}
+	return errors.New(text)
+}
+
+// watchMany follows many transactions until it is interrupted, which is its good end.
+func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest) error {
+	err := p.follow(ctx, c, ask, p.printStep)
+	if errors.Is(err, errInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// waitFor prints a transaction once it is final.
+func (p *program) waitFor(ctx context.Context, c *client, id string) error {
+	verdict := p.watchOne(ctx, c, watchTx(id), func(*pb.WatchTxResponse) error { return nil })
+	answer, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}, View: pb.TxView_TX_VIEW_OPERATOR})
+	if err != nil {
+		return errors.Join(verdict, err)
+	}
+	return errors.Join(p.print(wire{answer.GetTx()}, fields(txFields(answer.GetTx()))), verdict)
+}
+
+// follow reads a stream to its end. One that breaks is resumed after the last message that was shown.
+func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
+	ask.Heartbeat = durationpb.New(heartbeat)
+	alive, pause := p.clock.Now(), firstPause
+	for {
+		err := p.stream(ctx, c, ask, func(m *pb.WatchTxResponse) error {
+			alive, pause = p.clock.Now(), firstPause
+			if err := show(m); err != nil {
+				return err
+			}
+			if m.GetResumeToken() != "" {
+				ask.ResumeToken = m.GetResumeToken()
+			}
+			return nil
+		})
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		s, broken := status.FromError(err)
+		if err == nil || !broken || s.Code() != codes.Unavailable || p.clock.Now().Sub(alive) > patience {
+			return c.explain(err)
+		}
+		if pause == firstPause {
+			fmt.Fprintf(p.err, "fencepost: the stream broke, and is being resumed: %v\n", c.explain(err))
+		}
+		if err := clock.Sleep(ctx, p.clock, max(pause, retryAfter(s))); err != nil {
+			return errInterrupted
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// stream reads one stream to its end, or until it has been silent for too long.
+func (p *program) stream(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	quiet := p.clock.NewTimer(quietLimit)
+	defer quiet.Stop()
+	silent := make(chan struct{})
+	go func() {
+		select {
+		case <-quiet.C:
+			close(silent)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	stream, err := c.txs.WatchTx(ctx, ask)
+	for err == nil {
+		var m *pb.WatchTxResponse
+		if m, err = stream.Recv(); err == nil {
+			quiet.Reset(quietLimit)
+			err = show(m)
+		}
+	}
+	select {
+	case <-silent:
+		return status.Error(codes.Unavailable, "it was silent for "+quietLimit.String())
+	default:
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// printStep prints a message of a watch on one line; a person needs no heartbeats.
+func (p *program) printStep(m *pb.WatchTxResponse) error {
+	if m.GetHeartbeat() != nil {
+		return nil
+	}
+	if p.json {
+		return p.printLine(m)
+	}
+	if tx := m.GetSnapshot(); tx != nil {
+		return step(p.out, shownTime(tx.GetUpdateTime()), tx.GetVersion(), "(as it is)", shownState(tx.GetState(), tx.GetSubState()), tx.GetTxId(), tx.GetSubmitter(), tx.GetReason())
+	}
+	e := m.GetEvent()
+	details := []string{e.GetReason(), e.GetMessage()}
+	if r := e.GetReceipt(); r != nil {
+		details = append(details, fmt.Sprintf("block %d", r.GetBlockNumber()))
+	}
+	if e.GetTxHash() != "" {
+		details = append(details, e.GetTxHash())
+	}
+	return step(p.out, shownTime(e.GetTime()), e.GetSeq(), strings.TrimPrefix(e.GetKind().String(), "TX_EVENT_KIND_"), shownState(e.GetState(), e.GetSubState()),
+		e.GetTxId(), e.GetSubmitter(), details...)
+}
+
+// step has columns of fixed widths: what comes next is not known yet.
+func step(w io.Writer, when string, seq uint64, kind, state, id, submitter string, details ...string) error {
+	told := []string{}
+	for _, d := range details {
+		if d != "" {
+			told = append(told, d)
+		}
+	}
+	text := fmt.Sprintf("%s  %s  %s  %2d  %-16s  %-19s  %s", when, id, submitter, seq, kind, state, strings.Join(told, "  "))
+	return line("%s", strings.TrimRight(text, " "))(w)
+}
