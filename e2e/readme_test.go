@@ -168,7 +168,6 @@ func useIt(t *testing.T, root string, commands []string) []string {
 	if err := os.Symlink(filepath.Join(root, "bin"), filepath.Join(dir, "bin")); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(dir, "password"), password)
 	var done []string
 	for _, line := range commands {
 		switch {
@@ -178,7 +177,7 @@ func useIt(t *testing.T, root string, commands []string) []string {
 			writeFile(t, filepath.Join(dir, "fencepost.yaml"), readmeConfig(t, root, addressIn(t, bash(t, dir, line))))
 		case strings.HasSuffix(line, "serve --config fencepost.yaml"):
 			serveAndStop(t, dir, line)
-		case strings.HasPrefix(line, "bin/"):
+		case strings.HasPrefix(line, "bin/"), strings.HasSuffix(line, "> password"):
 			bash(t, dir, line)
 		default:
 			continue
