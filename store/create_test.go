@@ -88,6 +88,20 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	if rows := value[int](k, "SELECT count(*) FROM managed_tx"); rows != 40 {
 		t.Fatalf("%d rows, want 40", rows)
 	}
+	// What makes it so: a statement inserts its keys in their order, whatever order they came in.
+	jobs := make([]*createJob, 3)
+	for i, request := range []string{"z", "x", "y"} {
+		jobs[i] = &createJob{intent: Intent{Submitter: id, RequestID: request}, ended: make(chan struct{})}
+		var err error
+		jobs[i].id, err = txn.NewTxID(time.Now(), id)
+		k.must(err)
+	}
+	if why := stores[0].sendCreates(false, jobs); why != nil {
+		t.Fatal(why.err)
+	}
+	if z, x, y := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq, jobs[2].info.QueueSeq; x > y || y > z {
+		t.Fatalf("x, y and z were inserted as %d, %d and %d", x, y, z)
+	}
 }
 
 func TestCreateRefusals(t *testing.T) {

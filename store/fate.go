@@ -53,6 +53,7 @@ const (
 	lockNotAvailable     = "55P03"
 	queryCanceled        = "57014"
 	foreignKeyViolation  = "23503"
+	uniqueViolation      = "23505"
 	undefinedTable       = "42P01"
 	objectInUse          = "55006" // raised by a migration that refuses a step back
 )

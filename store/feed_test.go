@@ -102,6 +102,17 @@ func TestFeedOfCommitsOutOfOrder(t *testing.T) {
 		t.Fatalf("seen %+v", f.seen)
 	}
 	f.once()
+	// What commits after a head was taken belongs to the next look, also when this one comes late.
+	p, err := ParsePosition(f.token)
+	k.must(err)
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	k.queue(s, id, "late")
+	if events, err := s.EventsSince(k.ctx, p.Seen, head, EventKey{}, 0, 10); err != nil || len(events) != 0 {
+		t.Fatalf("events beyond the head: %+v %v", events, err)
+	}
+	f.read()
+	f.once()
 }
 
 // TestFeedOfManyWriters commits in a random order while readers with pages of different sizes look.

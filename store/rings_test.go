@@ -122,8 +122,8 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 	if columns == nil || regexp.MustCompile(`\b(state|nonce|version|fencing_token|queue_seq)\b`).MatchString(columns[1]) {
 		t.Errorf("InsertTxs chooses what the table chooses for a queued transaction: %v", columns)
 	}
-	if !strings.Contains(sqls["CancelQueued"], "t.state = 'QUEUED'") {
-		t.Error("CancelQueued does not ask for a queued transaction")
+	if queued := strings.Index(sqls["CancelQueued"], "t.state = 'QUEUED'"); queued < 0 || !strings.Contains(sqls["CancelQueued"][queued:], "FOR NO KEY UPDATE") {
+		t.Error("CancelQueued does not lock a queued transaction before it writes")
 	}
 	if sets := regexp.MustCompile(`(?s)SET (.*?)\n? WHERE`).FindStringSubmatch(sqls["SetStartFrom"]); sets == nil || sets[1] != "start_from = @start_from" {
 		t.Errorf("SetStartFrom sets %q", sets)

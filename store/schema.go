@@ -136,7 +136,11 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string, step func(*go
 			return err
 		}
 		if !there {
-			if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize()); err != nil {
+			_, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
+			if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == uniqueViolation { // somebody else was quicker: IF NOT EXISTS does not wait for that
+				err = nil
+			}
+			if err != nil {
 				return err
 			}
 		}
