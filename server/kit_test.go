@@ -27,6 +27,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 
 const patience = 20 * time.Second // for what must happen; nothing waits that long unless it fails
 
+// leaseDuration outlives any test: nobody renews here.
+const leaseDuration = 10 * time.Minute
+
 const (
 	chainID   = 31337
 	recipient = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" // EIP-55's own example
@@ -52,7 +55,7 @@ func newKit(t testing.TB) *kit {
 // open makes the store of another node.
 func (k *kit) open(node string) *store.Store {
 	k.t.Helper()
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.URL, Schema: k.db.Schema, Node: node + "/boot"})
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.URL, Schema: k.db.Schema, Node: node + "/boot", LeaseDuration: leaseDuration})
 	k.must(err)
 	k.t.Cleanup(s.Close)
 	return s
@@ -165,6 +168,7 @@ type owner struct {
 	id    txn.SubmitterID
 	lease *store.Lease
 	next  txn.Nonce
+	says  string // in every event
 }
 
 func (k *kit) own(id txn.SubmitterID) *owner {
@@ -203,6 +207,7 @@ func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.St
 		w.Next.Sub, w.Next.Nonce, w.Next.TxHash = txn.None, &nonce, w.Attempt.Hash
 		c.Take = &txn.Take{Nonce: nonce}
 	}
+	w.Next.LastError = o.says
 	if more != nil {
 		more(&w.Next)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -275,7 +277,7 @@ func TestWatchManyUnderConcurrentWriters(t *testing.T) {
 	k := newKit(t)
 	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
 	nodes := []*node{k.serve(limits(tiny)), k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") })}
-	const submitters, each = 4, 8
+	const submitters, each = 4, 5
 	names := []string{}
 	ctx, stop := context.WithCancel(k.ctx)
 	var owners sync.WaitGroup
@@ -431,18 +433,25 @@ func TestThousandWatchersShareOneTailer(t *testing.T) {
 	n := k.serve(func(o *Options) { o.Store, o.Limits.FeedPoll = s, 200*time.Millisecond })
 	id := n.create("alice", "r1").GetTxId()
 	asks := []*pb.WatchTxRequest{watchID(id), watchSubmitter("alice"), watchAll()}
-	streams := []pb.TxService_WatchTxClient{}
-	for i := range 1000 {
-		stream := n.watch(asks[i%3])
-		streams = append(streams, stream)
-		m, err := stream.Recv()
-		if k.must(err); m.GetSnapshot() != nil {
-			m, err = stream.Recv()
-			if k.must(err); m.GetHeartbeat() == nil {
-				t.Fatalf("after the snapshot comes %v", m)
+	streams := make([]pb.TxService_WatchTxClient, 1000)
+	var opening sync.WaitGroup
+	for i := range streams {
+		ask := proto.CloneOf(asks[i%3])
+		ask.Heartbeat = durationpb.New(5 * time.Minute)
+		opening.Go(func() {
+			stream, err := n.txs.WatchTx(k.ctx, ask)
+			for standing := false; err == nil && !standing; {
+				var m *pb.WatchTxResponse
+				m, err = stream.Recv()
+				standing = m.GetSnapshot() == nil
 			}
-		}
+			if err != nil {
+				t.Error(err)
+			}
+			streams[i] = stream
+		})
 	}
+	opening.Wait()
 	for _, c := range []*atomic.Int64{s.heads, s.pages, s.own, s.other} {
 		c.Store(0)
 	}
@@ -506,8 +515,8 @@ func TestSlowReader(t *testing.T) {
 		_, err := c.stream.Recv()
 		k.must(err)
 	}
-	const txs = 120 // their events do not fit into what the transport buffers
-	for range txs {
+	o.says = strings.Repeat("x", 4000) // so that the events do not fit into what the transport buffers
+	for range 20 {
 		id := n.create("alice", rand()).GetTxId()
 		o.live(txID(t, id))
 		fast.until(id, 5)

@@ -47,7 +47,7 @@ func newLedger(t *testing.T) *ledger {
 	t.Cleanup(cancel)
 	l := &ledger{t: t, ctx: ctx, db: dbtest.New(t)}
 	var err error
-	l.store, err = store.Open(ctx, store.Config{URL: l.db.URL, Schema: l.db.Schema, Node: "a/boot"})
+	l.store, err = store.Open(ctx, store.Config{URL: l.db.URL, Schema: l.db.Schema, Node: "a/boot", LeaseDuration: 10 * time.Minute}) // nobody renews here
 	l.must(err)
 	t.Cleanup(l.store.Close)
 	l.serve("127.0.0.1:0", nil)

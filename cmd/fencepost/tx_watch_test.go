@@ -1,0 +1,164 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+)
+
+// scripted is a node that does with its n-th stream what the script says; the last line is for all that follow.
+type scripted struct {
+	pb.UnimplementedTxServiceServer
+	script  []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error
+	streams atomic.Int64
+}
+
+func (s *scripted) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
+	n := min(int(s.streams.Add(1)), len(s.script))
+	return s.script[n-1](r, stream)
+}
+
+// watchScripted runs a watch against a scripted node, under a clock that runs much faster than it should. It gives the time that has passed on it.
+func watchScripted(t *testing.T, s *scripted) (out, errs string, code int, passed time.Duration) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := grpc.NewServer()
+	pb.RegisterTxServiceServer(node, s)
+	served := make(chan error, 1)
+	go func() { served <- node.Serve(listener) }()
+	defer func() { node.Stop(); <-served }()
+
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	fake := clock.NewFake(start)
+	var stdout, stderr output
+	p := &program{in: strings.NewReader(""), out: &stdout, err: &stderr, clock: fake}
+	done := make(chan int, 1)
+	go func() {
+		done <- p.run(t.Context(), []string{"tx", "watch", "01a21fca-9bb7-8000-8000-058ead4b4abd", "--server", listener.Addr().String()})
+	}()
+	tick, limit := time.NewTicker(time.Millisecond), time.After(waitLimit)
+	defer tick.Stop()
+	for {
+		select {
+		case code := <-done:
+			return stdout.String(), stderr.String(), code, fake.Now().Sub(start)
+		case <-tick.C:
+			fake.Advance(100 * time.Millisecond)
+		case <-limit:
+			t.Fatalf("the watch does not end; it printed\n%s%s", stdout.String(), stderr.String())
+		}
+	}
+}
+
+func event(seq uint64, kind pb.TxEventKind, executed pb.Executed) *pb.WatchTxResponse {
+	e := &pb.TxEvent{TxId: "01a21fca-9bb7-8000-8000-058ead4b4abd", Submitter: "alice", Seq: seq, Kind: kind, State: pb.TxState(1), Executed: executed}
+	return &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Event{Event: e}, ResumeToken: "token of " + e.GetKind().String()}
+}
+
+// A stream that falls silent is not trusted; one that breaks is resumed where it was; a stream that ends is done.
+func TestTxWatchResumesByItself(t *testing.T) {
+	t.Parallel()
+	token := make(chan string, 100)
+	s := &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{
+		func(_ *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
+			if err := stream.Send(event(1, pb.TxEventKind_TX_EVENT_KIND_QUEUED, 0)); err != nil {
+				return err
+			}
+			<-stream.Context().Done() // and not a word more
+			return stream.Context().Err()
+		},
+		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error {
+			return status.Error(codes.Unavailable, "gone")
+		},
+		func(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
+			token <- r.GetResumeToken()
+			return stream.Send(event(2, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.Executed_EXECUTED_SUCCESS))
+		},
+	}}
+	out, errs, code, _ := watchScripted(t, s)
+	if code != exitDone || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "it was silent for 45s") || s.streams.Load() < 3 {
+		t.Errorf("gave %d after %d streams: %s%s", code, s.streams.Load(), out, errs)
+	}
+	if got := <-token; got != "token of TX_EVENT_KIND_QUEUED" {
+		t.Errorf("resumed with %q", got)
+	}
+}
+
+// A watch gives up on nodes that do not come back, and at once on an answer that will not change.
+func TestTxWatchGivesUp(t *testing.T) {
+	t.Parallel()
+	answering := func(code codes.Code) *scripted {
+		return &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{
+			func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error { return status.Error(code, "so it is") },
+		}}
+	}
+	gone := answering(codes.Unavailable)
+	if _, errs, code, passed := watchScripted(t, gone); code != exitFailed || passed < patience || !strings.Contains(errs, "so it is") {
+		t.Errorf("gave %d after %v and %d streams: %s", code, passed, gone.streams.Load(), errs)
+	}
+	expired := answering(codes.OutOfRange)
+	if _, errs, code, _ := watchScripted(t, expired); code != exitFailed || expired.streams.Load() != 1 || !strings.Contains(errs, "so it is") {
+		t.Errorf("gave %d after %d streams: %s", code, expired.streams.Load(), errs)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	pair, ca := certificate(t)
+	l.serve("127.0.0.1:0", credentials.NewServerTLSFromCert(&pair))
+	if out := l.good("submitter", "list", "--tls-ca", ca, "--tls-name", "node.test"); !strings.Contains(out, "alice") {
+		t.Errorf("listed %s", out)
+	}
+	l.bad(exitFailed, "certificate is valid for node.test, not other.test", "submitter", "list", "--tls-ca", ca, "--tls-name", "other.test")
+	l.bad(exitFailed, "signed by unknown authority", "submitter", "list", "--tls-name", "node.test")
+	l.bad(exitFailed, "cannot be reached", "submitter", "list")
+	empty := filepath.Join(t.TempDir(), "empty")
+	l.must(os.WriteFile(empty, nil, 0o600))
+	l.bad(exitFailed, "holds no certificate", "submitter", "list", "--tls-ca", empty)
+}
+
+// certificate makes one for node.test that signs itself, and its PEM file.
+func certificate(t *testing.T) (pair tls.Certificate, file string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"node.test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
+}
