@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func TestEachCounterIsExact(t *testing.T) {
 		"embedded":              {func(t *testing.T, keys int) *testChain { return embedded(t, 50*time.Millisecond, keys) }, 0},
 		"embedded, node killed": {func(t *testing.T, keys int) *testChain { return embedded(t, 200*time.Millisecond, keys) }, 5},
 		"geth":                  {geth, 0},
-		"geth, node killed":     {geth, 2},
+		"geth, node killed":     {geth, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ch := c.chain(t, submitters+1)
@@ -124,27 +125,44 @@ func (n *node) load(t *testing.T, contract common.Address, submitters, calls, ki
 			}
 		})
 	}
-	for range kills {
-		time.Sleep(time.Duration(500+rand.IntN(2500)) * time.Millisecond) // the moment of a crash is what is random here; nothing is awaited
-		n.proc.kill()
-		n.start(t)
-	}
+	n.killAtRandom(t, submitters*calls, kills)
 	wg.Wait()
 	return ids
 }
 
+// killAtRandom kills the node and starts it again at random moments between the first transaction and the last. A failing run tells its seed.
+func (n *node) killAtRandom(t *testing.T, total, kills int) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("moments of the kills: seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	moments := make([]int, kills)
+	for i := range moments {
+		moments[i] = random.IntN(total * 9 / 10)
+	}
+	slices.Sort(moments)
+	for _, included := range moments {
+		eventually(t, 5*time.Minute, "the moment of a kill", func() error { return n.atLeast("receipt_block IS NOT NULL", included) })
+		n.proc.kill()
+		n.start(t)
+	}
+}
+
+// atLeast tells whether so many transactions meet a condition.
+func (n *node) atLeast(condition string, want int) error {
+	var got int
+	if err := n.pool.QueryRow(context.Background(), "SELECT count(*) FROM managed_tx WHERE "+condition).Scan(&got); err != nil {
+		return err
+	}
+	if got < want {
+		return fmt.Errorf("%d of %d", got, want)
+	}
+	return nil
+}
+
 func (n *node) awaitAll(t *testing.T, total int, limit time.Duration) {
 	t.Helper()
-	eventually(t, limit, "everything is final", func() error {
-		var final int
-		if err := n.pool.QueryRow(context.Background(), "SELECT count(*) FROM managed_tx WHERE terminal_at IS NOT NULL").Scan(&final); err != nil {
-			return err
-		}
-		if final < total {
-			return fmt.Errorf("%d of %d are final", final, total)
-		}
-		return nil
-	})
+	eventually(t, limit, "everything is final", func() error { return n.atLeast("terminal_at IS NOT NULL", total) })
 }
 
 func verifyChain(t *testing.T, c *testChain, contract common.Address, submitters, calls int) {

@@ -48,7 +48,7 @@ func (w *watcher) follow(ctx context.Context, n *node, token string, ready chan<
 	for {
 		m, err := stream.Recv()
 		if err != nil {
-			time.Sleep(50 * time.Millisecond) // the node may be down: ask at a human pace
+			<-time.After(50 * time.Millisecond) // the node may be down: ask at a human pace
 			return token
 		}
 		if m.GetResumeToken() != "" {

@@ -119,6 +119,9 @@ func (a *actor) refresh(ctx context.Context) error {
 		a.mail.Store(true)
 		return err
 	}
+	if len(inbox.Queue) > 0 && len(a.inbox.Queue) > 0 && inbox.Queue[0].ID == a.inbox.Queue[0].ID {
+		inbox.Queue[0].RefusedAt = a.inbox.Queue[0].RefusedAt // what only memory knows
+	}
 	a.inbox = inbox
 	return nil
 }
@@ -160,9 +163,10 @@ func (a *actor) unfollow(tx txn.Tx) {
 
 // view freezes what is known now.
 func (a *actor) view() txn.View {
+	head, seen := a.track.view(a.ledger.Open)
 	return txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Seen: a.track.view(a.ledger.Open),
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Head: head, Seen: seen,
 	}
 }
 
@@ -255,7 +259,7 @@ const quarantine = 30 * time.Second
 // reacquire takes the lease under a new token. That waits until the statement of unknown fate has ended, so that what is read next is what it left.
 func (a *actor) reacquire(ctx context.Context) error {
 	for tries := 0; ctx.Err() == nil; tries++ {
-		l, err := a.e.Store.AcquireOne(ctx, a.id)
+		l, err := a.e.router.acquireOne(ctx, a.id)
 		if err != nil {
 			a.pause(ctx, txn.Backoff(tries))
 			continue

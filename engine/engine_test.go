@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -68,11 +70,10 @@ func (r *rig) checkLedger() {
 	}
 }
 
-// TestACrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send. Another one takes over; it must send the same bytes or none that were
-// recorded, and each transaction is executed once.
+// TestACrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send: nothing is tidied up, and its lease has to lapse. Another one takes over; it
+// must send the very bytes that were recorded, and each transaction is executed once.
 func TestACrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	errCrash := errors.New("crash")
 	for _, point := range Points {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
@@ -82,40 +83,78 @@ func TestACrashAtEveryPoint(t *testing.T) {
 			for i := range each {
 				ids = append(ids, r.create(0, fmt.Sprint(i), transfer()))
 			}
-			var passed atomic.Int32
-			crashed := make(chan struct{})
-			var first *testNode
-			ready := make(chan struct{})
-			first = r.startNode("a", func(o *Options) {
-				o.Gate = func(_ context.Context, at Point, _ txn.SubmitterID) error {
-					<-ready
-					if at != point || passed.Add(1) != 2 { // the second pass: the first transaction is on its way
-						return nil
-					}
-					first.kill()
-					close(crashed)
-					return errCrash
-				}
-			})
-			close(ready)
-			<-crashed
-			before := r.number("SELECT count(*) FROM tx_attempt")
+			r.crashAt(point)
+			before := r.attempts()
+			if released := r.number("SELECT count(*) FROM submitter_lease WHERE released"); released != 0 {
+				t.Error("the crashed node gave its lease back")
+			}
 			r.startNode("b", nil)
 			for _, id := range ids {
 				if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
 					t.Fatalf("%s: %s", tx.State, tx.LastError)
 				}
 			}
-			if after := r.number("SELECT count(*) FROM tx_attempt"); after != each || before > each {
-				t.Errorf("%d attempts before the takeover and %d after, for %d transactions", before, after, each)
+			after := r.attempts()
+			for id, raw := range before {
+				if !bytes.Equal(after[id], raw) {
+					t.Errorf("transaction %s was recorded with other bytes before the crash", id)
+				}
 			}
 			nonce, err := r.chainClient().NonceAt(t.Context(), devchain.Address(0), nil)
-			if err != nil || nonce != each {
-				t.Errorf("%d transactions are on chain (%v), want %d", nonce, err, each)
+			if err != nil || nonce != each || len(after) != each {
+				t.Errorf("%d transactions are on chain (%v) and %d attempts in the ledger, want %d", nonce, err, len(after), each)
 			}
 			r.checkLedger()
 		})
 	}
+}
+
+// crashAt runs a node until the actor passes a point for the second time, so that the first transaction is on its way, and then cuts it from the database for
+// good: it cannot write, renew or release any more.
+func (r *rig) crashAt(point Point) {
+	r.t.Helper()
+	proxy, err := pgproxy.Start(r.db.URL)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var passed atomic.Int32
+	crashed := make(chan struct{})
+	n := r.startNodeOn(r.openStore("a", proxy.URL()), func(o *Options) {
+		o.Gate = func(_ context.Context, at Point, _ txn.SubmitterID) error {
+			if at != point || passed.Add(1) != 2 {
+				return nil
+			}
+			proxy.Refuse()
+			proxy.CutAll()
+			close(crashed)
+			return errors.New("crash")
+		}
+	})
+	<-crashed
+	n.stop()
+	if err := proxy.Close(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// attempts are the recorded bytes by transaction.
+func (r *rig) attempts() map[string][]byte {
+	r.t.Helper()
+	rows, err := r.db.Pool.Query(context.Background(), "SELECT tx_id::TEXT, raw_tx FROM tx_attempt")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer rows.Close()
+	all := map[string][]byte{}
+	for rows.Next() {
+		var id string
+		var raw []byte
+		if err := rows.Scan(&id, &raw); err != nil {
+			r.t.Fatal(err)
+		}
+		all[id] = raw
+	}
+	return all
 }
 
 func TestAStoppedNodeGivesItsLeasesBackAtOnce(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 type inboxes struct {
 	read func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error)
 
+	wg      sync.WaitGroup // reads under way
 	mu      sync.Mutex
 	busy    bool
 	waiting []*inboxRequest
@@ -34,7 +35,7 @@ func (b *inboxes) get(ctx context.Context, id txn.SubmitterID) (store.Inbox, err
 	b.busy = true
 	b.mu.Unlock()
 	if lead {
-		go b.serve(context.WithoutCancel(ctx))
+		b.wg.Go(func() { b.serve(context.WithoutCancel(ctx)) })
 	}
 	select {
 	case <-r.done:

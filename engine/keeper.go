@@ -138,13 +138,6 @@ func (k *keeper) leases() []*store.Lease {
 	return leases
 }
 
-// count is how many leases the node holds.
-func (k *keeper) count() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.held)
-}
-
 // release gives one lease back.
 func (k *keeper) release(ctx context.Context, l *store.Lease) error {
 	k.drop(l)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -67,4 +68,61 @@ func everyThirdCommit() pgproxy.Match {
 
 func (r *rig) openTransactions() int {
 	return r.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL")
+}
+
+// TestAFrozenOwnerIsTakenOver freezes a node between the execution of a fenced statement and its end, where its session keeps the lease locked. Another node
+// must get the lease all the same, and the frozen one must find itself fenced.
+func TestAFrozenOwnerIsTakenOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, blockPeriod)
+	proxy, err := pgproxy.Start(r.db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	id := r.create(0, "one", transfer())
+	rule := proxy.On(everyThirdCommit(), pgproxy.HoldAfter)
+	frozen := r.startNodeOn(r.openStore("frozen", proxy.URL()), nil)
+	<-rule.Fired()
+	proxy.BlackHole() // a frozen process does not renew either
+	r.startNode("heir", nil)
+	if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
+		t.Fatalf("%s: %s", tx.State, tx.LastError)
+	}
+	rule.Release()
+	proxy.Heal()
+	frozen.stop()
+	r.checkLedger()
+}
+
+// TestACorrectedStartIsSeen registers an account with a start that does not fit, and then with the right one, while a node waits for just that.
+func TestACorrectedStartIsSeen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, blockPeriod)
+	info, err := r.admin.Submitter(t.Context(), r.submitters[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	registration := store.Registration{
+		Name: info.Name, Chain: info.Chain, Address: info.Address, Signer: info.Signer, Mode: info.Mode, StartFrom: "7",
+	}
+	register := func(from string) {
+		registration.StartFrom = from
+		if _, _, err := r.admin.Register(t.Context(), registration); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register("7")
+	id := r.create(0, "one", transfer())
+	r.startNode("a", nil)
+	r.eventually("the mismatch is told", func() error {
+		if kinds := r.events(id); kinds[len(kinds)-1] != txn.EventDelayed {
+			return fmt.Errorf("events %v", kinds)
+		}
+		return nil
+	})
+	register("0")
+	if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
+		t.Fatalf("%s: %s", tx.State, tx.LastError)
+	}
 }

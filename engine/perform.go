@@ -56,6 +56,9 @@ func (a *actor) prepare(ctx context.Context, v txn.View, s txn.Prepare) (txn.Cha
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
 	}
+	if p.SignErr != nil {
+		a.log.Warn("not signed", "tx_id", s.Tx.ID.String(), "signer", v.Submitter.Signer, "error", p.SignErr)
+	}
 	return txn.Prepared(v, s, p), a.e.Gate(ctx, BeforeAllocate, a.id)
 }
 
@@ -126,6 +129,9 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		}
 	case tx.Nonce == nil:
 		a.account = nil // it waits for something outside: look again when its time comes
+		if tx.Reason == txn.ReasonStartNonce {
+			a.loaded = false // the registration may have been corrected by then
+		}
 		a.inbox.Queue = slices.Insert(a.inbox.Queue, 0, tx)
 	default:
 		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return int(int64(*o.Nonce) - int64(n)) })
@@ -152,12 +158,9 @@ func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
 
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.
 func (a *actor) tell(tx txn.Tx, w txn.Write) {
-	if w.Kind == "" && tx.Sub != txn.BackingOff {
-		return
-	}
 	log := a.log.Debug
-	switch {
-	case w.Kind == txn.EventStuck, w.Kind == txn.EventFailed, w.Kind == txn.EventReorged, tx.Sub == txn.BackingOff:
+	switch w.Kind {
+	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
 		log = a.log.Warn
 	}
 	log("transaction moved", "tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version,

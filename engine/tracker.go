@@ -80,17 +80,20 @@ func (t *tracker) doubt(hash txn.Hash) {
 	}
 }
 
-// view freezes what the published view shows of the attempts of these transactions.
-func (t *tracker) view(txs []txn.Tx) func(txn.Hash) txn.Inclusion {
+// view freezes what the published view shows of the attempts of these transactions, and the number of its head.
+func (t *tracker) view(txs []txn.Tx) (head uint64, seen func(txn.Hash) txn.Inclusion) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.window.empty() {
+		head = t.window.tip().Number
+	}
 	frozen := make(map[txn.Hash]txn.Inclusion, len(txs))
 	for _, tx := range txs {
 		for _, a := range tx.Attempts {
 			frozen[a.Hash] = t.inclusion(a.Hash)
 		}
 	}
-	return func(h txn.Hash) txn.Inclusion { return frozen[h] }
+	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }
 }
 
 func (t *tracker) inclusion(hash txn.Hash) txn.Inclusion {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// simulatedReverts is how often in a row, each on a later block, the chain must say that the head of the queue would revert before it is failed: one reading
-// may come from a node that is behind.
-const simulatedReverts = 3
+// refusals is on how many blocks in a row the chain must refuse the head of the queue before it is failed.
+const refusals = 3
 
 // allocate decides whether the head of the queue gets the next nonce. ok is false when there is nothing to do about it now.
 func allocate(v View) (Step, bool) {
@@ -101,9 +100,11 @@ type Preparation struct {
 func Prepared(v View, s Prepare, p Preparation) Change {
 	switch {
 	case p.Outcome.Class == ExecutionReverted:
-		return wouldRevert(v, s.Tx, p.Outcome)
+		return refused(v, s.Tx, ReasonPrepareReverted, "the chain says that it would revert: "+p.Outcome.Detail)
 	case p.Outcome.Class == Invalid:
-		return failUnsent(v, s.Tx, ReasonInvalid, "the chain would never take it: "+p.Outcome.Detail)
+		return refused(v, s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
+	case p.Outcome.Class == FeeCapBelowBaseFee:
+		return backOff(v, s.Tx, ReasonFeeCap, "the chain's fees are above the configured cap; waiting until they fall, or the cap is raised: "+p.Outcome.Detail, 0)
 	case p.Outcome.Class == InsufficientFunds:
 		return backOff(v, s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction; it goes on by itself once funded", 0)
 	case p.Outcome.Class != Accepted:
@@ -129,11 +130,20 @@ func takeNonce(v View, s Prepare, p Preparation) Change {
 	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{w}}
 }
 
-func wouldRevert(v View, tx Tx, o Outcome) Change {
-	if tx.Reason == ReasonPrepareReverted && tx.SubmitAttempts+1 >= simulatedReverts {
-		return failUnsent(v, tx, ReasonPrepareReverted, "the chain says that it would revert: "+o.Detail)
+// refused counts on how many blocks the chain has refused a draft. One reading may come from a node that is behind; what the last counted block says again is
+// no news.
+func refused(v View, tx Tx, reason, message string) Change {
+	again := tx.Reason == reason
+	if again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusals {
+		return failUnsent(v, tx, reason, message)
 	}
-	return backOff(v, tx, ReasonPrepareReverted, "the chain says that it would revert: "+o.Detail, 0)
+	c := backOff(v, tx, reason, message, 0)
+	if next := &c.Writes[0].Next; again && v.Head <= tx.RefusedAt {
+		next.SubmitAttempts = tx.SubmitAttempts
+	} else {
+		next.RefusedAt = v.Head
+	}
+	return c
 }
 
 // failUnsent ends a transaction that never got a nonce.
@@ -143,14 +153,15 @@ func failUnsent(v View, tx Tx, reason, message string) Change {
 	return Change{Writes: []Write{v.move(tx, EventFailed, next, 0)}}
 }
 
-// backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed.
+// backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
+// again is not.
 func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
-	next := tx.Status
+	next, kind := tx.Status, Kind("")
 	if tx.Reason != reason {
-		next.SubmitAttempts = 0
+		kind, next.SubmitAttempts = EventDelayed, 0
 	}
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++
 	next.Sub, next.Reason, next.LastError = BackingOff, reason, message
-	return Change{Writes: []Write{v.move(tx, "", next, delay)}}
+	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }

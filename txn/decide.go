@@ -23,6 +23,7 @@ type View struct {
 	Queue     []Tx    // head of the queue, in order
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
+	Head      uint64   // number of the newest block of this view; 0 before there is one
 	Seen      func(Hash) Inclusion
 }
 
@@ -90,6 +91,8 @@ func obey(v View, c Command) Change {
 		if write.Tx != (TxID{}) {
 			done.Writes = []Write{write}
 		}
+	default:
+		done.Commands[0].Result = "UNKNOWN_COMMAND" // of a newer program; it must not hold up the queue
 	}
 	return done
 }
@@ -139,7 +142,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	}
 	next := tx.Status
 	next.Released = tx.Released || seen.Confirmations+1 >= v.Policy.ReleaseDepth
-	if tx.Receipt == nil || *tx.Receipt != *seen.Receipt {
+	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
 		next.Reason, next.LastError = "", ""
@@ -182,13 +185,15 @@ func final(v View, tx Tx) Write {
 	return v.move(tx, kind, next, 0)
 }
 
-// dueBroadcast finds the lowest nonce whose bytes shall be handed over now. While it is not known whether they are included already, they wait.
+// dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is
+// not known whether it is included already, nothing is handed over.
 func dueBroadcast(v View) (Broadcast, bool) {
 	for _, tx := range v.Open {
-		if seen := v.seen(tx); !seen.Known || seen.Receipt != nil || tx.Due.After(v.Now) {
+		seen := v.seen(tx)
+		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		return Broadcast{Tx: tx, Attempt: tx.newest()}, true
+		return Broadcast{Tx: tx, Attempt: tx.newest()}, seen.Known && !tx.Due.After(v.Now)
 	}
 	return Broadcast{}, false
 }
@@ -198,29 +203,33 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	next.SubmitAttempts++
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
-	switch answer.Class {
-	case Accepted, AlreadyKnown:
+	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
+	if !taken {
+		delay = min(max(Backoff(tx.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
+	}
+	switch {
+	case tx.State == Stuck: // keeps its reason until a block has it
+	case taken && tx.State == Allocated:
+		kind, next.State, next.Sub, next.Reason, next.LastError = EventSubmitted, Tracking, Pending, "", ""
+	case answer.Class == Invalid:
+		kind, next.State, next.Sub, next.Reason, next.LastError = EventStuck, Stuck, None, ReasonRejected, answer.Detail
+		delay = v.Policy.ResubmitInterval
+	case next.SubmitAttempts >= v.Policy.ResubmitMax && !unasked(answer.Class):
+		kind, next.State, next.Sub, next.Reason = EventStuck, Stuck, None, ReasonResubmitExhausted
+		next.LastError = fmt.Sprintf("handed over %d times and not included (the last answer was %s); it is still followed and handed over", next.SubmitAttempts, answer.Class)
+	case taken:
 		next.Reason, next.LastError = "", ""
-		switch {
-		case tx.State == Allocated:
-			kind, next.State, next.Sub = EventSubmitted, Tracking, Pending
-		case tx.State == Tracking && next.SubmitAttempts >= v.Policy.ResubmitMax:
-			kind, next.State, next.Sub, next.Reason = EventStuck, Stuck, None, ReasonResubmitExhausted
-			next.LastError = fmt.Sprintf("handed over %d times and not included; it is still followed and handed over", next.SubmitAttempts)
-		case tx.State == Tracking && answer.Class == Accepted:
+		if answer.Class == Accepted {
 			kind = EventResubmitted // the node had lost it
-		}
-	case Invalid:
-		next.Reason, next.LastError = ReasonRejected, answer.Detail
-		if tx.State != Stuck {
-			kind, next.State, next.Sub = EventStuck, Stuck, None
 		}
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
-		delay = min(max(Backoff(tx.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }
+
+// unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
+func unasked(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }
 
 // nextDue is when time alone makes something to do.
 func nextDue(v View) time.Time {

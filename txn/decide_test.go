@@ -297,13 +297,14 @@ func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
 		ends bool
 		why  string
 	}{
-		"no funds":     {Preparation{Outcome: Outcome{Class: InsufficientFunds}}, false, ReasonInsufficientFunds},
-		"no chain":     {Preparation{Outcome: Outcome{Class: Unavailable}}, false, ReasonChainUnavailable},
-		"unclear":      {Preparation{Outcome: Outcome{Class: Ambiguous}}, false, ReasonChainUnavailable},
-		"invalid":      {Preparation{Outcome: Outcome{Class: Invalid}}, true, ReasonInvalid},
-		"no key":       {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}, true, ReasonSignerKeyMissing},
-		"signer fault": {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault}, false, ReasonSignerFault},
-		"signer down":  {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")}, false, ReasonSignerUnavailable},
+		"no funds":      {Preparation{Outcome: Outcome{Class: InsufficientFunds}}, false, ReasonInsufficientFunds},
+		"no chain":      {Preparation{Outcome: Outcome{Class: Unavailable}}, false, ReasonChainUnavailable},
+		"unclear":       {Preparation{Outcome: Outcome{Class: Ambiguous}}, false, ReasonChainUnavailable},
+		"invalid":       {Preparation{Outcome: Outcome{Class: Invalid}}, false, ReasonInvalid}, // the first time
+		"fees too high": {Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}}, false, ReasonFeeCap},
+		"no key":        {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}, true, ReasonSignerKeyMissing},
+		"signer fault":  {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault}, false, ReasonSignerFault},
+		"signer down":   {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")}, false, ReasonSignerUnavailable},
 	} {
 		w := newWorld(1, policy)
 		p := until[Prepare](t, w)
@@ -320,9 +321,18 @@ func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
 func TestARevertIsBelievedTheThirdTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
-	for range simulatedReverts {
+	for range refusals {
 		p := until[Prepare](t, w)
 		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
+		if len(w.final) > 0 {
+			break
+		}
+		p = until[Prepare](t, w) // the same block says it again, which is no news
+		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
+		if len(w.final) > 0 {
+			t.Fatal("one block was believed twice")
+		}
+		w.view.Head++
 	}
 	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != No || w.final[0].Reason != ReasonPrepareReverted {
 		t.Fatalf("%+v", w.final)
@@ -448,11 +458,31 @@ func TestStuckIsStillFollowedAndHandedOver(t *testing.T) {
 	for w.kindCount(EventStuck) == 0 {
 		w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
 	}
+	if tx := w.view.Open[0]; tx.Reason != ReasonResubmitExhausted || tx.LastError == "" {
+		t.Fatalf("stuck without a reason: %+v", tx.Status)
+	}
 	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonResubmitExhausted {
+		t.Fatalf("it forgot why it is stuck: %+v", tx.Status)
+	}
 	w.include(b.Attempt.Hash, false)
 	w.clearUp(t)
 	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != Reverted {
 		t.Fatalf("%+v", w.final)
+	}
+}
+
+func TestAnswersThatNeverHelpEndInStuck(t *testing.T) {
+	t.Parallel()
+	for class, stuck := range map[Class]bool{NonceTooLow: true, Underpriced: true, Ambiguous: true, Unavailable: false, RateLimited: false} {
+		w := newWorld(1, policy)
+		for range 2 * policy.ResubmitMax {
+			w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
+		}
+		if got := w.view.Open[0].State == Stuck; got != stuck || w.kindCount(EventStuck) > 1 {
+			t.Errorf("%s: %+v", class, w.view.Open[0].Status)
+		}
 	}
 }
 

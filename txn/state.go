@@ -53,6 +53,7 @@ type Kind string
 // The kinds of events.
 const (
 	EventQueued          Kind = "QUEUED"
+	EventDelayed         Kind = "DELAYED"
 	EventAllocated       Kind = "ALLOCATED"
 	EventSubmitted       Kind = "SUBMITTED"
 	EventResubmitted     Kind = "RESUBMITTED"
@@ -77,6 +78,7 @@ type Move struct {
 // Moves is the one table of legal moves. The database's constraint, the state diagram and the wire enums are compared with it by tests.
 var Moves = []Move{
 	{Kind: EventQueued, To: []State{Queued}},
+	{Kind: EventDelayed, From: []State{Queued}, To: []State{Queued}},
 	{Kind: EventAllocated, From: []State{Queued}, To: []State{Allocated}},
 	{Kind: EventSubmitted, From: []State{Allocated}, To: []State{Tracking}},
 	{Kind: EventResubmitted, From: []State{Tracking}, To: []State{Tracking}},

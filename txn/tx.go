@@ -33,6 +33,7 @@ type Status struct {
 	Reason          string // machine-readable; see the reasons in this package
 	LastError       string // a sentence; never holds driver text, URLs or bytes
 	SubmitAttempts  int
+	RefusedAt       uint64 // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
 	CancelRequested bool
 }
 
@@ -93,7 +94,8 @@ const (
 	ReasonInsufficientFunds = "INSUFFICIENT_FUNDS"
 	ReasonStartNonce        = "START_NONCE_MISMATCH"
 	ReasonNotQuiescent      = "ACCOUNT_NOT_QUIESCENT"
-	ReasonChainBehind       = "CHAIN_BEHIND" // the chain does not have what was final, or the endpoint lags
+	ReasonFeeCap            = "FEE_CAP_BELOW_BASE_FEE" // the chain asks more than the configuration allows
+	ReasonChainBehind       = "CHAIN_BEHIND"           // the chain does not have what was final, or the endpoint lags
 	ReasonRejected          = "REJECTED_BY_NODE"
 	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
 	ReasonCancelled         = "CANCELLED_BY_CALLER"

@@ -18,7 +18,7 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// openAgreeing opens chain and ledger so that they fit each other. A ledger that has seen blocks which the chain no longer has (its folder was removed, or its
+// openAgreeing opens chain and ledger so that they fit each other. A ledger that calls blocks final which the chain no longer has (its folder was removed, or its
 // last blocks were lost with the power) would wait for them for ever: then both start anew, and that is said.
 func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.Server, log *slog.Logger) (*devchain.Chain, error) {
 	url := postgres.URL(database)
@@ -36,7 +36,7 @@ func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.
 	if missing == 0 {
 		return chain, nil
 	}
-	fmt.Printf("The ledger has seen block %d, which the kept chain does not have any more: chain and ledger start anew.\n", missing)
+	fmt.Printf("The ledger calls block %d final, which the kept chain does not have any more: chain and ledger start anew.\n", missing)
 	if err := chain.Close(); err != nil {
 		return nil, err
 	}
@@ -71,13 +71,14 @@ func emptyLedger(ctx context.Context, url string) error {
 	return err
 }
 
-// missingBlock is the number of the newest block that the ledger has a receipt of, if the chain does not have that block; else 0.
+// missingBlock is the number of the newest block that the ledger calls final, if the chain does not have that block; else 0. What was not final when the last
+// blocks were lost is a reorg, which the engine mends.
 func missingBlock(ctx context.Context, url string, chain *devchain.Chain) (int64, error) {
 	var number int64
 	var hash []byte
 	err := onDatabase(ctx, url, func(db *pgx.Conn) error {
 		return db.QueryRow(ctx, "SELECT receipt_block, receipt_block_hash FROM "+schema+
-			".managed_tx WHERE receipt_block IS NOT NULL ORDER BY receipt_block DESC LIMIT 1").Scan(&number, &hash)
+			".managed_tx WHERE terminal_at IS NOT NULL AND receipt_block IS NOT NULL ORDER BY receipt_block DESC LIMIT 1").Scan(&number, &hash)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil

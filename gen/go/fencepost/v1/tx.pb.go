@@ -105,7 +105,8 @@ const (
 	TxSubState_TX_SUB_STATE_PENDING TxSubState = 1
 	// TRACKING: in a canonical block, not yet final.
 	TxSubState_TX_SUB_STATE_INCLUDED TxSubState = 2
-	// QUEUED: the head of the queue waits for something outside (node, signer, funds); last_error tells what.
+	// QUEUED: the head of the queue waits for something outside (node, signer, funds); reason and last_error tell what. A new reason is an event, the same reason
+	// again is not.
 	TxSubState_TX_SUB_STATE_BACKING_OFF TxSubState = 3
 )
 
@@ -243,6 +244,8 @@ const (
 	TxEventKind_TX_EVENT_KIND_UNSTUCK TxEventKind = 12
 	// An operator put it back into the queue after its nonce was consumed by somebody else.
 	TxEventKind_TX_EVENT_KIND_REQUEUED TxEventKind = 13
+	// The head of the queue waits for something outside; reason and message tell what. Told once for each reason.
+	TxEventKind_TX_EVENT_KIND_DELAYED TxEventKind = 14
 )
 
 // Enum value maps for TxEventKind.
@@ -262,6 +265,7 @@ var (
 		11: "TX_EVENT_KIND_STUCK",
 		12: "TX_EVENT_KIND_UNSTUCK",
 		13: "TX_EVENT_KIND_REQUEUED",
+		14: "TX_EVENT_KIND_DELAYED",
 	}
 	TxEventKind_value = map[string]int32{
 		"TX_EVENT_KIND_UNSPECIFIED":      0,
@@ -278,6 +282,7 @@ var (
 		"TX_EVENT_KIND_STUCK":            11,
 		"TX_EVENT_KIND_UNSTUCK":          12,
 		"TX_EVENT_KIND_REQUEUED":         13,
+		"TX_EVENT_KIND_DELAYED":          14,
 	}
 )
 
@@ -2112,7 +2117,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x10EXECUTED_UNKNOWN\x10\x01\x12\x0f\n" +
 	"\vEXECUTED_NO\x10\x02\x12\x14\n" +
 	"\x10EXECUTED_SUCCESS\x10\x03\x12\x15\n" +
-	"\x11EXECUTED_REVERTED\x10\x04*\x9e\x03\n" +
+	"\x11EXECUTED_REVERTED\x10\x04*\xb9\x03\n" +
 	"\vTxEventKind\x12\x1d\n" +
 	"\x19TX_EVENT_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14TX_EVENT_KIND_QUEUED\x10\x01\x12\x1b\n" +
@@ -2128,7 +2133,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x12\x17\n" +
 	"\x13TX_EVENT_KIND_STUCK\x10\v\x12\x19\n" +
 	"\x15TX_EVENT_KIND_UNSTUCK\x10\f\x12\x1a\n" +
-	"\x16TX_EVENT_KIND_REQUEUED\x10\r*J\n" +
+	"\x16TX_EVENT_KIND_REQUEUED\x10\r\x12\x19\n" +
+	"\x15TX_EVENT_KIND_DELAYED\x10\x0e*J\n" +
 	"\x06TxView\x12\x17\n" +
 	"\x13TX_VIEW_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rTX_VIEW_BASIC\x10\x01\x12\x14\n" +

@@ -123,6 +123,14 @@ public enum TxEventKind
    * <code>TX_EVENT_KIND_REQUEUED = 13;</code>
    */
   TX_EVENT_KIND_REQUEUED(13),
+  /**
+   * <pre>
+   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_DELAYED = 14;</code>
+   */
+  TX_EVENT_KIND_DELAYED(14),
   UNRECOGNIZED(-1),
   ;
 
@@ -243,6 +251,14 @@ public enum TxEventKind
    * <code>TX_EVENT_KIND_REQUEUED = 13;</code>
    */
   public static final int TX_EVENT_KIND_REQUEUED_VALUE = 13;
+  /**
+   * <pre>
+   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_DELAYED = 14;</code>
+   */
+  public static final int TX_EVENT_KIND_DELAYED_VALUE = 14;
 
 
   public final int getNumber() {
@@ -283,6 +299,7 @@ public enum TxEventKind
       case 11: return TX_EVENT_KIND_STUCK;
       case 12: return TX_EVENT_KIND_UNSTUCK;
       case 13: return TX_EVENT_KIND_REQUEUED;
+      case 14: return TX_EVENT_KIND_DELAYED;
       default: return null;
     }
   }

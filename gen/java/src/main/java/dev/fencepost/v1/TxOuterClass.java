@@ -245,7 +245,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "E_BACKING_OFF\020\003*x\n\010Executed\022\030\n\024EXECUTED_" +
       "UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013E" +
       "XECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EX" +
-      "ECUTED_REVERTED\020\004*\236\003\n\013TxEventKind\022\035\n\031TX_" +
+      "ECUTED_REVERTED\020\004*\271\003\n\013TxEventKind\022\035\n\031TX_" +
       "EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIN" +
       "D_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022" +
       "\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT" +
@@ -255,25 +255,25 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUES" +
       "TED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX" +
       "_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNS" +
-      "TUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r*J\n\006Tx" +
-      "View\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW" +
-      "_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*\215\001\n\rCance" +
-      "lOutcome\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000" +
-      "\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL" +
-      "_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_A" +
-      "LREADY_FINAL\020\0032\365\002\n\tTxService\022I\n\010CreateTx" +
-      "\022\035.fencepost.v1.CreateTxRequest\032\036.fencep" +
-      "ost.v1.CreateTxResponse\022@\n\005GetTx\022\032.fence" +
-      "post.v1.GetTxRequest\032\033.fencepost.v1.GetT" +
-      "xResponse\022F\n\007ListTxs\022\034.fencepost.v1.List" +
-      "TxsRequest\032\035.fencepost.v1.ListTxsRespons" +
-      "e\022I\n\010CancelTx\022\035.fencepost.v1.CancelTxReq" +
-      "uest\032\036.fencepost.v1.CancelTxResponse\022H\n\007" +
-      "WatchTx\022\034.fencepost.v1.WatchTxRequest\032\035." +
-      "fencepost.v1.WatchTxResponse0\001BT\n\020dev.fe" +
-      "ncepost.v1P\001Z>github.com/fencepost/fence" +
-      "post/gen/go/fencepost/v1;fencepostv1b\006pr" +
-      "oto3"
+      "TUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022\031\n\025TX" +
+      "_EVENT_KIND_DELAYED\020\016*J\n\006TxView\022\027\n\023TX_VI" +
+      "EW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020T" +
+      "X_VIEW_OPERATOR\020\002*\215\001\n\rCancelOutcome\022\036\n\032C" +
+      "ANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OU" +
+      "TCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQU" +
+      "ESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020" +
+      "\0032\365\002\n\tTxService\022I\n\010CreateTx\022\035.fencepost." +
+      "v1.CreateTxRequest\032\036.fencepost.v1.Create" +
+      "TxResponse\022@\n\005GetTx\022\032.fencepost.v1.GetTx" +
+      "Request\032\033.fencepost.v1.GetTxResponse\022F\n\007" +
+      "ListTxs\022\034.fencepost.v1.ListTxsRequest\032\035." +
+      "fencepost.v1.ListTxsResponse\022I\n\010CancelTx" +
+      "\022\035.fencepost.v1.CancelTxRequest\032\036.fencep" +
+      "ost.v1.CancelTxResponse\022H\n\007WatchTx\022\034.fen" +
+      "cepost.v1.WatchTxRequest\032\035.fencepost.v1." +
+      "WatchTxResponse0\001BT\n\020dev.fencepost.v1P\001Z" +
+      ">github.com/fencepost/fencepost/gen/go/f" +
+      "encepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -37,7 +37,8 @@ public enum TxSubState
   TX_SUB_STATE_INCLUDED(2),
   /**
    * <pre>
-   * QUEUED: the head of the queue waits for something outside (node, signer, funds); last_error tells what.
+   * QUEUED: the head of the queue waits for something outside (node, signer, funds); reason and last_error tell what. A new reason is an event, the same reason
+   * again is not.
    * </pre>
    *
    * <code>TX_SUB_STATE_BACKING_OFF = 3;</code>
@@ -77,7 +78,8 @@ public enum TxSubState
   public static final int TX_SUB_STATE_INCLUDED_VALUE = 2;
   /**
    * <pre>
-   * QUEUED: the head of the queue waits for something outside (node, signer, funds); last_error tells what.
+   * QUEUED: the head of the queue waits for something outside (node, signer, funds); reason and last_error tell what. A new reason is an event, the same reason
+   * again is not.
    * </pre>
    *
    * <code>TX_SUB_STATE_BACKING_OFF = 3;</code>
