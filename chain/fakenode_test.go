@@ -151,6 +151,7 @@ func (a *fakeAPI) begin(method string) *fakeNode {
 	return a.n
 }
 
+//lint:ignore ST1003 the name is the method's on the wire, eth_chainId
 func (a *fakeAPI) ChainId() (hexutil.Uint64, error) { //nolint:staticcheck // the method's name on the wire is eth_chainId
 	n := a.begin("eth_chainId")
 	defer n.mu.Unlock()

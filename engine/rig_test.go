@@ -9,14 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/internal/clock"
-	"github.com/fencepost/fencepost/internal/counter"
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/store"
@@ -143,18 +141,6 @@ func (r *rig) create(i int, request string, p txn.Payload) txn.TxID {
 func transfer() txn.Payload {
 	to := txn.Address{0xaa}
 	return txn.Payload{To: &to}
-}
-
-// deploy puts the counter contract on chain from the i-th submitter.
-func (r *rig) deploy(i int) txn.Address {
-	r.t.Helper()
-	id := r.create(i, "deploy", txn.Payload{Data: counter.InitCode()})
-	tx := r.awaitFinal(id)
-	receipt, err := r.chainClient().TransactionReceipt(r.t.Context(), common.Hash(tx.TxHash))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return receipt.ContractAddress
 }
 
 // eventually waits for a condition of the ledger or the chain.
