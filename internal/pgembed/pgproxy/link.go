@@ -97,18 +97,13 @@ func (l *link) startup(from io.Reader) ([]byte, error) {
 
 // pass writes once bytes may pass.
 func (l *link) pass(to io.Writer, b []byte) error {
-	for {
-		health := l.proxy.health()
-		select {
-		case <-l.done:
-			return net.ErrClosed
-		case <-health:
-		}
-		if health == l.proxy.health() { // else a new black hole has opened meanwhile
-			_, err := to.Write(b)
-			return err
-		}
+	select {
+	case <-l.done:
+		return net.ErrClosed
+	case <-l.proxy.health():
 	}
+	_, err := to.Write(b)
+	return err
 }
 
 // up carries messages to the server until the client ends or a rule cuts.

@@ -2,11 +2,15 @@ package pgproxy
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +45,8 @@ func TestMain(m *testing.M) {
 // patience is for waits that end by an event: it is there to fail, not to measure.
 const patience = 20 * time.Second
 
+var benches atomic.Int32
+
 // bench is a proxy, a connection through it, one beside it, and a table.
 type bench struct {
 	*Proxy
@@ -61,7 +67,7 @@ func newBench(t *testing.T) *bench {
 			t.Error(err)
 		}
 	})
-	b := &bench{Proxy: p, t: t, table: "t_" + strings.ToLower(strings.NewReplacer("/", "_", " ", "_").Replace(t.Name()))}
+	b := &bench{Proxy: p, t: t, table: fmt.Sprintf("bench_%d", benches.Add(1))}
 	b.conn, b.direct = b.connect(p.URL()), b.connect(server.URL("postgres"))
 	b.exec(b.direct, "create table "+b.table+" (id int primary key)")
 	b.exec(b.direct, "insert into "+b.table+" values (0)")
@@ -281,9 +287,19 @@ func TestLoseReplyWithinAPipeline(t *testing.T) {
 
 func TestLoseReplyThatIsAnError(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.On(Running("insert"), LoseReply)
-	b.unknown(b.insert(t.Context(), b.conn, 0))
+	t.Run("of the statement", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		b.On(Running("insert"), LoseReply)
+		b.unknown(b.insert(t.Context(), b.conn, 0))
+	})
+	t.Run("of a step before", func(t *testing.T) { // Bind fails, and Execute is skipped
+		t.Parallel()
+		b := newBench(t)
+		b.On(Running("insert"), LoseReply)
+		_, err := b.conn.PgConn().ExecParams(t.Context(), "insert into "+b.table+" values ($1)", [][]byte{[]byte("x")}, nil, nil, nil).Close()
+		b.unknown(err)
+	})
 }
 
 func TestCutMidway(t *testing.T) {
@@ -302,7 +318,7 @@ func TestCutMidway(t *testing.T) {
 			_, err := b.conn.Exec(t.Context(), "ready", 1)
 			b.unknown(err)
 			b.fired(cut)
-			b.await("the end of the server's session", func() bool { return b.sessions() == 0 })
+			b.await("the end of the server's session", func() bool { return b.sessions("true") == 0 })
 			if got := b.rows(); got != 0 {
 				t.Errorf("%d rows of a statement that the server had in part", got)
 			}
@@ -310,11 +326,11 @@ func TestCutMidway(t *testing.T) {
 	}
 }
 
-// sessions counts the server's sessions that last ran something on our table,
-// our own look aside.
-func (b *bench) sessions() (n int) {
+// sessions counts the server's sessions of which a condition holds and that last
+// ran something on our table, our own look aside.
+func (b *bench) sessions(condition string) (n int) {
 	b.t.Helper()
-	const sql = "select count(*) from pg_stat_activity where query like '%' || $1 || ' %' and pid <> pg_backend_pid()"
+	sql := "select count(*) from pg_stat_activity where query like '%' || $1 || ' %' and pid <> pg_backend_pid() and " + condition
 	if err := b.direct.QueryRow(b.t.Context(), sql, b.table).Scan(&n); err != nil {
 		b.t.Fatal(err)
 	}
@@ -344,20 +360,27 @@ func TestHoldAfter(t *testing.T) {
 		}
 		b.await("an end of the lock", b.free)
 	})
+	// The server has its answer when the client is gone already, and such a long one
+	// that it sends most of it without being asked to.
 	t.Run("given up", func(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
-		hold := b.On(Running("update"), HoldAfter)
+		b.Refuse() // a frozen client sends no request to cancel either
+		hold := b.On(Running("for update"), HoldAfter)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if err := update(ctx, b); !errors.Is(err, context.DeadlineExceeded) {
+		_, err := b.conn.Exec(ctx, "select pg_sleep(0.1), repeat('x', 100000) from "+b.table+
+			" a, generate_series(1, 5) where id = $1 for update of a", 0)
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the client was told %v", err)
 		}
 		b.fired(hold)
-		b.await("the lock", func() bool { return !b.free() })
-		b.conn.Close(t.Context())
-		if b.free() {
-			t.Error("the server noticed that a frozen client is gone")
+		b.conn.PgConn().Conn().Close() // at once: Close itself waits for the server's goodbye
+		b.await("the server waits for the client", func() bool { return b.sessions("wait_event = 'ClientRead'") == 1 })
+		for until := time.Now().Add(200 * time.Millisecond); time.Now().Before(until); {
+			if b.free() {
+				t.Fatal("the server noticed that a frozen client is gone")
+			}
 		}
 		b.CutAll()
 		b.await("an end of the lock", b.free)
@@ -458,5 +481,26 @@ func TestThrough(t *testing.T) {
 	}
 	if _, err := Start("postgres://me:secret@db:x/"); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("Start: %v", err)
+	}
+}
+
+// What is encrypted cannot be read: clients that ask for it hear no, and go on.
+func TestNoEncryption(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	conn, err := net.Dial("unix", b.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, code := range []uint32{tlsRequest, gssRequest} {
+		request := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 8}, code)
+		if _, err := conn.Write(request); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, 1)
+		if _, err := io.ReadFull(conn, answer); err != nil || answer[0] != 'N' {
+			t.Errorf("answered %q, %v", answer, err)
+		}
 	}
 }

@@ -23,7 +23,7 @@ type Match func(Message) bool
 
 // Commit matches the message that commits a transaction by the word.
 func Commit(m Message) bool {
-	return m.Runs() && strings.EqualFold(strings.TrimRight(strings.TrimSpace(m.SQL), ";"), "commit")
+	return m.Runs() && strings.EqualFold(strings.Trim(m.SQL, " \t\r\n;"), "commit")
 }
 
 // Running matches the message that runs a statement whose text contains a part.

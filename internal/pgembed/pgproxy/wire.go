@@ -135,7 +135,8 @@ func (x *exchange) answer(kind byte) (lost, through bool) {
 	return x.losing, through
 }
 
-// skip does as the server after an error: it skips all up to the Sync.
+// skip does as the server after an error: it skips all up to the Sync. The error is
+// the answer to what is skipped as well.
 func (x *exchange) skip() {
 	for len(x.open) > 0 && x.open[0].kind != 'S' {
 		x.losing = x.losing || x.open[0].lost
