@@ -131,7 +131,7 @@ func (f *feed) read(ctx context.Context) error {
 	number := f.started
 	f.mu.Unlock()
 	f.metrics.polls.Add(ctx, 1)
-	epoch, head, err := f.store.FeedHead(ctx)
+	epoch, head, err := f.head(ctx)
 	if err != nil {
 		return fmt.Errorf("server: read the head of the feed: %w", err)
 	}
@@ -149,6 +149,12 @@ func (f *feed) read(ctx context.Context) error {
 	return nil
 }
 
+func (f *feed) head(ctx context.Context) (epoch int64, snapshot string, err error) {
+	ctx, cancel := f.limits.bound(ctx)
+	defer cancel()
+	return f.store.FeedHead(ctx)
+}
+
 // begin starts at a snapshot. What was read under another epoch is of a ledger that is no more: the streams that stand in it end.
 func (f *feed) begin(epoch int64, head string) {
 	f.mu.Lock()
@@ -161,7 +167,9 @@ func (f *feed) begin(epoch int64, head string) {
 // readUpTo reads up to a snapshot, page by page. Every page is told at once.
 func (f *feed) readUpTo(ctx context.Context, snapshot string) error {
 	for f.at.Seen != snapshot {
-		events, next, err := readPage(ctx, f.store, f.at, snapshot, 0, f.page)
+		bounded, cancel := f.limits.bound(ctx)
+		events, next, err := readPage(bounded, f.store, f.at, snapshot, 0, f.page)
+		cancel()
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
 )
 
 // ours tells a method of the contract from those of health and reflection, which follow their own.
@@ -25,7 +28,18 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 			return nil, err
 		}
 	}
-	return handler(ctx, request)
+	limit := s.limits.Answer
+	if waits(info.FullMethod) {
+		limit += s.limits.CommandWait
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, limit, store.ErrUnavailable)
+	defer cancel()
+	return handler(bounded, request)
+}
+
+// waits tells the methods that wait for an owner.
+func waits(method string) bool {
+	return method == pb.SubmitterService_PauseSubmitter_FullMethodName || method == pb.SubmitterService_ResumeSubmitter_FullMethodName
 }
 
 func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -44,6 +46,9 @@ type Limits struct {
 	// PingAfter is how long a connection may be silent before it is pinged, default 30 s; PingTimeout is how long the answer may take, default 10 s.
 	PingAfter, PingTimeout time.Duration
 
+	// Answer is how long the database may take for one read, and for one call as a whole but for CommandWait. Default 15 s, a little more than the database
+	// allows itself: it is for a database that has fallen silent.
+	Answer time.Duration
 	// CommandWait is the longest that pause and resume wait for the owner, default 30 s; CommandPoll is how often they look, default 100 ms.
 	CommandWait, CommandPoll time.Duration
 
@@ -86,6 +91,7 @@ func (l *Limits) complete() {
 	setDefault(&l.Grace, 5*time.Second)
 	setDefault(&l.PingAfter, 30*time.Second)
 	setDefault(&l.PingTimeout, 10*time.Second)
+	setDefault(&l.Answer, 15*time.Second)
 	setDefault(&l.CommandWait, 30*time.Second)
 	setDefault(&l.CommandPoll, 100*time.Millisecond)
 	setDefault(&l.RingEvents, 16_384)
@@ -93,6 +99,11 @@ func (l *Limits) complete() {
 	setDefault(&l.FeedPoll, 200*time.Millisecond)
 	setDefault(&l.FeedGap, 5*time.Millisecond)
 	setDefault(&l.Outage, 30*time.Second)
+}
+
+// bound ends a read of the ledger in time. What it breaks off is as unknown as what a lost connection breaks off.
+func (l *Limits) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, l.Answer, store.ErrUnavailable)
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -103,7 +114,7 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 func (l *Limits) check() error {
-	for _, d := range []time.Duration{l.Grace, l.PingAfter, l.PingTimeout, l.CommandWait, l.CommandPoll, l.FeedPoll, l.FeedGap, l.Outage} {
+	for _, d := range []time.Duration{l.Grace, l.PingAfter, l.PingTimeout, l.Answer, l.CommandWait, l.CommandPoll, l.FeedPoll, l.FeedGap, l.Outage} {
 		if d < 0 {
 			return fmt.Errorf("server: limit of %v is negative; use a positive duration, or 0 for the default", d)
 		}

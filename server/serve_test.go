@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,131 +227,6 @@ func TestDrainDoesNotWaitForEver(t *testing.T) {
 	n.served <- nil
 	if err := <-stuck; status.Code(err) != codes.Unavailable {
 		t.Errorf("the call that was cut off ends with %v", err)
-	}
-}
-
-// With the database away, calls say so and what to do, the node stays alive, and it serves again by itself.
-func TestDatabaseAway(t *testing.T) {
-	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
-	k.must(err)
-	t.Cleanup(s.Close)
-	n := k.serve(func(o *Options) { o.Store = s })
-	tx := n.create("alice", "r1")
-	gate.shut(true)
-	asks := map[string]func(context.Context) error{
-		"create": func(ctx context.Context) error {
-			_, err := n.txs.CreateTx(ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r2", Payload: payload()})
-			return err
-		},
-		"get":  func(ctx context.Context) error { _, err := n.txs.GetTx(ctx, byID(tx.GetTxId())); return err },
-		"list": func(ctx context.Context) error { _, err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{}); return err },
-		"cancel": func(ctx context.Context) error {
-			_, err := n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: tx.GetTxId()})
-			return err
-		},
-		"lookup": func(ctx context.Context) error {
-			_, err := n.subs.GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: "nobody-looked-up"})
-			return err
-		},
-	}
-	for name, ask := range asks {
-		s := wantStatus(t, ask(k.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
-		if !strings.Contains(s.Message(), "repeat the call unchanged") || strings.Contains(s.Message(), gate.address()) {
-			t.Errorf("%s: the message is %q", name, s.Message())
-		}
-	}
-	r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{})
-	k.must(err)
-	if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Errorf("without its database the node is %v: a restart would not help", r.GetStatus())
-	}
-	gate.shut(false)
-	k.eventually("recovery", func() bool { return asks["create"](k.ctx) == nil })
-}
-
-// gate is a way to the database that can be shut.
-type gate struct {
-	listener net.Listener
-	target   string
-
-	mu     sync.Mutex
-	closed bool
-	conns  map[net.Conn]struct{}
-}
-
-func newGate(t *testing.T, target string) *gate {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
-	var open sync.WaitGroup
-	open.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			open.Go(func() { g.pass(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		listener.Close()
-		g.shut(true)
-		open.Wait()
-	})
-	return g
-}
-
-func (g *gate) address() string { return g.listener.Addr().String() }
-
-func (g *gate) pass(from net.Conn) {
-	defer from.Close()
-	to, err := net.Dial("tcp", g.target)
-	if err != nil {
-		return
-	}
-	defer to.Close()
-	if !g.admit(from, to) {
-		return
-	}
-	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
-		both.Go(func() {
-			io.Copy(way[0], way[1])
-			way[0].Close()
-			way[1].Close()
-		})
-	}
-	both.Wait()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.conns, from)
-	delete(g.conns, to)
-}
-
-func (g *gate) admit(conns ...net.Conn) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range conns {
-		g.conns[c] = struct{}{}
-	}
-	return !g.closed
-}
-
-// shut cuts every connection and lets none through, or lets them through again.
-func (g *gate) shut(closed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = closed
-	if closed {
-		for c := range g.conns {
-			c.Close()
-		}
 	}
 }
 

@@ -19,6 +19,8 @@
 //
 // # Time
 //
+// No read of the ledger takes longer than Limits.Answer: a database that is silent is one that is down.
+//
 // A stream waits out a database that is down for Limits.Outage; meanwhile it sends no heartbeat, because a heartbeat says that the stream is up to date. Then
 // it ends with UNAVAILABLE, and the client resumes on a node that is better off. A node that stops ends its streams with UNAVAILABLE, reason DRAINING, at
 // once, and gives all other calls a grace.

@@ -56,7 +56,7 @@ func (w *watch) next(ctx context.Context, p *place) (events []placed, err error)
 		if err != nil || !behind {
 			return events, err
 		}
-		err = w.patiently(ctx, func() (err error) {
+		err = w.patiently(ctx, func(ctx context.Context) (err error) {
 			events, err = p.catchUp(ctx)
 			return err
 		})
@@ -81,7 +81,7 @@ func (w *watch) snapshots(ctx context.Context) error {
 	filter := store.TxFilter{Submitter: w.target.submitter, States: notFinal(), Limit: w.limits.PageEvents}
 	for {
 		var page []store.TxInfo
-		err := w.patiently(ctx, func() (err error) {
+		err := w.patiently(ctx, func(ctx context.Context) (err error) {
 			page, err = w.store.Txs(ctx, filter)
 			return err
 		})

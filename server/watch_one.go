@@ -46,7 +46,7 @@ func (s *single) token() string { return oneToken(s.place.epoch, s.target.tx, s.
 
 // look finds out whether there is such a transaction, and whether its last event was delivered before.
 func (s *single) look(ctx context.Context) error {
-	return s.patiently(ctx, func() error {
+	return s.patiently(ctx, func(ctx context.Context) error {
 		info, err := s.store.Tx(ctx, s.target.tx)
 		switch {
 		case err != nil:
@@ -64,7 +64,7 @@ func (s *single) look(ctx context.Context) error {
 func (s *single) fromLedger(ctx context.Context) error {
 	for {
 		var page []store.EventInfo
-		err := s.patiently(ctx, func() (err error) {
+		err := s.patiently(ctx, func(ctx context.Context) (err error) {
 			page, err = s.store.EventsOfTx(ctx, s.target.tx, s.last, s.limits.PageEvents)
 			return err
 		})

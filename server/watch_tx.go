@@ -18,7 +18,9 @@ const defaultHeartbeat = 15 * time.Second
 
 // WatchTx streams events. What a stream of one transaction does is in watch_one.go, a stream of many in watch_many.go.
 func (s *txService) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
-	what, err := s.target(stream.Context(), r)
+	finding, cancel := s.limits.bound(stream.Context())
+	what, err := s.target(finding, r)
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -105,10 +107,12 @@ func (w *watch) wait(ctx context.Context, p *place, token func() string) error {
 }
 
 // patiently repeats a read that fails because the database is down, for as long as a stream waits for it.
-func (w *watch) patiently(ctx context.Context, read func() error) error {
+func (w *watch) patiently(ctx context.Context, read func(context.Context) error) error {
 	started, pause := w.clock.Now(), w.limits.FeedPoll
 	for {
-		err := read()
+		bounded, cancel := w.limits.bound(ctx)
+		err := read(bounded)
+		cancel()
 		if !errors.Is(err, store.ErrUnavailable) || w.clock.Now().Sub(started) > w.limits.Outage {
 			return err
 		}

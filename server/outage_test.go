@@ -1,0 +1,311 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+)
+
+// With the database away, calls say so and what to do, the node stays alive, and it serves again by itself.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	gate := newGate(t, k.db.TCPAddr())
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	k.must(err)
+	t.Cleanup(s.Close)
+	n := k.serve(func(o *Options) { o.Store = s })
+	tx := n.create("alice", "r1")
+	gate.shut(true)
+	asks := map[string]func(context.Context) error{
+		"create": func(ctx context.Context) error {
+			_, err := n.txs.CreateTx(ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r2", Payload: payload()})
+			return err
+		},
+		"get":  func(ctx context.Context) error { _, err := n.txs.GetTx(ctx, byID(tx.GetTxId())); return err },
+		"list": func(ctx context.Context) error { _, err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{}); return err },
+		"cancel": func(ctx context.Context) error {
+			_, err := n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: tx.GetTxId()})
+			return err
+		},
+		"lookup": func(ctx context.Context) error {
+			_, err := n.subs.GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: "nobody-looked-up"})
+			return err
+		},
+	}
+	for name, ask := range asks {
+		s := wantStatus(t, ask(k.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
+		if !strings.Contains(s.Message(), "repeat the call unchanged") || strings.Contains(s.Message(), gate.address()) {
+			t.Errorf("%s: the message is %q", name, s.Message())
+		}
+	}
+	r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{})
+	k.must(err)
+	if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("without its database the node is %v: a restart would not help", r.GetStatus())
+	}
+	gate.shut(false)
+	k.eventually("recovery", func() bool { return asks["create"](k.ctx) == nil })
+}
+
+// A database that falls silent, without a connection breaking, is one that is down.
+func TestDatabaseSilent(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	gate := newGate(t, k.db.TCPAddr())
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	k.must(err)
+	t.Cleanup(s.Close)
+	n := k.serve(func(o *Options) { o.Store, o.Limits.Answer, o.Limits.Outage = s, 500*time.Millisecond, 2*time.Second })
+	tx := n.create("alice", "r1")
+	stream := n.watch(watchID(tx.GetTxId()))
+	_, err = stream.Recv()
+	k.must(err)
+	gate.held.Lock()
+	speak := sync.OnceFunc(gate.held.Unlock)
+	defer speak()
+	silent := []error{n.call(getTx, byID(tx.GetTxId())), n.call(createTx, createBad(func(r *pb.CreateTxRequest) { r.RequestId = "r2" }))}
+	k.eventually("the failure of the feed", func() bool {
+		n.server.feed.mu.Lock()
+		defer n.server.feed.mu.Unlock()
+		return n.server.feed.failing
+	})
+	speak()
+	for _, err := range silent {
+		wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
+	}
+	o.live(txID(t, tx.GetTxId()))
+	for _, want := range life[1:] {
+		m, err := stream.Recv()
+		if k.must(err); m.GetEvent().GetKind() != want {
+			t.Errorf("when the database speaks again the stream tells %v, want %v", m, want)
+		}
+	}
+}
+
+// A ledger that was restored is another feed: whoever stands in the old one is told to start anew.
+func TestRestoreEndsWatches(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	for _, ask := range []*pb.WatchTxRequest{watchID(id), watchSubmitter("alice"), watchAll()} {
+		stream := n.watch(ask)
+		m, err := stream.Recv()
+		for k.must(err); m.GetResumeToken() == ""; m, err = stream.Recv() {
+			k.must(err)
+		}
+		_, err = k.db.Pool.Exec(k.ctx, "UPDATE ledger SET feed_epoch = feed_epoch + 1")
+		k.must(err)
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		wantStatus(t, err, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
+		ask.ResumeToken = m.GetResumeToken()
+		wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
+	}
+	epoch, _, err := k.store.FeedHead(k.ctx)
+	k.must(err)
+	ask := watchID(id)
+	ask.ResumeToken = oneToken(epoch, txID(t, id), 2) // there is but one event
+	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
+}
+
+// A stream outlives a short outage of the database and loses nothing. During it there is no heartbeat.
+func TestWatchOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	gate := newGate(t, k.db.TCPAddr())
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	k.must(err)
+	t.Cleanup(s.Close)
+	n := k.serve(func(o *Options) { o.Store = s })
+	id := n.create("alice", "r1").GetTxId()
+	ask := watchAll()
+	ask.Heartbeat = durationpb.New(time.Second)
+	many, one := n.watch(ask), n.watch(watchID(id))
+	for _, stream := range []pb.TxService_WatchTxClient{many, many, one} { // a snapshot and a heartbeat; an event
+		_, err := stream.Recv()
+		k.must(err)
+	}
+	gate.shut(true)
+	k.eventually("the failure", func() bool {
+		n.server.feed.mu.Lock()
+		defer n.server.feed.mu.Unlock()
+		return n.server.feed.failing
+	})
+	late := n.watch(watchID(id)) // begins in the middle of it
+	o.live(txID(t, id))
+	began := time.Now()
+	k.eventually("a heartbeat that was due", func() bool { return time.Since(began) > 1200*time.Millisecond })
+	gate.shut(false)
+	for i := range 5 {
+		m, err := late.Recv()
+		if k.must(err); m.GetEvent().GetKind() != life[i] {
+			t.Errorf("the stream that began in the outage tells %v", m)
+		}
+	}
+	for _, stream := range []pb.TxService_WatchTxClient{many, one} {
+		for _, want := range life[1:] {
+			m, err := stream.Recv()
+			if k.must(err); m.GetEvent().GetKind() != want {
+				t.Errorf("after the outage comes %v, want %v", m, want)
+			}
+		}
+	}
+}
+
+// An outage that lasts ends the streams, and those that want to begin, so that clients turn to another node.
+func TestWatchEndsInALongOutage(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	gate := newGate(t, k.db.TCPAddr())
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	k.must(err)
+	t.Cleanup(s.Close)
+	n, healthy := k.serve(func(o *Options) { o.Store, o.Limits.Outage = s, 50*time.Millisecond }), k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	streams := []pb.TxService_WatchTxClient{n.watch(watchAll()), n.watch(watchID(id))}
+	tokens := []string{}
+	for i, stream := range streams {
+		m, err := stream.Recv()
+		for k.must(err); m.GetResumeToken() == ""; m, err = stream.Recv() {
+			k.must(err)
+		}
+		tokens = append(tokens, m.GetResumeToken())
+		if i == len(streams)-1 {
+			gate.shut(true)
+		}
+	}
+	for _, stream := range streams {
+		_, err := stream.Recv()
+		wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
+	}
+	for _, ask := range []*pb.WatchTxRequest{watchID(id), watchAll()} {
+		wantStatus(t, n.call(watchTx, ask), codes.Unavailable, "STORE_UNAVAILABLE")
+	}
+	_, err = k.store.CancelQueued(k.ctx, txID(t, id))
+	k.must(err)
+	for i, ask := range []*pb.WatchTxRequest{watchAll(), watchID(id)} {
+		ask.ResumeToken = tokens[i]
+		if m, err := healthy.watch(ask).Recv(); err != nil || m.GetEvent().GetSeq() != 2 {
+			t.Errorf("resumed on another node: %v, %v", m, err)
+		}
+	}
+	gate.shut(false)
+	k.eventually("recovery", func() bool {
+		m, err := n.watch(watchID(id)).Recv()
+		return err == nil && m.GetEvent().GetSeq() == 1
+	})
+}
+
+// gate is a way to the database that can be shut.
+type gate struct {
+	listener net.Listener
+	target   string
+
+	mu     sync.Mutex
+	held   sync.RWMutex // locked: nothing passes, and nobody is told
+	closed bool
+	conns  map[net.Conn]struct{}
+}
+
+// valve writes while the gate is not held.
+type valve struct {
+	gate *gate
+	to   net.Conn
+}
+
+func (v valve) Write(p []byte) (int, error) {
+	v.gate.held.RLock()
+	defer v.gate.held.RUnlock()
+	return v.to.Write(p)
+}
+
+func newGate(t *testing.T, target string) *gate {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { g.pass(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		g.shut(true)
+		open.Wait()
+	})
+	return g
+}
+
+func (g *gate) address() string { return g.listener.Addr().String() }
+
+func (g *gate) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", g.target)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	if !g.admit(from, to) {
+		return
+	}
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+		both.Go(func() {
+			io.Copy(valve{g, way[0]}, way[1])
+			way[0].Close()
+			way[1].Close()
+		})
+	}
+	both.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, from)
+	delete(g.conns, to)
+}
+
+func (g *gate) admit(conns ...net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range conns {
+		g.conns[c] = struct{}{}
+	}
+	return !g.closed
+}
+
+// shut cuts every connection and lets none through, or lets them through again.
+func (g *gate) shut(closed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = closed
+	if closed {
+		for c := range g.conns {
+			c.Close()
+		}
+	}
+}

@@ -1,0 +1,345 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// collector reads one stream of many transactions, and checks what holds for each of its messages.
+type collector struct {
+	t      testing.TB
+	stream pb.TxService_WatchTxClient
+	got    []*pb.WatchTxResponse
+	seen   map[string]bool
+	last   map[string]uint64
+}
+
+func collect(t testing.TB, stream pb.TxService_WatchTxClient) *collector {
+	return &collector{t: t, stream: stream, seen: map[string]bool{}, last: map[string]uint64{}}
+}
+
+// until reads up to an event of a transaction.
+func (c *collector) until(id string, seq uint64) *collector {
+	for {
+		m, err := c.stream.Recv()
+		if err != nil {
+			c.t.Error(err)
+			return c
+		}
+		e := m.GetEvent()
+		if e == nil {
+			continue
+		}
+		key := fmt.Sprint(e.GetTxId(), "/", e.GetSeq())
+		if last := c.last[e.GetTxId()]; c.seen[key] || last != 0 && e.GetSeq() != last+1 {
+			c.t.Errorf("event %s comes after event %d of its transaction", key, last)
+		}
+		c.seen[key], c.last[e.GetTxId()] = true, e.GetSeq()
+		c.got = append(c.got, m)
+		if e.GetTxId() == id && e.GetSeq() == seq {
+			return c
+		}
+	}
+}
+
+// events lists what the ledger has of a submitter, or of all.
+func (k *kit) events(submitter string) map[string]bool {
+	rows, err := k.db.Pool.Query(k.ctx, "SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING (submitter_id) WHERE $1 = '' OR s.name = $1", submitter)
+	k.must(err)
+	defer rows.Close()
+	all := map[string]bool{}
+	for rows.Next() {
+		var key string
+		k.must(rows.Scan(&key))
+		all[key] = true
+	}
+	k.must(rows.Err())
+	return all
+}
+
+func (c *collector) compare(what string, want map[string]bool) {
+	c.t.Helper()
+	for key := range want {
+		if !c.seen[key] {
+			c.t.Errorf("%s: event %s was never delivered", what, key)
+		}
+	}
+	if len(c.seen) != len(want) {
+		c.t.Errorf("%s: %d events, want %d", what, len(c.seen), len(want))
+	}
+}
+
+// With many writers on two nodes every watcher on either gets every event once and in order; one that is resumed anywhere, on either node, gets exactly the
+// rest. Rings are tiny, so that most of it is read from the ledger.
+func TestWatchManyUnderConcurrentWriters(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
+	nodes := []*node{k.serve(limits(tiny)), k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") })}
+	const submitters, each = 4, 5
+	names := []string{}
+	ctx, stop := context.WithCancel(k.ctx)
+	var owners sync.WaitGroup
+	for i := range submitters {
+		names = append(names, fmt.Sprintf("s%d", i))
+		o := k.own(k.register(names[i]))
+		owners.Go(func() { o.work(ctx) })
+	}
+	defer owners.Wait()
+	defer stop()
+
+	watchers := map[string][]*collector{}
+	for _, n := range nodes {
+		watchers[""] = append(watchers[""], collect(t, n.watch(watchAll())))
+		for _, name := range names {
+			watchers[name] = append(watchers[name], collect(t, n.watch(watchSubmitter(name))))
+		}
+	}
+	for _, of := range watchers {
+		for _, c := range of {
+			_, err := c.stream.Recv() // it stands
+			k.must(err)
+		}
+	}
+	var writers sync.WaitGroup
+	for i, name := range names {
+		writers.Go(func() {
+			for j := range each {
+				id := nodes[i%2].create(name, rand()).GetTxId()
+				writers.Go(func() {
+					ask := watchID(id)
+					ask.UntilFinal = true
+					if got := kinds(toTheEnd(t, nodes[j%2].watch(ask))); !slices.Equal(got, life) {
+						t.Errorf("the watch of one transaction tells %v", got)
+					}
+				})
+			}
+		})
+	}
+	writers.Wait()
+	k.eventually("the end of all transactions", func() bool { return k.count("managed_tx WHERE state <> 'CONFIRMED'") == 0 })
+	stop()
+	owners.Wait()
+	for name, of := range watchers {
+		// The event of a transaction that is created when all else is done comes last.
+		marker := nodes[0].create(cmp.Or(name, names[0]), rand()).GetTxId()
+		events := k.events(name)
+		for i, c := range of {
+			c.until(marker, 1).compare(fmt.Sprintf("watcher %d of %q", i, name), events)
+		}
+	}
+	checkResumes(k, nodes, watchers[""][0])
+}
+
+// checkResumes resumes a stream after each of its messages, on both nodes in turn.
+func checkResumes(k *kit, nodes []*node, c *collector) {
+	marker := c.got[len(c.got)-1].GetEvent().GetTxId()
+	rest := map[string]bool{}
+	for i := len(c.got) - 2; i >= 0; i-- {
+		next := c.got[i+1].GetEvent()
+		rest[fmt.Sprint(next.GetTxId(), "/", next.GetSeq())] = true
+		ask := watchAll()
+		ask.ResumeToken = c.got[i].GetResumeToken()
+		ctx, cancel := context.WithCancel(k.ctx)
+		stream, err := nodes[i%2].txs.WatchTx(ctx, ask)
+		k.must(err)
+		resumed := collect(k.t, stream)
+		resumed.until(marker, 1).compare(fmt.Sprintf("resumed after message %d of %d", i, len(c.got)), rest)
+		cancel()
+	}
+}
+
+// A token may come from a node that has read further than this one.
+func TestResumeOnANodeThatIsBehind(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	ahead := k.serve()
+	behind := k.serve(limits(func(l *Limits) { l.FeedPoll = time.Hour }), func(o *Options) { o.Store = k.open("b") })
+	streams := []pb.TxService_WatchTxClient{ahead.watch(watchAll()), behind.watch(watchAll())}
+	for _, stream := range streams {
+		_, err := stream.Recv()
+		k.must(err)
+	}
+	token, seen := "", map[string]bool{}
+	for range 5 {
+		id := ahead.create("alice", rand()).GetTxId()
+		m, err := streams[0].Recv()
+		if k.must(err); m.GetEvent().GetTxId() != id {
+			t.Fatalf("told %v", m)
+		}
+		token, seen[id] = m.GetResumeToken(), true
+	}
+	ask := watchAll()
+	ask.ResumeToken = token
+	resumed := behind.watch(ask)
+	id := ahead.create("alice", rand()).GetTxId()
+	ask.ResumeToken = "" // and somebody who makes the node look again
+	_, err := behind.watch(ask).Recv()
+	k.must(err)
+	m, err := resumed.Recv()
+	if k.must(err); m.GetEvent().GetTxId() != id {
+		t.Errorf("the resumed stream tells %v, delivered before: %v", m, seen[m.GetEvent().GetTxId()])
+	}
+}
+
+// counting is the real store, and how often it was read.
+type counting struct {
+	Store
+	heads, pages, own, other *atomic.Int64
+	tailer                   int // limit of the tailer's pages
+}
+
+func newCounting(s Store, pageEvents int) counting {
+	return counting{s, new(atomic.Int64), new(atomic.Int64), new(atomic.Int64), new(atomic.Int64), tailerPages * pageEvents}
+}
+
+func (c counting) FeedHead(ctx context.Context) (int64, string, error) {
+	c.heads.Add(1)
+	return c.Store.FeedHead(ctx)
+}
+
+func (c counting) EventsSince(ctx context.Context, since, until string, after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+	if limit == c.tailer {
+		c.pages.Add(1)
+	} else {
+		c.own.Add(1)
+	}
+	return c.Store.EventsSince(ctx, since, until, after, of, limit)
+}
+
+func (c counting) EventsOfTx(ctx context.Context, id txn.TxID, after int64, limit int) ([]store.EventInfo, error) {
+	c.own.Add(1)
+	return c.Store.EventsOfTx(ctx, id, after, limit)
+}
+
+func (c counting) Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error) {
+	c.other.Add(1)
+	return c.Store.Tx(ctx, id)
+}
+
+func (c counting) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
+	c.other.Add(1)
+	return c.Store.Txs(ctx, filter)
+}
+
+// A thousand watchers cost the database what one costs.
+func TestThousandWatchersShareOneTailer(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	s := newCounting(k.store, 100)
+	n := k.serve(func(o *Options) { o.Store, o.Limits.FeedPoll = s, 200*time.Millisecond })
+	id := n.create("alice", "r1").GetTxId()
+	asks := []*pb.WatchTxRequest{watchID(id), watchSubmitter("alice"), watchAll()}
+	streams := make([]pb.TxService_WatchTxClient, 1000)
+	var opening sync.WaitGroup
+	for i := range streams {
+		ask := proto.CloneOf(asks[i%3])
+		ask.Heartbeat = durationpb.New(5 * time.Minute)
+		opening.Go(func() {
+			stream, err := n.txs.WatchTx(k.ctx, ask)
+			for standing := false; err == nil && !standing; {
+				var m *pb.WatchTxResponse
+				m, err = stream.Recv()
+				standing = m.GetSnapshot() == nil
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			streams[i] = stream
+		})
+	}
+	opening.Wait()
+	for _, c := range []*atomic.Int64{s.heads, s.pages, s.own, s.other} {
+		c.Store(0)
+	}
+	o.live(txID(t, id))
+	for i, stream := range streams {
+		for want := range 4 {
+			m, err := stream.Recv()
+			if k.must(err); m.GetEvent().GetSeq() != uint64(want+2) {
+				t.Fatalf("stream %d tells %v, want event %d", i, m, want+2)
+			}
+		}
+	}
+	// The tailer also looks when something else in the cluster commits.
+	if pages := s.pages.Load(); pages > 200 || s.own.Load() != 0 || s.other.Load() != 0 {
+		t.Errorf("4 events cost the tailer %d pages, and 1000 watchers %d pages and %d other reads of their own", pages, s.own.Load(), s.other.Load())
+	}
+	t.Logf("1000 watchers, 4 events: %d heads, %d pages", s.heads.Load(), s.pages.Load())
+}
+
+// Nobody watches, nobody reads.
+func TestFeedIsNotReadForNobody(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	s := newCounting(k.store, 100)
+	n := k.serve(func(o *Options) { o.Store = s })
+	n.create("alice", "r1")
+	if got := s.heads.Load(); got != 0 {
+		t.Errorf("%d reads before there was a watcher", got)
+	}
+	ctx, cancel := context.WithCancel(k.ctx)
+	stream, err := n.txs.WatchTx(ctx, watchAll())
+	k.must(err)
+	_, err = stream.Recv()
+	k.must(err)
+	k.eventually("polling", func() bool { return s.heads.Load() > 3 })
+	cancel()
+	k.eventually("the end of the stream", func() bool {
+		n.server.feed.mu.Lock()
+		defer n.server.feed.mu.Unlock()
+		return n.server.feed.boundary == "" // the tailer idles
+	})
+	before := s.heads.Load()
+	n.create("alice", "r2")
+	if got := s.heads.Load(); got != before {
+		t.Errorf("%d more reads without a watcher", got-before)
+	}
+}
+
+// A client that does not read holds up nobody, falls out of the ring, and still gets everything when it reads again.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	s := newCounting(k.store, 10)
+	n := k.serve(func(o *Options) { o.Store, o.Limits.RingEvents, o.Limits.PageEvents = s, 20, 10 })
+	// Else the transport would buffer more and more for a client on the same machine.
+	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<20))
+	slow, fast := collect(t, n.watch(watchAll())), collect(t, n.watch(watchAll()))
+	for _, c := range []*collector{slow, fast} {
+		_, err := c.stream.Recv()
+		k.must(err)
+	}
+	o.says = strings.Repeat("x", 4000) // so that the events do not fit into what the transport buffers
+	for range 20 {
+		id := n.create("alice", rand()).GetTxId()
+		o.live(txID(t, id))
+		fast.until(id, 5)
+	}
+	marker := n.create("alice", rand()).GetTxId()
+	events := k.events("")
+	fast.until(marker, 1).compare("the fast reader", events)
+	slow.until(marker, 1).compare("the slow reader", events)
+	if s.own.Load() == 0 {
+		t.Error("the slow reader was never behind: the test does not show what it is for")
+	}
+}
