@@ -113,7 +113,7 @@ func (d *duel) takeOver() <-chan *Lease {
 		case <-ended:
 			return true
 		default:
-			return value[int](d.kit, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost/owner/heir' AND wait_event_type = 'Lock'
+			return value[int](d.kit, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost/taker/heir' AND wait_event_type = 'Lock'
 				AND query LIKE '%AcquireLease %' AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'submitter_lease'::REGCLASS)`) > 0
 		}
 	})
@@ -316,7 +316,7 @@ func TestBulkAcquisitionSkipsACommit(t *testing.T) {
 func TestTakeoverEndsAFrozenOwner(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
-	heir := d.kit.open("quick", func(c *Config) { c.LeaseDuration = 600 * time.Millisecond })
+	heir := d.kit.open("quick", func(c *Config) { c.LeaseDuration, c.OwnerConns = 600*time.Millisecond, 1 })
 	_, err := d.write() // and then nothing: the client is frozen
 	d.must(err)
 	d.lapse(d.id)

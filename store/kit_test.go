@@ -6,9 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -44,9 +42,6 @@ func newKit(t testing.TB, opts ...dbtest.Option) *kit {
 func (k *kit) open(node string, tweaks ...func(*Config)) *Store {
 	k.t.Helper()
 	cfg := Config{URL: k.db.URL, Schema: k.db.Schema, Node: node + "/boot", LeaseDuration: 6 * time.Second}
-	if os.Getenv("STORE_TEST_LOG") != "" {
-		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
 	for _, tweak := range tweaks {
 		tweak(&cfg)
 	}

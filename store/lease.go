@@ -31,7 +31,7 @@ func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, e
 // it waiting for longer than any statement of ours lasts is ended.
 func (s *Store) AcquireOne(ctx context.Context, id txn.SubmitterID) (*Lease, error) {
 	verb := fmt.Sprintf("acquire the lease of submitter %d", id)
-	conn, err := s.owner.Acquire(ctx)
+	conn, err := s.taker.Acquire(ctx)
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}

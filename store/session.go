@@ -62,18 +62,21 @@ func makeDurable(ctx context.Context, conn *pgconn.PgConn) error {
 	return err
 }
 
-func (s *Store) newPool(cfg *pgx.ConnConfig, size int) (*pgxpool.Pool, error) {
-	pool, err := pgxpool.ParseConfig(s.cfg.URL)
+func (s *Store) newPool(role string, statement, lock time.Duration, size int) (*pgxpool.Pool, error) {
+	session, err := s.session(role, statement, lock)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := pgxpool.ParseConfig(s.cfg.URL)
 	if err != nil {
 		return nil, errURL
 	}
-	pool.ConnConfig = cfg
-	pool.MaxConns = int32(size)
-	p, err := pgxpool.NewWithConfig(context.Background(), pool)
+	cfg.ConnConfig, cfg.MaxConns = session, int32(size)
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, errURL
 	}
-	return p, nil
+	return pool, nil
 }
 
 // millis is a time limit as the server wants it; 0 would mean none.

@@ -26,7 +26,7 @@
 //
 // # Connections
 //
-// Callers and owners have a pool each, renewals and fenced statements a connection each of their own: no load of one starves another. Every session carries
+// Callers, owners, and acquisitions that wait have a pool each, renewals and fenced statements a connection each of their own: no load of one starves another. Every session carries
 // its time limits on the server's side. All connect lazily, so that a node starts and runs without its database, and finds it again.
 //
 // # Events
@@ -51,7 +51,7 @@ import (
 
 // Config says where the ledger is and how it is used.
 type Config struct {
-	URL    string // of the database; several hosts and target_session_attrs are understood
+	URL    string // of the database itself, not of a pooler that shares sessions; several hosts and target_session_attrs are understood
 	Schema string // search_path; empty is the database's default
 	Node   string // owner_node of the leases: "name/boot-uuid", another with each start of a process
 
@@ -69,6 +69,7 @@ type Config struct {
 const (
 	connectLimit = 5 * time.Second  // of one attempt to connect, unless the URL says less
 	readLimit    = 10 * time.Second // of a caller's statement, on the server's side
+	takerConns   = 4                // acquisitions that wait for a commit at the same time
 )
 
 // complete fills in what is left out and checks how the values relate.
@@ -115,6 +116,7 @@ type Store struct {
 
 	api   *pgxpool.Pool
 	owner *pgxpool.Pool
+	taker *pgxpool.Pool // AcquireOne, which may wait for long
 	renew *lane
 	first *lane // fenced statements
 	side  *lane // those that failed, in parts
@@ -142,38 +144,29 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) connect() error {
-	fenced := s.cfg.StatementTimeout
-	sessions := []struct {
-		role  string
-		limit time.Duration // of a statement
-		lock  time.Duration // of a wait for a lock
-	}{
-		{"api", readLimit, fenced},
-		{"owner", s.cfg.LeaseDuration, s.cfg.LeaseDuration * 2 / 3},
-		{"renew", s.cfg.LeaseDuration / 3, s.cfg.LeaseDuration / 4},
-		{"commit", fenced, fenced * 3 / 4},
+// connect lays out the connections, none of which is made yet. Two limits belong to each: how long a statement may run, and how long it may wait for a lock.
+func (s *Store) connect() (err error) {
+	lease, fenced := s.cfg.LeaseDuration, s.cfg.StatementTimeout
+	if s.api, err = s.newPool("api", readLimit, fenced, s.cfg.APIConns); err != nil {
+		return err
 	}
-	for _, session := range sessions {
-		cfg, err := s.session(session.role, session.limit, session.lock)
-		if err != nil {
-			return err
-		}
-		switch session.role {
-		case "api":
-			s.api, err = s.newPool(cfg, s.cfg.APIConns)
-		case "owner":
-			s.owner, err = s.newPool(cfg, s.cfg.OwnerConns)
-		case "renew":
-			s.renew = newLane(s, cfg, nil)
-		case "commit":
-			planFenced(cfg)
-			s.first, s.side = newLane(s, cfg, prepareCommit), newLane(s, cfg, prepareCommit)
-		}
-		if err != nil {
-			return err
-		}
+	if s.owner, err = s.newPool("owner", lease, fenced, s.cfg.OwnerConns); err != nil {
+		return err
 	}
+	if s.taker, err = s.newPool("taker", lease, lease*2/3, takerConns); err != nil {
+		return err
+	}
+	renew, err := s.session("renew", lease/3, lease/4)
+	if err != nil {
+		return err
+	}
+	commit, err := s.session("commit", fenced, fenced*3/4)
+	if err != nil {
+		return err
+	}
+	planFenced(commit)
+	s.renew = newLane(s, renew, nil)
+	s.first, s.side = newLane(s, commit, prepareCommit), newLane(s, commit, prepareCommit)
 	return nil
 }
 
@@ -184,8 +177,9 @@ func (s *Store) Close() {
 	for _, l := range []*lane{s.first, s.side, s.renew} {
 		l.close()
 	}
-	s.api.Close()
-	s.owner.Close()
+	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker} {
+		p.Close()
+	}
 }
 
 // read is for callers' statements.

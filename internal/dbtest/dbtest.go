@@ -12,9 +12,11 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -174,7 +176,7 @@ func (m main) Run() int {
 	ctx, cancel := context.WithTimeout(context.Background(), setupLimit)
 	defer cancel()
 	if err := running.stop(ctx); err != nil {
-		println("dbtest: stop the server: " + err.Error())
+		fmt.Fprintln(os.Stderr, "dbtest: stop the server:", err)
 		return max(code, 1)
 	}
 	return code

@@ -1,0 +1,187 @@
+package store
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestConnectionFailsInAGroup breaks the connection at each point of a statement.
+func TestConnectionFailsInAGroup(t *testing.T) {
+	t.Parallel()
+	type failure struct {
+		name    string
+		rule    func(marker []byte) func(m message) verdict
+		outcome Outcome
+		done    bool // the server did it
+	}
+	seen := func(marker []byte, then func(m message) verdict) func(m message) verdict {
+		var mu sync.Mutex
+		found := false
+		return func(m message) verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			if found = found || m.carries(marker); !found {
+				return pass
+			}
+			return then(m)
+		}
+	}
+	for _, c := range []failure{
+		{"torn after the first bytes", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: tear}[m.kind == 'B'] })
+		}, Unsettled, false},
+		{"cut between Execute and Sync", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: cut}[!m.fromServer && m.kind == 'S'] })
+		}, Unsettled, false},
+		{"the reply is lost", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: cut}[m.fromServer && m.kind == 'Z'] })
+		}, Unsettled, true},
+		{"the reply never comes", func(marker []byte) func(m message) verdict {
+			return seen(marker, func(m message) verdict { return map[bool]verdict{true: stall}[m.fromServer] })
+		}, Unsettled, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			p := k.proxy()
+			s := k.open("a", func(cfg *Config) { cfg.URL, cfg.LeaseDuration = p.url(k), 1200*time.Millisecond })
+			f := newFleet(k, s, 6)
+			p.on(c.rule(f.txs[0].ID[:]))
+			answers := f.together(f.takes())
+			p.on(nil)
+			for i, a := range answers {
+				if a.Outcome != c.outcome {
+					t.Errorf("change %d: outcome %v (%v), want %v", i, a.Outcome, a.err, c.outcome)
+				}
+				if o, _ := s.Commit(f.leases[i], take(f.txs[i], 0)); o != Fenced {
+					t.Errorf("change %d: the lease of an unsettled change still commits: %v", i, o)
+				}
+			}
+			f.settle(c.done)
+		})
+	}
+}
+
+// settle acquires every lease anew, as an owner does that does not know what became of its change, and checks the ledger that it then reads.
+func (f *fleet) settle(done bool) {
+	f.t.Helper()
+	for i, id := range f.ids {
+		l := f.lease(f.s, id)
+		if l.Token() != 2 {
+			f.t.Errorf("submitter %d: token %d after the acquisition anew, want 2", id, l.Token())
+		}
+		f.whole(i, done)
+		ledger, err := f.s.Load(f.ctx, l)
+		f.must(err)
+		if want := map[bool]txn.Nonce{true: 1}[done]; ledger.Cursor.Next != want {
+			f.t.Errorf("submitter %d: the cursor stands at %d", id, ledger.Cursor.Next)
+		}
+		if !done {
+			f.done(f.s, l, take(f.txs[i], 0))
+			f.whole(i, true)
+		}
+	}
+}
+
+// TestClientStopsBetweenExecuteAndSync: the server has written everything and waits for the word to commit, with all locks. Another node ends it.
+func TestClientStopsBetweenExecuteAndSync(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	p := k.proxy()
+	s := k.open("a", func(c *Config) { c.URL, c.LeaseDuration = p.url(k), 9*time.Second })
+	heir := k.open("heir", func(c *Config) { c.LeaseDuration = 900 * time.Millisecond })
+	f := newFleet(k, s, 6)
+	stalled := make(chan struct{})
+	stopped := sync.OnceFunc(func() { close(stalled) })
+	marked := false
+	p.on(func(m message) verdict {
+		marked = marked || m.carries(f.txs[0].ID[:])
+		if marked && !m.fromServer && m.kind == 'S' {
+			stopped()
+			return stall
+		}
+		return pass
+	})
+	answers := f.commitAll(f.takes()[:1], func() {
+		<-stalled
+		p.on(nil)
+		k.lapse(f.ids[0])
+		l, err := heir.AcquireOne(k.ctx, f.ids[0])
+		k.must(err)
+		if l == nil || l.Token() != 2 {
+			t.Errorf("the heir got %+v", l)
+		}
+	})
+	if answers[0].Outcome != Unsettled {
+		t.Fatalf("outcome %v (%v)", answers[0].Outcome, answers[0].err)
+	}
+	f.whole(0, false)
+	rest := f.takes()
+	rest[0] = txn.Change{}
+	for i, a := range f.commitAll(rest, func() {}) {
+		f.want(a.Outcome, Done)
+		f.whole(i, i != 0)
+	}
+}
+
+// TestNoDatabase: nothing can have been written when nothing was sent.
+func TestNoDatabase(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	p := k.proxy()
+	s := k.open("a", func(c *Config) { c.URL = p.url(k) })
+	f := newFleet(k, s, 3)
+	p.shut()
+	// The connections are dead, which is not known before they are used.
+	s.first.mu.Lock()
+	s.first.used = time.Time{}
+	s.first.mu.Unlock()
+	f.check(f.commitAll(f.takes(), func() {}), all(Unreached))
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"}); !isUnavailable(err) {
+		t.Fatalf("CreateTx says %v", err)
+	}
+	if _, err := s.Renew(k.ctx, f.leases); !isUnavailable(err) {
+		t.Fatalf("Renew says %v", err)
+	}
+	if err := s.CheckSchema(k.ctx); !isUnavailable(err) {
+		t.Fatalf("CheckSchema says %v", err)
+	}
+	p.open()
+	f.check(f.commitAll(f.takes(), func() {}), all(Done)) // the same leases: nothing was in doubt
+	if renewed, err := s.Renew(k.ctx, f.leases); err != nil || len(renewed) != 3 {
+		t.Fatalf("renewed %v, %v", renewed, err)
+	}
+	k.must(s.CheckSchema(k.ctx))
+}
+
+// TestServerEndsTheSession: SQLSTATE 57P01 says that the session is over, and not what became of its statement.
+func TestServerEndsTheSession(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	f := newFleet(k, k.open("a"), 4)
+	release := k.lockTx(f.txs[1])
+	answers := f.commitAll(f.takes(), func() {
+		f.waiting(f.s, "commit")
+		k.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fencepost/commit/a' AND wait_event_type = 'Lock'
+			AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`)
+		release()
+	})
+	unsettled := 0
+	for i, a := range answers {
+		switch a.Outcome {
+		case Unsettled:
+			unsettled++
+			f.whole(i, false)
+		case Done:
+			f.whole(i, true)
+		default:
+			t.Errorf("change %d: %v (%v)", i, a.Outcome, a.err)
+		}
+	}
+	if unsettled == 0 {
+		t.Fatal("no change was unsettled")
+	}
+}
