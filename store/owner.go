@@ -22,7 +22,12 @@ func (s *Store) Load(ctx context.Context, lease *Lease) (Ledger, error) {
 		return Ledger{}, s.failed(ctx, verb, err)
 	}
 	defer conn.Release()
-	ledger, err := s.load(ctx, db.New(conn), lease.submitter)
+	var ledger Ledger
+	// One snapshot for all of it: rows of two moments, between which a successor wrote, would fit nothing that ever was.
+	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		ledger, err = s.load(ctx, db.New(tx), lease.submitter)
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Ledger{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}

@@ -3,7 +3,8 @@
 -- concurrent transaction changed is judged by its newest version. Only then is anything written, and each write must be of a change in "ok".
 --
 -- "(...) IN (SELECT ...) IS TRUE" says what a join could say. A join the planner would carry out by comparing each change with each other one when it takes
--- the arrays for short; this it can only look up in a hash table. Tables are met along their keys: see planFenced in package store.
+-- the arrays for short; this it can only look up in a hash table. Likewise a scalar sub-select, unlike EXISTS, is never turned into a read of the whole table.
+-- Tables are met along their keys: see planFenced in package store.
 --
 -- name: Commit :many
 WITH change AS (
@@ -100,10 +101,10 @@ WITH change AS (
                 ELSE TRUE END
        AND (l.write_count = 0 OR (l.change_no, l.write_count) IN (SELECT t.change_no, count(*)::INT FROM tx t GROUP BY t.change_no))
        AND (l.take_nonce < 0
-            OR EXISTS (SELECT FROM submitter s WHERE s.submitter_id = l.submitter_id AND s.status = 'ACTIVE')
-               AND NOT EXISTS (SELECT FROM submitter_command k
-                                WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
-                                  AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)))
+            OR (SELECT s.status FROM submitter s WHERE s.submitter_id = l.submitter_id) = 'ACTIVE'
+               AND (SELECT count(*) FROM submitter_command k
+                     WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
+                       AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)) = 0)
 ), cursor_started AS (
     INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
     SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token
