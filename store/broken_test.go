@@ -1,60 +1,53 @@
 package store
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/txn"
 )
+
+// fenced matches a step of a fenced statement: B hands it its changes, E runs it.
+func fenced(step byte) pgproxy.Match {
+	return func(m pgproxy.Message) bool { return m.Type == step && strings.Contains(m.SQL, "name: Commit ") }
+}
 
 // TestConnectionFailsInAGroup breaks the connection at each point of a statement.
 func TestConnectionFailsInAGroup(t *testing.T) {
 	t.Parallel()
-	type failure struct {
-		name    string
-		rule    func(marker []byte) func(m message) verdict
-		outcome Outcome
-		done    bool // the server did it
-	}
-	seen := func(marker []byte, then func(m message) verdict) func(m message) verdict {
-		var mu sync.Mutex
-		found := false
-		return func(m message) verdict {
-			mu.Lock()
-			defer mu.Unlock()
-			if found = found || m.carries(marker); !found {
-				return pass
-			}
-			return then(m)
-		}
-	}
-	for _, c := range []failure{
-		{"torn after the first bytes", func(marker []byte) func(m message) verdict {
-			return seen(marker, func(m message) verdict { return map[bool]verdict{true: tear}[m.kind == 'B'] })
-		}, Unsettled, false},
-		{"cut between Execute and Sync", func(marker []byte) func(m message) verdict {
-			return seen(marker, func(m message) verdict { return map[bool]verdict{true: cut}[!m.fromServer && m.kind == 'S'] })
-		}, Unsettled, false},
-		{"the reply is lost", func(marker []byte) func(m message) verdict {
-			return seen(marker, func(m message) verdict { return map[bool]verdict{true: cut}[m.fromServer && m.kind == 'Z'] })
-		}, Unsettled, true},
-		{"the reply never comes", func(marker []byte) func(m message) verdict {
-			return seen(marker, func(m message) verdict { return map[bool]verdict{true: stall}[m.fromServer] })
-		}, Unsettled, true},
+	for _, c := range []struct {
+		name   string
+		match  pgproxy.Match
+		action pgproxy.Action
+		cut    bool // once the action is done
+		done   bool // the server did it
+	}{
+		{"torn after the first byte", fenced('B'), pgproxy.CutMidway, false, false},
+		{"cut between Execute and Sync", fenced('E'), pgproxy.HoldAfter, true, false},
+		{"the reply is lost", fenced('E'), pgproxy.LoseReply, false, true},
+		{"no reply comes", fenced('E'), pgproxy.HoldAfter, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
 			p := k.proxy()
-			s := k.open("a", func(cfg *Config) { cfg.URL, cfg.LeaseDuration = p.url(k), 1200*time.Millisecond })
+			s := k.open("a", func(cfg *Config) { cfg.URL, cfg.LeaseDuration = p.URL(), 1200*time.Millisecond })
 			f := newFleet(k, s, 6)
-			p.on(c.rule(f.txs[0].ID[:]))
+			var cut sync.WaitGroup
+			f.armed = func() {
+				rule := p.On(c.match, c.action)
+				if c.cut {
+					cut.Go(func() { <-rule.Fired(); p.CutAll() })
+				}
+			}
 			answers := f.together(f.takes())
-			p.on(nil)
+			cut.Wait()
 			for i, a := range answers {
-				if a.Outcome != c.outcome {
-					t.Errorf("change %d: outcome %v (%v), want %v", i, a.Outcome, a.err, c.outcome)
+				if a.Outcome != Unsettled {
+					t.Errorf("change %d: outcome %v (%v), want unknown", i, a.Outcome, a.err)
 				}
 				if o, _ := s.Commit(f.leases[i], take(f.txs[i], 0)); o != Fenced {
 					t.Errorf("change %d: the lease of an unsettled change still commits: %v", i, o)
@@ -69,9 +62,14 @@ func TestConnectionFailsInAGroup(t *testing.T) {
 func (f *fleet) settle(done bool) {
 	f.t.Helper()
 	for i, id := range f.ids {
-		l := f.lease(f.s, id)
-		if l.Token() != 2 {
-			f.t.Errorf("submitter %d: token %d after the acquisition anew, want 2", id, l.Token())
+		var l *Lease
+		f.eventually("the acquisition anew", func() bool { // whose connection may be broken, too
+			var err error
+			l, err = f.s.AcquireOne(f.ctx, id)
+			return err == nil && l != nil
+		})
+		if l.Token() < 2 {
+			f.t.Errorf("submitter %d: token %d after the acquisition anew, want another", id, l.Token())
 		}
 		f.whole(i, done)
 		ledger, err := f.s.Load(f.ctx, l)
@@ -91,23 +89,12 @@ func TestClientStopsBetweenExecuteAndSync(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	p := k.proxy()
-	s := k.open("a", func(c *Config) { c.URL, c.LeaseDuration = p.url(k), 9*time.Second })
+	s := k.open("a", func(c *Config) { c.URL, c.LeaseDuration = p.URL(), 9*time.Second })
 	heir := k.open("heir", func(c *Config) { c.LeaseDuration = 900 * time.Millisecond })
 	f := newFleet(k, s, 6)
-	stalled := make(chan struct{})
-	stopped := sync.OnceFunc(func() { close(stalled) })
-	marked := false
-	p.on(func(m message) verdict {
-		marked = marked || m.carries(f.txs[0].ID[:])
-		if marked && !m.fromServer && m.kind == 'S' {
-			stopped()
-			return stall
-		}
-		return pass
-	})
+	rule := p.On(fenced('E'), pgproxy.HoldAfter)
 	answers := f.commitAll(f.takes()[:1], func() {
-		<-stalled
-		p.on(nil)
+		<-rule.Fired()
 		k.lapse(f.ids[0])
 		l, err := heir.AcquireOne(k.ctx, f.ids[0])
 		k.must(err)
@@ -132,9 +119,10 @@ func TestNoDatabase(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	p := k.proxy()
-	s := k.open("a", func(c *Config) { c.URL = p.url(k) })
+	s := k.open("a", func(c *Config) { c.URL = p.URL() })
 	f := newFleet(k, s, 3)
-	p.shut()
+	p.Refuse()
+	p.CutAll()
 	// The connections are dead, which is not known before they are used.
 	s.first.mu.Lock()
 	s.first.used = time.Time{}
@@ -149,7 +137,7 @@ func TestNoDatabase(t *testing.T) {
 	if err := s.CheckSchema(k.ctx); !isUnavailable(err) {
 		t.Fatalf("CheckSchema says %v", err)
 	}
-	p.open()
+	p.Heal()
 	f.check(f.commitAll(f.takes(), func() {}), all(Done)) // the same leases: nothing was in doubt
 	if renewed, err := s.Renew(k.ctx, f.leases); err != nil || len(renewed) != 3 {
 		t.Fatalf("renewed %v, %v", renewed, err)

@@ -24,6 +24,7 @@ type fleet struct {
 	txs    []txn.Tx
 	plug   *Lease
 	cork   txn.Tx
+	armed  func() // called when all changes have gathered, before they go
 }
 
 func newFleet(k *kit, s *Store, size int) *fleet {
@@ -69,6 +70,9 @@ func (f *fleet) together(changes []txn.Change) []answer {
 			defer f.s.commits.mu.Unlock()
 			return len(f.s.commits.waiting) == len(changes)
 		})
+		if f.armed != nil {
+			f.armed()
+		}
 		release()
 		f.want(<-held, Done)
 	})

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -80,6 +81,19 @@ func (k *kit) session() *pgx.Conn {
 	k.must(err)
 	k.t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
+}
+
+// proxy stands between a store and the server.
+func (k *kit) proxy() *pgproxy.Proxy {
+	k.t.Helper()
+	p, err := pgproxy.Start(k.db.URL)
+	k.must(err)
+	k.t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			k.t.Error(err)
+		}
+	})
+	return p
 }
 
 func (k *kit) submitter(s *Store, name string) txn.SubmitterID {
