@@ -81,10 +81,33 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	if quote.GasLimit == 0 {
 		quote.GasLimit = gasLimit(m.Estimate, m.BlockGas, gasMargin)
 	}
-	if need, ok := cost(quote.GasLimit, fees, draft.Payload.Value); !ok || m.Balance.Lt(&need) {
+	if o := f.fits(quote.GasLimit, m); o.Class != txn.Accepted {
+		return txn.Quote{}, o
+	}
+	need, ok := cost(quote.GasLimit, fees, draft.Payload.Value)
+	if !ok {
+		return txn.Quote{}, txn.Outcome{Class: txn.Invalid, Detail: "value and gas together are more than any account can hold"}
+	}
+	if m.Balance.Lt(&need) {
 		return txn.Quote{}, txn.Outcome{Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", m.Balance.Dec(), need.Dec())}
 	}
 	return quote, o
+}
+
+// fits refuses a gas limit that no pool or no block would take, since such a transaction would hold its nonce for ever, and one that is not enough by
+// simulation. Estimates of go-ethereum are up to 1.5 % above the least that does.
+func (f FeeOptions) fits(gas uint64, m Market) txn.Outcome {
+	const leastPercent = 98
+	blockGas := m.BlockGas
+	switch {
+	case gas < m.Estimate/100*leastPercent:
+		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is not enough: it takes %d; raise it, or leave it out", gas, m.Estimate)}
+	case f.MaxGas > 0 && gas > f.MaxGas:
+		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is above the chain's limit for one transaction, %d", gas, f.MaxGas)}
+	case blockGas > 0 && gas > blockGas:
+		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is above that of a block, %d", gas, blockGas)}
+	}
+	return txn.Outcome{Class: txn.Accepted}
 }
 
 // fees chooses by the newest block: one with a base fee asks for EIP-1559 fees, one without for a gas price.

@@ -38,6 +38,7 @@ type FeeOptions struct {
 	MinTip        txn.Wei  // floor of the tip; 1,000,000, which is what miners of go-ethereum ask by default
 	MaxFee        txn.Wei  // cap of the fee cap and of a gas price; zero is no cap
 	FixedPrice    *txn.Wei // legacy transactions at this price, whatever the chain says; nil is off
+	MaxGas        uint64   // most gas of one transaction that the chain's pools take; 0 is no limit. 16,777,216 since EIP-7825
 }
 
 const (

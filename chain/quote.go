@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -66,8 +67,17 @@ func asEstimate(o txn.Outcome) txn.Outcome {
 	case txn.NonceTooLow, txn.NonceGap, txn.AlreadyKnown, txn.ReplacementUnderpriced:
 		o.Class = txn.Ambiguous
 	}
+	if o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail) {
+		o.Class = txn.ExecutionReverted
+	}
 	return o
 }
+
+// executionFailed is how a simulation tells that the EVM stopped for another reason than REVERT. To a send such words would say nothing: they are told of
+// transactions that were included, too.
+var executionFailed = regexp.MustCompile(`(?i)\b(invalid opcode|opcode .* not defined|stack (under|over)flow|stack limit|out of gas|invalid jump|bad jump|write protection|` +
+	`max(imum)? (code|init ?code) size|invalid code|return data out of bounds|max call depth|contract address collision|always failing transaction|gas uint64 overflow|` +
+	`execution (error|failed)|evm error|precompile)`)
 
 // askMarket sends the batch. Only the head and the balance must be answered: the rest has substitutes, or is an answer even when it is an error.
 func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, draft txn.Draft, m *market) error {

@@ -177,7 +177,7 @@ func useIt(t *testing.T, root string, commands []string) []string {
 			writeFile(t, filepath.Join(dir, "fencepost.yaml"), readmeConfig(t, root, addressIn(t, bash(t, dir, line))))
 		case strings.HasSuffix(line, "serve --config fencepost.yaml"):
 			serveAndStop(t, dir, line)
-		case strings.HasPrefix(line, "bin/"), strings.HasSuffix(line, "> password"):
+		case strings.HasPrefix(line, "bin/"), strings.Contains(line, "> password"):
 			bash(t, dir, line)
 		default:
 			continue

@@ -43,6 +43,9 @@ var errFenced = errors.New("fenced")
 // errForeign ends an actor whose chain this node does not work on; its lease is given back.
 var errForeign = errors.New("chain is not configured on this node")
 
+// errDefect ends an actor that panicked.
+var errDefect = errors.New("a defect stopped it")
+
 func newActor(e *Engine, l *store.Lease, lost context.CancelFunc) *actor {
 	a := &actor{
 		e: e, id: l.Submitter(), lost: lost, wakes: make(chan struct{}, 1), busyAt: e.Clock.Now(),
@@ -140,7 +143,7 @@ func (a *actor) load(ctx context.Context) error {
 	a.name(ledger.Submitter.Name)
 	for i := range ledger.Open {
 		for _, attempt := range ledger.Open[i].Attempts {
-			track.follow(attempt.Hash, false, a.wake)
+			track.followOld(attempt.Hash, ledger.Open[i].Receipt, a.wake)
 		}
 	}
 	a.ledger, a.account, a.loaded = ledger, nil, true

@@ -76,7 +76,7 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
-	if answer.Class != txn.Accepted { // it may have been included while nobody was looking for it
+	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
 		for _, attempt := range s.Tx.Attempts {
 			a.track.doubt(attempt.Hash)
 		}
@@ -119,7 +119,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 	tx.Status, tx.Due = w.Next, v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
-		a.track.follow(w.Attempt.Hash, true, a.wake)
+		a.track.followNew(w.Attempt.Hash, a.wake)
 	}
 	a.tell(tx, w)
 	switch {

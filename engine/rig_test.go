@@ -92,7 +92,7 @@ func (r *rig) startNode(name string, adjust func(*Options)) *testNode {
 
 func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 	r.t.Helper()
-	client, err := chain.Dial(r.t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(r.dev.ID()), Endpoints: []string{r.dev.URL()}})
+	client, err := chain.Dial(r.t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(r.dev.ID()), Endpoints: []string{r.dev.URL()}, Fees: chain.FeeOptions{MaxGas: 1 << 24}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -200,8 +201,20 @@ func (r *router) start(ctx context.Context, l *store.Lease) {
 	a.log.Info("submitter acquired")
 	r.wg.Go(func() {
 		defer lost()
-		r.ended(ctx, a, a.run(owned))
+		r.ended(ctx, a, r.safely(owned, a))
 	})
+}
+
+// safely runs an actor. A defect that one submitter's data bring out must not take all others of the node along, nor the next node.
+func (r *router) safely(ctx context.Context, a *actor) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("a defect in Fencepost stopped a submitter; it is tried again when its lease has lapsed", "panic", p, "stack", string(debug.Stack()))
+			a.pause(ctx, quarantine)
+			err = errDefect
+		}
+	}()
+	return a.run(ctx)
 }
 
 // ended tidies up after an actor. A lease that is still ours is given back, unless the engine stops: then all are given back together.

@@ -27,6 +27,10 @@ type tracker struct {
 	log    *slog.Logger
 	nudge  chan struct{} // somebody wants a look-up before the next poll
 
+	// The goroutine of run has these to itself.
+	walked map[txn.Hash]txn.Block // read on the way to a branch's root by a pass that failed: the next one need not begin anew
+	lower  int                    // passes in a row in which the head was one that the view has below its tip
+
 	mu      sync.Mutex
 	window  window // published view
 	follows map[txn.Hash]*follow
@@ -38,28 +42,53 @@ type follow struct {
 	wake    func()
 	known   bool
 	receipt *txn.Receipt
+	listed  *place // the block that was seen to have it: while that is canonical, "no receipt" is an answer that comes too early
 }
+
+// place is a block.
+type place struct {
+	number uint64
+	hash   txn.Hash
+}
+
+const (
+	// maxWalk is how many blocks are read one by one to close a gap. What is further behind begins a new view: one look-up of receipts instead.
+	maxWalk = 16
+	// lowerPasses is how often a head below the tip must be told before the chain is taken to have gone back. Until then it is an older view of the same chain.
+	lowerPasses = 20
+)
 
 func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
 	return &tracker{
 		chain: o.Chain, policy: o.Policy, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
-		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, healthy: true,
+		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, healthy: true, walked: map[txn.Hash]txn.Block{},
 		window: window{limit: windowLimit(o.Policy)},
 	}
 }
 
-// follow begins to follow a hash. fresh says that its bytes were never sent by anybody.
-func (t *tracker) follow(hash txn.Hash, fresh bool, wake func()) {
+// followNew begins to follow a hash whose bytes were never sent by anybody: it is known to be in no block.
+func (t *tracker) followNew(hash txn.Hash, wake func()) {
+	t.begin(hash, &follow{wake: wake, known: true})
+}
+
+// followOld begins to follow a hash that may be in a block, and was in the one of the recorded receipt, if there is one.
+func (t *tracker) followOld(hash txn.Hash, recorded *txn.Receipt, wake func()) {
+	f := &follow{wake: wake}
+	if recorded != nil && recorded.TxHash == hash {
+		f.listed = &place{recorded.BlockNumber, recorded.BlockHash}
+	}
+	t.begin(hash, f)
+	t.nudgeNow()
+}
+
+func (t *tracker) begin(hash txn.Hash, f *follow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.follows[hash] != nil {
-		t.follows[hash].wake = wake
+	if before := t.follows[hash]; before != nil {
+		before.wake = f.wake
 		return
 	}
-	t.follows[hash] = &follow{wake: wake, known: fresh}
-	if !fresh {
-		t.nudgeNow()
-	}
+	t.follows[hash] = f
 }
 
 func (t *tracker) forget(hashes ...txn.Hash) {
@@ -168,42 +197,72 @@ func (t *tracker) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	clear(t.walked)
 	answers := t.lookUp(ctx, t.toLookUp(next, added, gap))
-	next, older, err := t.reachDown(ctx, next, answers)
-	if err != nil {
-		return err
-	}
-	t.publish(next, answers, older, len(added) > 0)
+	next, older := t.reachDown(ctx, next, t.heights(added, answers))
+	t.publish(next, added, answers, older)
 	return nil
 }
 
 // extend makes the window that ends in head: blocks are fetched by parent hash until they meet what is known. gap says that they did not meet: then blocks
-// went by unseen. A head that the window already has below its tip is an older view of the same chain and no news.
+// went by unseen.
 func (t *tracker) extend(ctx context.Context, head txn.Block) (next window, added []txn.Block, gap bool, err error) {
 	t.mu.Lock()
 	current := t.window
 	t.mu.Unlock()
 	if current.holds(head.Number, head.Hash) {
-		return current, nil, false, nil
+		return t.goBack(current, head), nil, false, nil
 	}
+	t.lower = 0
 	branch := []txn.Block{head} // newest first
 	for !current.empty() && !current.links(branch[len(branch)-1]) {
 		oldest := branch[len(branch)-1]
-		if len(branch) == current.limit || oldest.Number <= current.first().Number {
+		if head.Number > current.tip().Number+maxWalk || oldest.Number <= current.first().Number {
 			gap = true
 			break
 		}
-		parent, err := t.chain.BlockByHash(ctx, oldest.Parent)
+		parent, err := t.parent(ctx, oldest)
 		if err != nil {
 			return window{}, nil, false, err
 		}
-		if parent == nil { // the branch that we were walking down is gone; the next pass sees another head
-			return window{}, nil, false, fmt.Errorf("engine: track chain %d: block %s vanished: %w", t.chain.ID(), oldest.Parent, txn.ErrUnavailable)
-		}
-		branch = append(branch, *parent)
+		branch = append(branch, parent)
 	}
 	next, added = current.join(branch)
 	return next, added, gap, nil
+}
+
+// goBack is the view when the head is one that it has. Below the tip that is an older view of the same chain, and no news, unless it stays: then blocks were
+// taken back and nothing has come in their place.
+func (t *tracker) goBack(current window, head txn.Block) window {
+	if head.Hash == current.tip().Hash {
+		t.lower = 0
+		return current
+	}
+	if t.lower++; t.lower < lowerPasses {
+		return current
+	}
+	t.log.Warn("the chain has gone back", "from", current.tip().Number, "to", head.Number)
+	return current.upTo(head.Number)
+}
+
+// parent reads a block's parent, once for all passes that need it on their way.
+func (t *tracker) parent(ctx context.Context, of txn.Block) (txn.Block, error) {
+	if b, ok := t.walked[of.Parent]; ok {
+		return b, nil
+	}
+	b, err := t.chain.BlockByHash(ctx, of.Parent)
+	if err != nil {
+		return txn.Block{}, err
+	}
+	if b == nil { // the branch that we were walking down is gone; the next pass sees another head
+		clear(t.walked)
+		return txn.Block{}, fmt.Errorf("engine: track chain %d: block %s vanished: %w", t.chain.ID(), of.Parent, txn.ErrUnavailable)
+	}
+	if len(t.walked) >= 2*t.window.limit { // heads of many branches: only the newest can be of use
+		clear(t.walked)
+	}
+	t.walked[of.Parent] = *b
+	return *b, nil
 }
 
 // toLookUp is every followed hash whose receipt must be asked for: found in a new block, removed with an old one, unknown, or possibly in a block that went
@@ -236,43 +295,66 @@ func (t *tracker) lookUp(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAn
 	return t.chain.Receipts(ctx, hashes)
 }
 
-// reachDown extends the window, parent by parent, to the oldest block that a receipt names. For receipts deeper than the window's limit it asks for the
-// canonical hash at that height instead.
-func (t *tracker) reachDown(ctx context.Context, next window, answers []txn.ReceiptAnswer) (window, map[uint64]txn.Hash, error) {
-	older := map[uint64]txn.Hash{}
+// heights are the numbers of the blocks that the answers are about: that of the receipt, or where there is none, that of the block that was seen to have it.
+func (t *tracker) heights(added []txn.Block, answers []txn.ReceiptAnswer) []uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list(added)
+	var numbers []uint64
 	for _, a := range answers {
-		if a.Receipt == nil || a.Receipt.BlockNumber >= next.first().Number {
+		f := t.follows[a.Hash]
+		switch {
+		case a.Receipt != nil:
+			numbers = append(numbers, a.Receipt.BlockNumber)
+		case f != nil && f.listed != nil:
+			numbers = append(numbers, f.listed.number)
+		}
+	}
+	return numbers
+}
+
+// list remembers which of the new blocks has which hash.
+func (t *tracker) list(added []txn.Block) {
+	for _, b := range added {
+		for _, h := range b.Txs {
+			if f := t.follows[h]; f != nil {
+				f.listed = &place{b.Number, b.Hash}
+			}
+		}
+	}
+}
+
+// reachDown extends the window, parent by parent, to the blocks that the answers are about. For those far below it asks for the canonical hash at that height
+// instead. What could not be read leaves the answer about it unproven, and it is asked for again.
+func (t *tracker) reachDown(ctx context.Context, next window, heights []uint64) (window, map[uint64]txn.Hash) {
+	older := map[uint64]txn.Hash{}
+	for _, n := range heights {
+		if _, asked := older[n]; asked || n >= next.first().Number {
 			continue
 		}
-		n := a.Receipt.BlockNumber
-		if next.tip().Number-n >= uint64(next.limit) {
-			b, err := t.chain.BlockByNumber(ctx, n)
-			if err != nil {
-				return window{}, nil, err
-			}
-			if b != nil {
+		if next.first().Number-n > maxWalk {
+			if b, err := t.chain.BlockByNumber(ctx, n); err == nil && b != nil {
 				older[n] = b.Hash
 			}
 			continue
 		}
 		for next.first().Number > n {
 			parent, err := t.chain.BlockByHash(ctx, next.first().Parent)
-			if err != nil {
-				return window{}, nil, err
-			}
-			if parent == nil {
-				return window{}, nil, fmt.Errorf("engine: track chain %d: block %s vanished: %w", t.chain.ID(), next.first().Parent, txn.ErrUnavailable)
+			if err != nil || parent == nil {
+				break
 			}
 			next = next.below(*parent)
 		}
 	}
-	return next, older, nil
+	return next, older
 }
 
-// publish replaces the view and wakes whoever it concerns: those whose facts changed, and with every new block those who count confirmations.
-func (t *tracker) publish(next window, answers []txn.ReceiptAnswer, older map[uint64]txn.Hash, moved bool) {
+// publish replaces the view and wakes whoever it concerns: those whose facts changed, with every new block those who count confirmations, and with the first
+// view everybody.
+func (t *tracker) publish(next window, added []txn.Block, answers []txn.ReceiptAnswer, older map[uint64]txn.Hash) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	first, moved := t.window.empty(), len(added) > 0
 	t.window = next
 	changed := map[*follow]bool{}
 	for _, a := range answers {
@@ -280,34 +362,40 @@ func (t *tracker) publish(next window, answers []txn.ReceiptAnswer, older map[ui
 		if f == nil {
 			continue
 		}
-		known, receipt := judge(next, older, a)
+		known, receipt := judge(next, older, f.listed, a)
 		if known != f.known || (receipt == nil) != (f.receipt == nil) || receipt != nil && *receipt != *f.receipt {
 			changed[f] = true
 		}
 		f.known, f.receipt = known, receipt
+		if known {
+			f.listed = nil
+		}
 	}
 	for _, f := range t.follows {
-		if changed[f] || moved && f.receipt != nil {
+		if first || changed[f] || moved && f.receipt != nil {
 			f.wake()
 		}
 	}
 }
 
-// judge says what an answer proves under the view: only a receipt of a canonical block is inclusion. One that is ahead of the view, or of a block that is
-// not canonical, proves nothing yet and is asked for again.
-func judge(view window, older map[uint64]txn.Hash, a txn.ReceiptAnswer) (known bool, receipt *txn.Receipt) {
+// judge says what an answer proves under the view: only a receipt of a canonical block is inclusion, and "no receipt" is absence only when no canonical block
+// was seen to have the hash. Everything else proves nothing yet and is asked for again.
+func judge(view window, older map[uint64]txn.Hash, listed *place, a txn.ReceiptAnswer) (known bool, receipt *txn.Receipt) {
+	canonical := func(number uint64, hash txn.Hash) bool {
+		if number < view.first().Number {
+			return older[number] == hash
+		}
+		return view.holds(number, hash)
+	}
 	switch {
 	case a.Err != nil:
 		return false, nil
-	case a.Receipt == nil:
-		return true, nil
-	case a.Receipt.BlockNumber < view.first().Number:
-		known = older[a.Receipt.BlockNumber] == a.Receipt.BlockHash
-	default:
-		known = view.holds(a.Receipt.BlockNumber, a.Receipt.BlockHash)
-	}
-	if !known {
+	case a.Receipt != nil && canonical(a.Receipt.BlockNumber, a.Receipt.BlockHash):
+		return true, a.Receipt
+	case a.Receipt != nil:
+		return false, nil
+	case listed != nil && canonical(listed.number, listed.hash):
 		return false, nil
 	}
-	return true, a.Receipt
+	return true, nil
 }

@@ -68,6 +68,11 @@ func (w window) join(branch []txn.Block) (joined window, added []txn.Block) {
 	return window{blocks: blocks, limit: w.limit}, added
 }
 
+// upTo is the window without the blocks above a number that it has.
+func (w window) upTo(number uint64) window {
+	return window{blocks: w.blocks[:number-w.first().Number+1], limit: w.limit}
+}
+
 // below puts the parent of its oldest block under the window.
 func (w window) below(parent txn.Block) window {
 	parent.Txs = nil

@@ -113,8 +113,28 @@ func TestAReceiptCountsOnlyInACanonicalBlock(t *testing.T) {
 		"error beside a receipt":   {txn.ReceiptAnswer{Err: txn.ErrUnavailable, Receipt: in(6, one.Hash).Receipt}, false, false},
 		"the oldest of the window": {in(5, genesis.Hash), true, true},
 	} {
-		known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.answer)
+		known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, nil, c.answer)
 		if known != c.known || (receipt != nil) != c.receipt {
+			t.Errorf("%s: known %v, receipt %v", name, known, receipt)
+		}
+	}
+}
+
+func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
+	t.Parallel()
+	w, _ := window{limit: 10}.join([]txn.Block{{Number: 5, Hash: txn.Hash{5}}})
+	for name, c := range map[string]struct {
+		listed *place
+		known  bool
+	}{
+		"in no block":                {nil, true},
+		"in a canonical block":       {&place{5, txn.Hash{5}}, false},
+		"in a block that was lost":   {&place{5, txn.Hash{6}}, true},
+		"in an older block":          {&place{4, txn.Hash{4}}, false},
+		"in an older one, lost":      {&place{4, txn.Hash{9}}, true},
+		"in one above a chain's end": {&place{6, txn.Hash{6}}, true},
+	} {
+		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptAnswer{}); known != c.known || receipt != nil {
 			t.Errorf("%s: known %v, receipt %v", name, known, receipt)
 		}
 	}

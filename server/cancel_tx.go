@@ -51,6 +51,8 @@ func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelO
 		return pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, info, nil
 	case info.State == txn.Queued:
 		return outcome, info, nil
+	case info.CancelRequested:
+		return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 	}
 	// The nonce is taken: only the owner can do something about it, and only the chain decides.
 	if _, err := s.store.AddCommand(ctx, id.Submitter(), txn.CommandCancel, &id, ""); err != nil {

@@ -37,7 +37,7 @@ type Options struct {
 
 // Limits bound what callers can make a node hold or wait for.
 type Limits struct {
-	// PayloadBytes is the most call data of a transaction. Default 128 KiB.
+	// PayloadBytes is the most call data of a transaction. Default 126 KiB.
 	PayloadBytes int
 	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in the client. Default 10,000.
 	StreamsPerConnection uint32
@@ -86,7 +86,7 @@ func (o *Options) complete() {
 }
 
 func (l *Limits) complete() {
-	setDefault(&l.PayloadBytes, 128<<10)
+	setDefault(&l.PayloadBytes, 126<<10)
 	setDefault(&l.StreamsPerConnection, 10_000)
 	setDefault(&l.Grace, 5*time.Second)
 	setDefault(&l.PingAfter, 30*time.Second)

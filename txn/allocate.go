@@ -39,7 +39,7 @@ func freeSlot(v View) (int16, bool) {
 	for _, tx := range v.Open {
 		if !tx.Released {
 			used[tx.Slot] = true
-		} else if tx.Sub != Included {
+		} else if seen := v.seen(tx); tx.Sub != Included || !seen.Known || seen.Receipt == nil {
 			return 0, false
 		}
 	}
@@ -114,11 +114,17 @@ func Prepared(v View, s Prepare, p Preparation) Change {
 			v.Submitter.Signer, v.Submitter.Address.Hex()))
 	case errors.Is(p.SignErr, ErrSignerFault):
 		return backOff(v, s.Tx, ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped", 0)
+	case len(p.Signed.Raw) > maxRawBytes:
+		return failUnsent(v, s.Tx, ReasonInvalid, fmt.Sprintf("the signed transaction has %d bytes and no node takes more than %d; send less data", len(p.Signed.Raw), maxRawBytes))
 	case p.SignErr != nil:
 		return backOff(v, s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
 	}
 	return takeNonce(v, s, p)
 }
+
+// maxRawBytes is the largest transaction that go-ethereum's pool takes (four slots of 32 KiB, core/txpool/legacypool); other clients allow as much or more.
+// What is larger would hold its nonce for ever.
+const maxRawBytes = 128 << 10
 
 func takeNonce(v View, s Prepare, p Preparation) Change {
 	next := s.Tx.Status

@@ -193,7 +193,10 @@ func dueBroadcast(v View) (Broadcast, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		return Broadcast{Tx: tx, Attempt: tx.newest()}, seen.Known && !tx.Due.After(v.Now)
+		if !seen.Known || tx.Due.After(v.Now) {
+			return Broadcast{}, false
+		}
+		return Broadcast{Tx: tx, Attempt: tx.newest()}, true
 	}
 	return Broadcast{}, false
 }
@@ -201,16 +204,19 @@ func dueBroadcast(v View) (Broadcast, bool) {
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
 func Sent(v View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
-	next.SubmitAttempts++
+	if !unasked(answer.Class) {
+		next.SubmitAttempts++
+	}
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
 	if !taken {
-		delay = min(max(Backoff(tx.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
+		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
 	case tx.State == Stuck: // keeps its reason until a block has it
 	case taken && tx.State == Allocated:
 		kind, next.State, next.Sub, next.Reason, next.LastError = EventSubmitted, Tracking, Pending, "", ""
+		next.SubmitAttempts = 1 // what failed before reached nobody's pool
 	case answer.Class == Invalid:
 		kind, next.State, next.Sub, next.Reason, next.LastError = EventStuck, Stuck, None, ReasonRejected, answer.Detail
 		delay = v.Policy.ResubmitInterval
@@ -252,7 +258,7 @@ func nextDue(v View) time.Time {
 
 // seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt.
 func (v View) seen(tx Tx) Inclusion {
-	all := Inclusion{Known: true}
+	all := Inclusion{Known: len(tx.Attempts) > 0}
 	for _, a := range tx.Attempts {
 		one := v.Seen(a.Hash)
 		if one.Known && one.Receipt != nil {

@@ -51,7 +51,7 @@ With --watch each step is printed until it is final, with --wait only the end; b
 	c.Flags().StringVar(&t.value, "value", "0", "amount: in wei, or with a unit, as in 0.1ether or 30gwei")
 	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
-	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID)")
+	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID); empty is an error, as a variable that is not set would give")
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
 	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
 	return c
@@ -73,7 +73,10 @@ func (t *createFlags) request(c *cobra.Command) (*pb.CreateTxRequest, error) {
 	if err != nil {
 		return nil, usageError{err.Error()}
 	}
-	if t.requestID == "" {
+	switch given := c.Flags().Changed("request-id"); {
+	case given && t.requestID == "":
+		return nil, misused(c, "--request-id is empty; give your key for this intent, or leave the flag out")
+	case !given:
 		t.requestID = uuid.NewString()
 	}
 	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}

@@ -129,7 +129,10 @@ type Fees struct {
 }
 
 // Gas is how much gas transactions may use.
-type Gas struct{ Margin float64 }
+type Gas struct {
+	Margin   float64
+	MaxLimit int // 0: none
+}
 
 // Signer is a holder of keys.
 type Signer struct {

@@ -28,7 +28,7 @@ func TestExampleLoads(t *testing.T) {
 		"listeners":     c.GRPC.Listen == "127.0.0.1:9090" && c.Ops.Listen == "127.0.0.1:9091",
 		"database":      c.Database.URL.Reveal() == "postgres://fencepost@127.0.0.1:5432/fencepost" && c.Database.Schema == "public",
 		"lease":         c.Lease.Duration == 10*time.Second && c.Lease.RenewInterval == 3*time.Second,
-		"payload":       c.Payload.MaxBytes == 128<<10,
+		"payload":       c.Payload.MaxBytes == 126<<10,
 		"log":           c.Log == Log{"info", "text"},
 		"chain":         chain.Name == "dev" && chain.ChainID == 31337 && chain.PollInterval == 250*time.Millisecond && chain.Confirmations == 20 && chain.ReleaseDepth == 1,
 		"rpc":           len(chain.RPC) == 1 && chain.RPC[0].Reveal() == "http://127.0.0.1:8545" && chain.RPCTimeout == 10*time.Second && chain.RPCMaxInFlight == 100,

@@ -30,7 +30,7 @@ func schema() []field[Config] {
 			value("poll_interval", span(10*time.Millisecond, 10*time.Second), "100ms", "Time between two looks.", func(s *Commands) *time.Duration { return &s.PollInterval }),
 		),
 		section("payload", "What callers may ask for.", func(c *Config) *Payload { return &c.Payload },
-			value("max_bytes", whole(1, 1<<20), "131072", "The most call data of a transaction, in bytes.", func(p *Payload) *int { return &p.MaxBytes }),
+			value("max_bytes", whole(1, 1<<20), "129024", "The most call data of a transaction, in bytes. Pools take signed transactions of 131072 bytes; the default leaves room for what is around the data.", func(p *Payload) *int { return &p.MaxBytes }),
 		),
 		section("watch", "The feed of events that WatchTx reads. One reader for each node serves all watchers.", func(c *Config) *Watch { return &c.Watch }, watchFields()...),
 		section("log", "What this node tells about itself, on standard error.", func(c *Config) *Log { return &c.Log },
@@ -124,6 +124,7 @@ func chainFields() []field[Chain] {
 		),
 		section("gas", "How much gas transactions may use.", func(c *Chain) *Gas { return &c.Gas },
 			value("margin", number(1, 10), "1.2", "An estimate is multiplied by it. A limit that the caller gives is taken as it is.", func(g *Gas) *float64 { return &g.Margin }),
+			value("max_limit", whole(0, 1<<40), "16777216", "The most gas of one transaction that the chain's pools take (EIP-7825); 0: no limit but the block's. A transaction above it fails before a nonce is taken.", func(g *Gas) *int { return &g.MaxLimit }),
 		),
 	}
 }

@@ -104,6 +104,8 @@ WITH change AS (
             OR (SELECT s.status FROM submitter s WHERE s.submitter_id = l.submitter_id) = 'ACTIVE'
                AND (SELECT count(*) FROM submitter_command k
                      WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
+                       -- the cancel of another transaction is no reason to wait, however often it is asked for
+                       AND (k.kind <> 'CANCEL' OR (l.change_no, k.tx_id) IN (SELECT w.change_no, w.tx_id FROM write w))
                        AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)) = 0)
 ), cursor_started AS (
     INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)

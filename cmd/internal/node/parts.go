@@ -61,6 +61,7 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *sl
 			BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, LagGrace: c.LagGrace, Logger: log,
 			Fees: chain.FeeOptions{
 				HistoryBlocks: c.Fees.HistoryBlocks, Percentile: c.Fees.Percentile, MinTip: c.Fees.MinTip, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice,
+				MaxGas: uint64(c.Gas.MaxLimit),
 			},
 		})
 		if err != nil {

@@ -430,7 +430,7 @@ type Payload struct {
 	To string `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
 	// Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Call data, or init code when to is empty. The server's payload limit applies (default 128 KiB).
+	// Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	// Gas limit. 0 lets Fencepost estimate it and add a margin.
 	GasLimit      uint64 `protobuf:"varint,4,opt,name=gas_limit,json=gasLimit,proto3" json:"gas_limit,omitempty"`
@@ -1099,7 +1099,8 @@ type CreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Registered name, or CAIP-10 account id ("eip155:31337:0x...").
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+	// The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+	// good choice.
 	RequestId     string   `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Payload       *Payload `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2036,13 +2037,13 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x06reason\x18\n" +
 	" \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\v \x01(\tR\amessage\x12.\n" +
-	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x9f\x01\n" +
+	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x93\x02\n" +
 	"\x0fCreateTxRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12)\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12\x9c\x01\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
+	"request_id\x18\x02 \x01(\tB}\xbaHz\xba\x01p\n" +
+	"\x14request_id.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x00-\\x1f\\x7f]')r\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
 	"\apayload\x18\x03 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\"N\n" +
 	"\x10CreateTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\x12\x18\n" +

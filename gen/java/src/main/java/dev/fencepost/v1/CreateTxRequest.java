@@ -103,7 +103,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object requestId_ = "";
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+   * good choice.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
@@ -124,7 +125,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+   * good choice.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
@@ -631,7 +633,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object requestId_ = "";
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+     * good choice.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
@@ -651,7 +654,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+     * good choice.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
@@ -672,7 +676,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+     * good choice.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
@@ -689,7 +694,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+     * good choice.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
@@ -703,7 +709,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+     * good choice.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>

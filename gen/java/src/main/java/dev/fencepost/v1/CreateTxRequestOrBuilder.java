@@ -32,7 +32,8 @@ public interface CreateTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+   * good choice.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
@@ -41,7 +42,8 @@ public interface CreateTxRequestOrBuilder extends
   java.lang.String getRequestId();
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters. A UUID, or the primary key of the row that asks for it, is a good choice.
+   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
+   * good choice.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>

@@ -154,7 +154,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.ByteString data_ = com.google.protobuf.ByteString.EMPTY;
   /**
    * <pre>
-   * Call data, or init code when to is empty. The server's payload limit applies (default 128 KiB).
+   * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
    * </pre>
    *
    * <code>bytes data = 3 [json_name = "data"];</code>
@@ -739,7 +739,7 @@ private static final long serialVersionUID = 0L;
     private com.google.protobuf.ByteString data_ = com.google.protobuf.ByteString.EMPTY;
     /**
      * <pre>
-     * Call data, or init code when to is empty. The server's payload limit applies (default 128 KiB).
+     * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data"];</code>
@@ -751,7 +751,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Call data, or init code when to is empty. The server's payload limit applies (default 128 KiB).
+     * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data"];</code>
@@ -767,7 +767,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Call data, or init code when to is empty. The server's payload limit applies (default 128 KiB).
+     * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data"];</code>

@@ -52,7 +52,7 @@ public interface PayloadOrBuilder extends
 
   /**
    * <pre>
-   * Call data, or init code when to is empty. The server's payload limit applies (default 128 KiB).
+   * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
    * </pre>
    *
    * <code>bytes data = 3 [json_name = "data"];</code>

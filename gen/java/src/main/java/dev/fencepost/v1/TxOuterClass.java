@@ -191,89 +191,92 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "post.v1.ReceiptR\007receipt\022\026\n\006reason\030\n \001(\t" +
       "R\006reason\022\030\n\007message\030\013 \001(\tR\007message\022.\n\004ti" +
       "me\030\014 \001(\0132\032.google.protobuf.TimestampR\004ti" +
-      "me\"\237\001\n\017CreateTxRequest\022(\n\tsubmitter\030\001 \001(" +
-      "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022)\n\nrequest_id\030\002" +
-      " \001(\tB\n\272H\007r\005\020\001\030\200\001R\trequestId\0227\n\007payload\030\003" +
-      " \001(\0132\025.fencepost.v1.PayloadB\006\272H\003\310\001\001R\007pay" +
-      "load\"N\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132\020.f" +
-      "encepost.v1.TxR\002tx\022\030\n\007created\030\002 \001(\010R\007cre" +
-      "ated\"a\n\nRequestKey\022(\n\tsubmitter\030\001 \001(\tB\n\272" +
-      "H\007r\005\020\001\030\200\001R\tsubmitter\022)\n\nrequest_id\030\002 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\001R\trequestId\"\247\001\n\014GetTxRequest" +
-      "\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txId\0224\n\007req" +
-      "uest\030\002 \001(\0132\030.fencepost.v1.RequestKeyH\000R\007" +
-      "request\0222\n\004view\030\003 \001(\0162\024.fencepost.v1.TxV" +
-      "iewB\010\272H\005\202\001\002\020\001R\004viewB\014\n\003key\022\005\272H\002\010\001\"1\n\rGet" +
-      "TxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.Tx" +
-      "R\002tx\"\200\002\n\016ListTxsRequest\022&\n\tsubmitter\030\001 \001" +
-      "(\tB\010\272H\005r\003\030\200\001R\tsubmitter\022@\n\006states\030\002 \003(\0162" +
-      "\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 " +
-      "\000R\006states\022\'\n\tpage_size\030\003 \001(\005B\n\272H\007\032\005\030\350\007(\000" +
-      "R\010pageSize\022\'\n\npage_token\030\004 \001(\tB\010\272H\005r\003\030\200\002" +
-      "R\tpageToken\0222\n\004view\030\005 \001(\0162\024.fencepost.v1" +
-      ".TxViewB\010\272H\005\202\001\002\020\001R\004view\"]\n\017ListTxsRespon" +
-      "se\022\"\n\003txs\030\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&" +
-      "\n\017next_page_token\030\002 \001(\tR\rnextPageToken\"0" +
-      "\n\017CancelTxRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260" +
-      "\001\001R\004txId\"k\n\020CancelTxResponse\0225\n\007outcome\030" +
-      "\001 \001(\0162\033.fencepost.v1.CancelOutcomeR\007outc" +
-      "ome\022 \n\002tx\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n" +
-      "\006AllTxs\"\346\002\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
-      "\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n" +
-      "\272H\007r\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.f" +
-      "encepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001" +
-      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
-      "+\n\014resume_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeT" +
-      "oken\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\022H\n" +
-      "\theartbeat\030\006 \001(\0132\031.google.protobuf.Durat" +
-      "ionB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeatB\017\n\006targe" +
-      "t\022\005\272H\002\010\001\";\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.go" +
-      "ogle.protobuf.TimestampR\004time\"\327\001\n\017WatchT" +
-      "xResponse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1." +
-      "TxEventH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fen" +
-      "cepost.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 " +
-      "\001(\0132\027.fencepost.v1.HeartbeatH\000R\theartbea" +
-      "t\022!\n\014resume_token\030\004 \001(\tR\013resumeTokenB\t\n\007" +
-      "message*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIF" +
-      "IED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_A" +
-      "LLOCATED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_" +
-      "STATE_STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n" +
-      "\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CAN" +
-      "CELLED\020\007*}\n\nTxSubState\022\034\n\030TX_SUB_STATE_U" +
-      "NSPECIFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031" +
-      "\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STAT" +
-      "E_BACKING_OFF\020\003*x\n\010Executed\022\030\n\024EXECUTED_" +
-      "UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013E" +
-      "XECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EX" +
-      "ECUTED_REVERTED\020\004*\271\003\n\013TxEventKind\022\035\n\031TX_" +
-      "EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIN" +
-      "D_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022" +
-      "\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT" +
-      "_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIND_INC" +
-      "LUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022\033\n\027TX" +
-      "_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT_KIND" +
-      "_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUES" +
-      "TED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX" +
-      "_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNS" +
-      "TUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022\031\n\025TX" +
-      "_EVENT_KIND_DELAYED\020\016*J\n\006TxView\022\027\n\023TX_VI" +
-      "EW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020T" +
-      "X_VIEW_OPERATOR\020\002*\215\001\n\rCancelOutcome\022\036\n\032C" +
-      "ANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OU" +
-      "TCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQU" +
-      "ESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020" +
-      "\0032\365\002\n\tTxService\022I\n\010CreateTx\022\035.fencepost." +
-      "v1.CreateTxRequest\032\036.fencepost.v1.Create" +
-      "TxResponse\022@\n\005GetTx\022\032.fencepost.v1.GetTx" +
-      "Request\032\033.fencepost.v1.GetTxResponse\022F\n\007" +
-      "ListTxs\022\034.fencepost.v1.ListTxsRequest\032\035." +
-      "fencepost.v1.ListTxsResponse\022I\n\010CancelTx" +
-      "\022\035.fencepost.v1.CancelTxRequest\032\036.fencep" +
-      "ost.v1.CancelTxResponse\022H\n\007WatchTx\022\034.fen" +
-      "cepost.v1.WatchTxRequest\032\035.fencepost.v1." +
-      "WatchTxResponse0\001BT\n\020dev.fencepost.v1P\001Z" +
-      ">github.com/fencepost/fencepost/gen/go/f" +
-      "encepost/v1;fencepostv1b\006proto3"
+      "me\"\223\002\n\017CreateTxRequest\022(\n\tsubmitter\030\001 \001(" +
+      "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\234\001\n\nrequest_id\030" +
+      "\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024request_id.printab" +
+      "le\0226must not hold control characters, su" +
+      "ch as a line break\032 !this.matches(\'[\\x00" +
+      "-\\x1f\\x7f]\')R\trequestId\0227\n\007payload\030\003 \001(\013" +
+      "2\025.fencepost.v1.PayloadB\006\272H\003\310\001\001R\007payload" +
+      "\"N\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132\020.fence" +
+      "post.v1.TxR\002tx\022\030\n\007created\030\002 \001(\010R\007created" +
+      "\"a\n\nRequestKey\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005" +
+      "\020\001\030\200\001R\tsubmitter\022)\n\nrequest_id\030\002 \001(\tB\n\272H" +
+      "\007r\005\020\001\030\200\001R\trequestId\"\247\001\n\014GetTxRequest\022\037\n\005" +
+      "tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txId\0224\n\007request" +
+      "\030\002 \001(\0132\030.fencepost.v1.RequestKeyH\000R\007requ" +
+      "est\0222\n\004view\030\003 \001(\0162\024.fencepost.v1.TxViewB" +
+      "\010\272H\005\202\001\002\020\001R\004viewB\014\n\003key\022\005\272H\002\010\001\"1\n\rGetTxRe" +
+      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
+      "\"\200\002\n\016ListTxsRequest\022&\n\tsubmitter\030\001 \001(\tB\010" +
+      "\272H\005r\003\030\200\001R\tsubmitter\022@\n\006states\030\002 \003(\0162\025.fe" +
+      "ncepost.v1.TxStateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006s" +
+      "tates\022\'\n\tpage_size\030\003 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pa" +
+      "geSize\022\'\n\npage_token\030\004 \001(\tB\010\272H\005r\003\030\200\002R\tpa" +
+      "geToken\0222\n\004view\030\005 \001(\0162\024.fencepost.v1.TxV" +
+      "iewB\010\272H\005\202\001\002\020\001R\004view\"]\n\017ListTxsResponse\022\"" +
+      "\n\003txs\030\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017ne" +
+      "xt_page_token\030\002 \001(\tR\rnextPageToken\"0\n\017Ca" +
+      "ncelTxRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004" +
+      "txId\"k\n\020CancelTxResponse\0225\n\007outcome\030\001 \001(" +
+      "\0162\033.fencepost.v1.CancelOutcomeR\007outcome\022" +
+      " \n\002tx\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006All" +
+      "Txs\"\346\002\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272" +
+      "H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n\272H\007r" +
+      "\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fence" +
+      "post.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030" +
+      ".fencepost.v1.RequestKeyH\000R\007request\022+\n\014r" +
+      "esume_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken" +
+      "\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\022H\n\thea" +
+      "rtbeat\030\006 \001(\0132\031.google.protobuf.DurationB" +
+      "\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeatB\017\n\006target\022\005\272" +
+      "H\002\010\001\";\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.google" +
+      ".protobuf.TimestampR\004time\"\327\001\n\017WatchTxRes" +
+      "ponse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEv" +
+      "entH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepo" +
+      "st.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132" +
+      "\027.fencepost.v1.HeartbeatH\000R\theartbeat\022!\n" +
+      "\014resume_token\030\004 \001(\tR\013resumeTokenB\t\n\007mess" +
+      "age*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020" +
+      "\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOC" +
+      "ATED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STAT" +
+      "E_STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_" +
+      "STATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELL" +
+      "ED\020\007*}\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPE" +
+      "CIFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX" +
+      "_SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BA" +
+      "CKING_OFF\020\003*x\n\010Executed\022\030\n\024EXECUTED_UNSP" +
+      "ECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EXECU" +
+      "TED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXECUT" +
+      "ED_REVERTED\020\004*\271\003\n\013TxEventKind\022\035\n\031TX_EVEN" +
+      "T_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIND_QU" +
+      "EUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022\033\n\027T" +
+      "X_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT_KIN" +
+      "D_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIND_INCLUDE" +
+      "D\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022\033\n\027TX_EVE" +
+      "NT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT_KIND_FAI" +
+      "LED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUESTED\020" +
+      "\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX_EVE" +
+      "NT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNSTUCK" +
+      "\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022\031\n\025TX_EVE" +
+      "NT_KIND_DELAYED\020\016*J\n\006TxView\022\027\n\023TX_VIEW_U" +
+      "NSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VI" +
+      "EW_OPERATOR\020\002*\215\001\n\rCancelOutcome\022\036\n\032CANCE" +
+      "L_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OUTCOM" +
+      "E_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQUESTE" +
+      "D\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020\0032\365\002" +
+      "\n\tTxService\022I\n\010CreateTx\022\035.fencepost.v1.C" +
+      "reateTxRequest\032\036.fencepost.v1.CreateTxRe" +
+      "sponse\022@\n\005GetTx\022\032.fencepost.v1.GetTxRequ" +
+      "est\032\033.fencepost.v1.GetTxResponse\022F\n\007List" +
+      "Txs\022\034.fencepost.v1.ListTxsRequest\032\035.fenc" +
+      "epost.v1.ListTxsResponse\022I\n\010CancelTx\022\035.f" +
+      "encepost.v1.CancelTxRequest\032\036.fencepost." +
+      "v1.CancelTxResponse\022H\n\007WatchTx\022\034.fencepo" +
+      "st.v1.WatchTxRequest\032\035.fencepost.v1.Watc" +
+      "hTxResponse0\001BT\n\020dev.fencepost.v1P\001Z>git" +
+      "hub.com/fencepost/fencepost/gen/go/fence" +
+      "post/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// A node that is held up in the middle of a load, while its successor ends the transaction, must not get a transaction without its attempts.
+func TestALoadIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, 0, dbtest.WithoutGuard())
+	n := r.startNode("a", nil)
+	id := r.create(0, "one", transfer())
+	r.eventually("sent", r.is(id, txn.Pending))
+	n.stop()
+	ctx := context.Background()
+	lease, err := r.admin.AcquireOne(ctx, r.submitters[0])
+	if err != nil || lease == nil {
+		t.Fatal(err)
+	}
+	// The new owner, in raw SQL: it ends the transaction while the loader stands between OpenTxs and OpenAttempts (held there by a lock).
+	tx, err := r.db.Pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "LOCK TABLE tx_attempt IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	loaded := make(chan store.Ledger)
+	go func() {
+		l, err := r.admin.Load(ctx, lease)
+		if err != nil {
+			t.Error(err)
+		}
+		loaded <- l
+	}()
+	r.eventually("the loader waits", func() error {
+		var waits bool
+		if err := r.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%OpenAttempts%')").Scan(&waits); err != nil || waits {
+			return err
+		}
+		return context.DeadlineExceeded
+	})
+	if _, err := tx.Exec(ctx, "UPDATE managed_tx SET state = 'CONFIRMED', sub_state = '', executed = 'SUCCESS', version = version + 1, released_at = now(), terminal_at = now() WHERE tx_id = $1", id.String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	l := <-loaded
+	if len(l.Open) == 1 && len(l.Open[0].Attempts) == 0 {
+		defer func() { t.Fatalf("an open transaction without attempts was loaded; Decide: panic: %v", recover()) }()
+		txn.Decide(txn.View{Now: time.Now().Add(time.Hour), Policy: testPolicy, Submitter: l.Submitter, Cursor: l.Cursor, Open: l.Open, Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{} }})
+	}
+}
+
+// TestARequestThatNoNodeTakesEndsWithoutANonce sends what passes every check of form and is refused by every pool, and something harmless behind it.
+func TestARequestThatNoNodeTakesEndsWithoutANonce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*txn.Payload)
+		reason string
+	}{
+		"too large":                        {func(p *txn.Payload) { p.Data = make([]byte, 128<<10) }, txn.ReasonInvalid},
+		"more gas than a block":            {func(p *txn.Payload) { p.GasLimit = 100_000_000 }, txn.ReasonInvalid},
+		"more gas than a transaction may":  {func(p *txn.Payload) { p.GasLimit = 20_000_000 }, txn.ReasonInvalid},
+		"more gas than a number should be": {func(p *txn.Payload) { p.GasLimit = 1<<63 - 1 }, txn.ReasonInvalid},
+		"too little gas":                   {func(p *txn.Payload) { p.GasLimit = 100 }, txn.ReasonInvalid},
+		"an opcode that is none":           {func(p *txn.Payload) { p.To, p.Data = nil, []byte{0xfe} }, txn.ReasonPrepareReverted},
+		"a stack that is empty":            {func(p *txn.Payload) { p.To, p.Data = nil, []byte{0x50} }, txn.ReasonPrepareReverted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 1, blockPeriod)
+			r.startNode("a", nil)
+			p := transfer()
+			c.change(&p)
+			bad, good := r.create(0, "bad", p), r.create(0, "good", transfer())
+			if tx := r.awaitFinal(good); tx.State != txn.Confirmed || *tx.Nonce != 0 {
+				t.Errorf("the one behind it: %s, nonce %d", tx.State, *tx.Nonce)
+			}
+			if tx := r.awaitFinal(bad); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil || tx.Reason != c.reason {
+				t.Errorf("%s %s %s: %s", tx.State, tx.Executed, tx.Reason, tx.LastError)
+			}
+		})
+	}
+}
