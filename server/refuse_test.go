@@ -119,6 +119,7 @@ func createRefusals() []refusal {
 		bad("no request_id", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "" }), "request_id", "at least 1 character"),
 		bad("request_id too long", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = strings.Repeat("é", 129) }), "request_id", "at most 128 characters"),
 		bad("request_id with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "a\x00b" }), "request_id", "NUL"),
+		bad("request_id with a line break", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "a\nb" }), "request_id", "control characters"),
 		bad("no submitter", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "" }), "submitter", "at least 1 character"),
 		bad("submitter with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "a\x00" }), "submitter", "NUL"),
 		bad("account id malformed", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:x:0x12" }), "submitter", "eip155:<chain id>"),

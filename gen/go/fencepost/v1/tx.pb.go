@@ -2043,7 +2043,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12\x9c\x01\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB}\xbaHz\xba\x01p\n" +
-	"\x14request_id.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x00-\\x1f\\x7f]')r\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
+	"\x14request_id.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x01-\\x1f\\x7f]')r\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
 	"\apayload\x18\x03 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\"N\n" +
 	"\x10CreateTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\x12\x18\n" +

@@ -195,7 +195,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\234\001\n\nrequest_id\030" +
       "\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024request_id.printab" +
       "le\0226must not hold control characters, su" +
-      "ch as a line break\032 !this.matches(\'[\\x00" +
+      "ch as a line break\032 !this.matches(\'[\\x01" +
       "-\\x1f\\x7f]\')R\trequestId\0227\n\007payload\030\003 \001(\013" +
       "2\025.fencepost.v1.PayloadB\006\272H\003\310\001\001R\007payload" +
       "\"N\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132\020.fence" +
