@@ -41,6 +41,16 @@ func TestReadmeCommands(t *testing.T) {
 			inOrder(t, line, bash(t, root, line), "QUEUED", "CONFIRMED")
 		}
 	}
+	again.killAll(t)
+	again = startDev(t, root, "make run") // and so it does when it was killed
+	for _, line := range again.pasted(t) {
+		if strings.Contains(line, "WatchTx") {
+			inOrder(t, line, bash(t, root, line), "QUEUED", "CONFIRMED")
+		}
+	}
+	if strings.Contains(again.said(t), "start anew") {
+		t.Errorf("after a kill:\n%s", again.said(t))
+	}
 	again.interrupt(t)
 	for _, line := range useIt(t, root, commands) {
 		run[line] = true
@@ -132,6 +142,15 @@ func (d *dev) interrupt(t *testing.T) {
 	if said := d.said(t); !strings.Contains(said, "Stopping: the node first") || strings.Contains(said, "did not stop") {
 		t.Errorf("after Ctrl-C:\n%s", said)
 	}
+}
+
+// killAll is kill -9 for the whole group.
+func (d *dev) killAll(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-d.done
 }
 
 func bash(t *testing.T, dir, line string) string {

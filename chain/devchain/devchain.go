@@ -20,7 +20,7 @@
 //
 // Without a DataDir all is in memory. With one, a chain goes on where it was:
 // blocks, state and receipts are written as each block is made, so that a killed
-// process loses at most its last moments and never more than from some block on;
+// process loses at most its newest block and never more than from some block on;
 // the pool is written by Close. The system contracts that store something in
 // every block, those of EIP-2935 and EIP-4788, are left out: without them an
 // empty block changes no state, and an idle chain takes little disk.

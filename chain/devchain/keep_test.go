@@ -129,8 +129,8 @@ func TestUnreadablePoolIsNoReason(t *testing.T) {
 	mustStart(t, o).mine(1)
 }
 
-// A process that is killed leaves a chain that goes on, from its head or from
-// moments before.
+// A process that is killed leaves a chain that goes on from its head, or from
+// the block before.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("DEVCHAIN_TEST_CHILD"); dir != "" {
@@ -140,8 +140,8 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	mined, blocks := killedChild(t, dir)
 	c := mustStart(t, Options{DataDir: dir})
-	if head := c.head().Number.Uint64(); head < blocks/2 {
-		t.Errorf("the head was past block %d and is %d", blocks, head)
+	if head := c.head().Number.Uint64(); head+1 < blocks { // the newest may not have been through
+		t.Errorf("the head was block %d and is %d", blocks, head)
 	}
 	if c.receipt(mined) == nil {
 		t.Error("an early transaction is lost")

@@ -75,6 +75,13 @@ func (c *Chain) choose(block *types.Block) error {
 		return fmt.Errorf("choose block %d: %w", block.NumberU64(), err)
 	}
 	c.mark(block.Header())
+	if c.opts.DataDir == "" {
+		return nil
+	}
+	// The database keeps what it writes in this process until there is enough of it, which for small blocks takes a while.
+	if err := c.eth.ChainDb().SyncKeyValue(); err != nil {
+		return fmt.Errorf("keep block %d: %w", block.NumberU64(), err)
+	}
 	return nil
 }
 
