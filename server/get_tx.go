@@ -31,11 +31,6 @@ func (s *txService) find(ctx context.Context, r *pb.GetTxRequest) (store.TxInfo,
 
 // txByRequest reads the transaction that a caller names by the key that created it.
 func (s *txService) txByRequest(ctx context.Context, key *pb.RequestKey) (store.TxInfo, error) {
-	return s.txByKey(ctx, key)
-}
-
-// txByKey reads the transaction that a caller names by the key that created it.
-func (s *txService) txByKey(ctx context.Context, key *pb.RequestKey) (store.TxInfo, error) {
 	submitter, err := s.lookup(ctx, "request.submitter", key.GetSubmitter())
 	if err != nil {
 		return store.TxInfo{}, err

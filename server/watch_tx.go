@@ -48,7 +48,7 @@ func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target,
 			return t, onTx(what.TxId, store.ErrTxNotFound)
 		}
 	case *pb.WatchTxRequest_Request:
-		info, err := s.txByKey(ctx, what.Request)
+		info, err := s.txByRequest(ctx, what.Request)
 		t.tx = info.ID
 		return t, err
 	case *pb.WatchTxRequest_Submitter:

@@ -109,14 +109,14 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 		answerAll(group, answers)
 		return nil
 	case refused, again:
-		s.log.Debug("the database refused a fenced statement", "changes", len(group), "error", err)
+		s.log.Debug("the database refused a fenced statement", "changes", len(group), "cause", sayWhy(err))
 		return &refusal{err: err, again: fate == again}
 	}
 	outcome := Unsettled
 	if fate == nothing {
 		outcome = Unreached
 	}
-	s.log.Debug("a fenced statement failed", "changes", len(group), "outcome", outcome.String(), "error", err)
+	s.log.Debug("a fenced statement failed", "changes", len(group), "outcome", outcome.String(), "cause", sayWhy(err))
 	why := sayWhy(err)
 	for _, job := range group {
 		job.end(outcome, why)

@@ -105,7 +105,7 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 		return &refusal{err: err, again: fate == again}
 	}
 	if err != nil {
-		s.log.Debug("transactions could not be inserted", "transactions", len(group), "error", err)
+		s.log.Debug("transactions could not be inserted", "transactions", len(group), "cause", sayWhy(err))
 		failAll(group, sayWhy(err))
 		return nil
 	}

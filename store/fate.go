@@ -66,8 +66,9 @@ func (s *Store) failed(ctx context.Context, verb string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))
 	}
-	s.log.Debug("database error", "while", verb, "error", err)
-	return fmt.Errorf("store: %s: %w", verb, sayWhy(err))
+	why := sayWhy(err)
+	s.log.Debug("database error", "while", verb, "cause", why)
+	return fmt.Errorf("store: %s: %w", verb, why)
 }
 
 // sayWhy names the cause of a database error, without a word of the driver's.

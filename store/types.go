@@ -28,7 +28,7 @@ func (l *Lease) TakenAt() time.Time { return l.takenAt }
 // Outcome is the fate of a Change.
 type Outcome int
 
-// The four answers of DESIGN, and the quarantine of a change that the database refuses for itself.
+// The answers to a commit: done, fenced, conflict or unknown, and two that say why nothing was tried again.
 const (
 	// Unsettled: the fate is unknown (the reply was lost). The lease must be acquired anew, which waits out the statement, before anything is read or sent.
 	Unsettled Outcome = iota

@@ -1,0 +1,138 @@
+package txn
+
+import (
+	"slices"
+)
+
+// world is a submitter and its chain, reduced to what Decide sees, driven one step after the other.
+type world struct {
+	view     View
+	included map[Hash]*Receipt
+	head     uint64
+	unknown  map[Hash]bool
+	events   map[TxID]int64 // newest event of each transaction
+	kinds    map[TxID][]Kind
+	nonces   []Nonce // in the order of allocation
+	order    []TxID  // in the order of allocation
+	final    []Tx
+}
+
+func newWorld(queued int, p Policy) *world {
+	w := &world{included: map[Hash]*Receipt{}, unknown: map[Hash]bool{}, events: map[TxID]int64{}, kinds: map[TxID][]Kind{}, head: 100}
+	w.view = View{Now: noon, Policy: p, Submitter: Submitter{ID: 1, Limit: 1, Mode: Strict, Status: Active, StartFrom: "0", Chain: 1}}
+	w.view.Seen = func(h Hash) Inclusion {
+		r := w.included[h]
+		i := Inclusion{Known: !w.unknown[h], Receipt: r}
+		if r != nil {
+			i.Confirmations = w.head - r.BlockNumber
+		}
+		return i
+	}
+	for i := range queued {
+		id, _ := NewTxID(noon, 1)
+		w.view.Queue = append(w.view.Queue, Tx{ID: id, Submitter: 1, QueueSeq: int64(i + 1), Status: Status{State: Queued, Version: 1, Executed: Unknown}})
+		w.events[id] = 1
+	}
+	return w
+}
+
+type fataler interface {
+	Fatalf(string, ...any)
+	Helper()
+}
+
+// do carries out a step the way the engine does, with these answers from outside.
+func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
+	t.Helper()
+	switch s := s.(type) {
+	case Record:
+		w.apply(t, s.Change)
+	case LookAtAccount:
+		n := Nonce(0)
+		if w.view.Cursor != nil {
+			n = w.view.Cursor.Next
+		}
+		w.view.Account = &Account{Latest: n, Pending: n, Settled: n, Head: w.head}
+	case Prepare:
+		if prep.Outcome.Class == Accepted {
+			prep.Signed = Signed{Hash: Hash{byte(s.Nonce), byte(s.Nonce >> 8), 1}, Raw: []byte{1}}
+			prep.Quote = Quote{GasLimit: 21000}
+		}
+		w.apply(t, Prepared(w.view, s, prep))
+	case Broadcast:
+		w.apply(t, Sent(w.view, s, answer))
+	}
+}
+
+// apply checks what every change must keep and brings the world to where it leads.
+func (w *world) apply(t fataler, c Change) {
+	t.Helper()
+	if c.Init != nil {
+		w.view.Cursor = &Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
+	}
+	if c.Status != "" {
+		w.view.Submitter.Status = c.Status
+	}
+	for _, r := range c.Commands {
+		w.view.Commands = slices.DeleteFunc(w.view.Commands, func(k Command) bool { return k.ID == r.ID })
+	}
+	for _, x := range c.Writes {
+		w.write(t, c, x)
+	}
+}
+
+func (w *world) write(t fataler, c Change, x Write) {
+	t.Helper()
+	tx := w.remove(x.Tx)
+	if tx.State != x.From || tx.Version != x.Version {
+		t.Fatalf("a write expects %s/%d where the ledger has %s/%d", x.From, x.Version, tx.State, tx.Version)
+	}
+	if x.Kind == "" && (x.Next.State != tx.State || x.Next.Version != tx.Version) {
+		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State, x.Next.Version)
+	}
+	if x.Kind != "" {
+		if !Legal(x.Kind, x.From, x.Next.State) || x.Next.Version != tx.Version+1 {
+			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State, x.Next.Version)
+		}
+		w.events[tx.ID]++
+		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
+	}
+	if x.Next.Nonce != nil && tx.Nonce == nil {
+		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil || w.view.Cursor.Next != *x.Next.Nonce {
+			t.Fatalf("nonce %d is taken without cursor and attempt", *x.Next.Nonce)
+		}
+		w.view.Cursor = &Cursor{Next: c.Take.Nonce + 1, Init: w.view.Cursor.Init}
+		w.nonces, w.order = append(w.nonces, c.Take.Nonce), append(w.order, tx.ID)
+	}
+	tx.Status, tx.Due = x.Next, w.view.Now.Add(x.Delay)
+	if x.Attempt != nil {
+		tx.Attempts = append(tx.Attempts, *x.Attempt)
+	}
+	switch {
+	case tx.State.Final():
+		w.final = append(w.final, tx)
+	case tx.Nonce == nil:
+		w.view.Queue, w.view.Account = slices.Insert(w.view.Queue, 0, tx), nil
+	default:
+		w.view.Open = append(w.view.Open, tx)
+		slices.SortFunc(w.view.Open, func(a, b Tx) int { return int(*a.Nonce) - int(*b.Nonce) })
+	}
+}
+
+func (w *world) remove(id TxID) Tx {
+	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue} {
+		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
+			tx := (*list)[i]
+			*list = slices.Delete(slices.Clone(*list), i, i+1)
+			return tx
+		}
+	}
+	return Tx{}
+}
+
+func (w *world) include(h Hash, ok bool) {
+	w.head++
+	w.included[h] = &Receipt{TxHash: h, BlockNumber: w.head, BlockHash: Hash{byte(w.head), byte(w.head >> 8), 2}, Success: ok, GasUsed: 21000}
+}
+
+var accepted = Preparation{Outcome: Outcome{Class: Accepted}}
