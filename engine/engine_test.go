@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -272,4 +274,28 @@ func (r *rig) sub(id txn.TxID) txn.Sub {
 		r.t.Fatal(err)
 	}
 	return tx.Sub
+}
+
+// TestADefectStopsOneSubmitterAlone has the owner of one submitter panic; the other one of the node must go on.
+func TestADefectStopsOneSubmitterAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2, blockPeriod)
+	bad := r.submitters[0]
+	panicked := make(chan struct{})
+	var once sync.Once
+	r.startNode("a", func(o *Options) {
+		o.Logger = slog.New(slog.DiscardHandler)
+		o.Gate = func(_ context.Context, _ Point, id txn.SubmitterID) error {
+			if id == bad {
+				defer once.Do(func() { close(panicked) })
+				panic("a defect")
+			}
+			return nil
+		}
+	})
+	r.create(0, "poison", transfer())
+	<-panicked
+	if tx := r.awaitFinal(r.create(1, "harmless", transfer())); tx.State != txn.Confirmed {
+		t.Errorf("%s: %s", tx.State, tx.LastError)
+	}
 }

@@ -220,7 +220,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	case answer.Class == Invalid:
 		kind, next.State, next.Sub, next.Reason, next.LastError = EventStuck, Stuck, None, ReasonRejected, answer.Detail
 		delay = v.Policy.ResubmitInterval
-	case next.SubmitAttempts >= v.Policy.ResubmitMax && !unasked(answer.Class):
+	case next.SubmitAttempts >= v.Policy.ResubmitMax:
 		kind, next.State, next.Sub, next.Reason = EventStuck, Stuck, None, ReasonResubmitExhausted
 		next.LastError = fmt.Sprintf("handed over %d times and not included (the last answer was %s); it is still followed and handed over", next.SubmitAttempts, answer.Class)
 	case taken:

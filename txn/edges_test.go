@@ -1,0 +1,133 @@
+package txn
+
+import (
+	"slices"
+	"testing"
+)
+
+// inFlight is a world whose transactions were allocated, handed over and included one after the other, with the last one only handed over.
+func inFlight(t *testing.T, n int) *world {
+	t.Helper()
+	w := newWorld(n+1, policy)
+	w.view.Policy.Confirmations = 100
+	for i := range n {
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		if i < n-1 {
+			w.include(b.Attempt.Hash, true)
+			w.do(t, Decide(w.view), Outcome{}, Preparation{}) // told and released
+		}
+	}
+	return w
+}
+
+func TestFailedTriesAreNoHandOvers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	for range policy.ResubmitMax - 1 {
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Ambiguous}, accepted)
+	}
+	for range 3 * policy.ResubmitMax {
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, accepted)
+	}
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
+	if tx := w.view.Open[0]; tx.State != Tracking || tx.SubmitAttempts != 2 {
+		t.Errorf("two hand-overs in all: %+v", tx.Status)
+	}
+}
+
+func TestTheLowestNonceIsHandedOverFirst(t *testing.T) {
+	t.Parallel()
+	w := inFlight(t, 2)
+	low, high := &w.view.Open[0], &w.view.Open[1]
+	delete(w.included, low.newest().Hash)
+	w.do(t, Decide(w.view), Outcome{}, Preparation{}) // the reorg is told
+	low, high = &w.view.Open[0], &w.view.Open[1]
+	low.Due, high.Due = w.view.Now.Add(1), w.view.Now
+	if step, ok := Decide(w.view).(Rest); !ok || step.Until != low.Due {
+		t.Errorf("the higher nonce does not wait for the lower one: %#v", Decide(w.view))
+	}
+	w.unknown[low.newest().Hash] = true
+	if _, ok := Decide(w.view).(Rest); !ok {
+		t.Errorf("it is handed over while the lower one is in doubt: %#v", Decide(w.view))
+	}
+}
+
+func TestNothingIsAllocatedAboveADoubt(t *testing.T) {
+	t.Parallel()
+	w := inFlight(t, 2)
+	w.include(w.view.Open[1].newest().Hash, true)
+	w.do(t, Decide(w.view), Outcome{}, Preparation{})
+	if _, ok := Decide(w.view).(Prepare); !ok {
+		t.Fatalf("both are included and the next is not prepared: %#v", Decide(w.view))
+	}
+	w.unknown[w.view.Open[0].newest().Hash] = true
+	delete(w.included, w.view.Open[0].newest().Hash)
+	if step, ok := Decide(w.view).(Prepare); ok {
+		t.Errorf("nonce %d is prepared above one that may be out of the chain", step.Nonce)
+	}
+}
+
+func TestATransactionWithoutAttemptsIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := inFlight(t, 1)
+	w.view.Open[0].Attempts = nil
+	w.view.Now = w.view.Open[0].Due.Add(1)
+	if step, ok := Decide(w.view).(Rest); !ok {
+		t.Errorf("something follows from nothing: %#v", step)
+	}
+}
+
+func TestAMovedReceiptIsTold(t *testing.T) {
+	t.Parallel()
+	w := inFlight(t, 2)
+	id, hash := w.view.Open[0].ID, w.view.Open[0].newest().Hash
+	before := len(w.kinds[id])
+	costs := *w.included[hash]
+	costs.EffectiveGasPrice.SetUint64(7) // another node tells more of the same receipt, which is no news
+	w.included[hash] = &costs
+	if _, ok := Decide(w.view).(Record); ok {
+		t.Error("the same inclusion is told again")
+	}
+	w.include(hash, true)
+	w.do(t, Decide(w.view), Outcome{}, Preparation{})
+	if kinds := w.kinds[id]; len(kinds) != before+1 || kinds[before] != EventIncluded {
+		t.Errorf("events %v", kinds)
+	}
+}
+
+func TestANewReasonToWaitIsToldOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	id := w.view.Queue[0].ID
+	for _, class := range []Class{InsufficientFunds, InsufficientFunds, Unavailable, Unavailable} {
+		p := until[Prepare](t, w)
+		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: class}}))
+	}
+	if got := w.kinds[id]; !slices.Equal(got, []Kind{EventDelayed, EventDelayed}) {
+		t.Errorf("events %v", got)
+	}
+}
+
+func TestBytesThatNoNodeTakesGetNoNonce(t *testing.T) {
+	t.Parallel()
+	for size, ends := range map[int]bool{maxRawBytes: false, maxRawBytes + 1: true} {
+		w := newWorld(1, policy)
+		p := until[Prepare](t, w)
+		c := Prepared(w.view, p, Preparation{Outcome: Outcome{Class: Accepted}, Signed: Signed{Raw: make([]byte, size)}})
+		if got := c.Writes[0].Next.State == Failed; got != ends || (c.Take == nil) != ends {
+			t.Errorf("%d bytes: %+v", size, c.Writes[0].Next)
+		}
+	}
+}
+
+func TestAnUnknownCommandEndsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.view.Commands = []Command{{ID: 7, Kind: "OF_TOMORROW"}}
+	record, ok := Decide(w.view).(Record)
+	if !ok || record.Change.Commands[0].Result == Applied || len(record.Change.Writes) != 0 || record.Change.Status != "" {
+		t.Errorf("%#v", Decide(w.view))
+	}
+}
