@@ -40,10 +40,9 @@ func TestFailedTriesAreNoHandOvers(t *testing.T) {
 func TestTheLowestNonceIsHandedOverFirst(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 2)
-	low, high := &w.view.Open[0], &w.view.Open[1]
-	delete(w.included, low.newest().Hash)
+	delete(w.included, w.view.Open[0].newest().Hash)
 	w.do(t, Decide(w.view), Outcome{}, Preparation{}) // the reorg is told
-	low, high = &w.view.Open[0], &w.view.Open[1]
+	low, high := &w.view.Open[0], &w.view.Open[1]
 	low.Due, high.Due = w.view.Now.Add(1), w.view.Now
 	if step, ok := Decide(w.view).(Rest); !ok || step.Until != low.Due {
 		t.Errorf("the higher nonce does not wait for the lower one: %#v", Decide(w.view))
