@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -17,19 +18,27 @@ func allocate(v View) (Step, bool) {
 	}
 	slot, free := freeSlot(v)
 	head := v.Queue[0]
-	if !free || head.Due.After(v.Now) {
+	if !free || head.Due.After(v.Now) || !surelyGone(v, head) {
 		return nil, false
 	}
 	if v.Account == nil {
-		return LookAtAccount{Head: head}, true
+		return LookAtAccount{Tx: head, Depth: v.Policy.Confirmations}, true
 	}
 	if v.Cursor == nil {
 		return start(v, head), true
 	}
 	if reason, message := disagreement(v); reason != "" {
-		return Record{backOff(v, head, reason, message, 0)}, true
+		return Record{backOff(v, head, reason, message, 0)}, true // until a second look: see protect
 	}
 	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
+}
+
+// surelyGone tells whether no attempt of before a REQUEUE is in a block. While that is not known nothing is signed anew.
+func surelyGone(v View, tx Tx) bool {
+	if tx.Requeued > 0 && len(tx.Attempts) == 0 {
+		return false // they are not read yet
+	}
+	return !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { one := v.Seen(a.Hash); return !one.Known || one.Receipt != nil })
 }
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
@@ -67,25 +76,15 @@ func start(v View, head Tx) Step {
 	return Record{Change{Init: &CursorInit{Nonce: a.Latest, Block: a.Head, BlockHash: a.HeadHash}}}
 }
 
-// disagreement tells why the chain's view of the account forbids taking the next nonce. The view was taken at the last acquisition or doubt; since then only
-// we may have moved it, and the cursor moves first.
-func disagreement(v View) (reason, message string) {
-	a, next := v.Account, v.Cursor.Next
-	if a.Latest > next || a.Pending > next {
-		return ReasonNonceElsewhere, fmt.Sprintf(
-			"the account's next nonce is %d on chain and %d here: its key is used elsewhere; nothing is sent until that is cleared up", max(a.Latest, a.Pending), next)
-	}
-	if a.Latest < a.Expected {
-		return ReasonChainBehind, fmt.Sprintf(
-			"the account's next nonce is %d on chain and was %d here: the endpoint lags, or the chain has lost blocks; a nonce above the gap would never be included",
-			a.Latest, a.Expected)
-	}
-	return "", ""
-}
-
 // AccountUnseen tells what follows when the account could not be looked at.
 func AccountUnseen(v View, s LookAtAccount) Change {
-	return backOff(v, s.Head, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
+	switch {
+	case s.For != 0:
+		return told(Command{ID: s.For}, ResultRefused, "the chain cannot be asked for the account now; ask again once it answers")
+	case s.Tx.Nonce != nil:
+		return Change{} // the next hand-over asks again
+	}
+	return backOff(v, s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
 }
 
 // Preparation is what quoting and signing gave.

@@ -5,17 +5,18 @@ import "time"
 // Change is everything that one step wants written, as a value. It is done whole or not at all: every expectation in it is checked under locks before the
 // first write.
 type Change struct {
-	Init     *CursorInit
-	Take     *Take
-	Protect  *Protection
-	Writes   []Write
-	Status   SubmitterStatus // empty: unchanged
-	Commands []CommandResult
+	Init      *CursorInit
+	Take      *Take
+	Protect   *Protection
+	Unprotect *Unprotection
+	Writes    []Write
+	Status    SubmitterStatus // empty: unchanged
+	Commands  []CommandResult
 }
 
 // Empty tells whether there is nothing to write.
 func (c Change) Empty() bool {
-	return c.Init == nil && c.Take == nil && c.Protect == nil && len(c.Writes) == 0 && c.Status == "" && len(c.Commands) == 0
+	return c.Init == nil && c.Take == nil && c.Protect == nil && c.Unprotect == nil && len(c.Writes) == 0 && c.Status == "" && len(c.Commands) == 0
 }
 
 // CursorInit starts the nonce cursor of a submitter, once.
@@ -29,11 +30,20 @@ type CursorInit struct {
 // nonce must also write the transaction that uses it, with its signed attempt (law L4).
 type Take struct{ Nonce Nonce }
 
-// Protection stops the taking of nonces until an operator decides.
+// Protection stops the taking of nonces until an operator decides. What is in flight is still followed and its recorded bytes handed over; nothing new is
+// signed (requirements H18, H19).
 type Protection struct {
-	Expect   Nonce // the cursor must still stand here
+	Expect   Nonce // the cursor must still stand here: else it was our own allocation that looked like somebody else's
 	Reason   string
-	Evidence string
+	Evidence string // for the operator who decides: what was seen, where, twice
+}
+
+// Unprotection ends a protection by an operator's decision. It is the only way in which a cursor skips numbers, and each of them is recorded (law L10).
+type Unprotection struct {
+	ID     int64  // the protection that was decided on must be the one in force
+	Expect Nonce  // the cursor must still stand here
+	To     Nonce  // where it goes on; above Expect, the numbers between are recorded in nonce_gap
+	Reason string // the operator's, kept with the gap
 }
 
 // Write changes one transaction, which must still have the version and state that are expected.
@@ -49,10 +59,13 @@ type Write struct {
 
 // Command is what a caller or an operator asks of the owner of a submitter.
 type Command struct {
-	ID     int64
-	Kind   CommandKind
-	Tx     TxID // zero for commands to a submitter
-	Reason string
+	ID       int64
+	Kind     CommandKind
+	Tx       TxID // zero for commands to a submitter
+	Action   Action
+	Expect   int64  // of EXIT_PROTECT: the protection that was decided on
+	Reason   string // the asker's words; of PROTECT, the evidence
+	Operator string // who asks, as far as the asker said
 }
 
 // CommandKind says what is asked.
@@ -60,16 +73,44 @@ type CommandKind string
 
 // The kinds of commands.
 const (
-	CommandPause  CommandKind = "PAUSE"
-	CommandResume CommandKind = "RESUME"
-	CommandCancel CommandKind = "CANCEL"
+	CommandPause       CommandKind = "PAUSE"
+	CommandResume      CommandKind = "RESUME"
+	CommandCancel      CommandKind = "CANCEL"
+	CommandProtect     CommandKind = "PROTECT"
+	CommandExitProtect CommandKind = "EXIT_PROTECT"
+	CommandResolve     CommandKind = "RESOLVE"
+)
+
+// CommandKinds lists every kind.
+var CommandKinds = []CommandKind{CommandPause, CommandResume, CommandCancel, CommandProtect, CommandExitProtect, CommandResolve}
+
+// Action is what an operator decides. Of PROTECT it is the reason of the protection.
+type Action string
+
+// The decisions.
+const (
+	ActionResume  Action = "RESUME"        // EXIT_PROTECT: go on where the cursor stands; the chain must agree
+	ActionAlign   Action = "ALIGN_FORWARD" // EXIT_PROTECT: go on at the chain's settled nonce; the numbers between are recorded as gaps
+	ActionFail    Action = "FAIL"          // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
+	ActionRequeue Action = "REQUEUE"       // RESOLVE: put it back at its place in the queue, to be sent under another nonce
 )
 
 // CommandResult ends a command.
 type CommandResult struct {
 	ID     int64
-	Result string // APPLIED, or a reason why there was nothing to do
+	Result string // APPLIED, or why there was nothing to do or why it was refused: a code, and after ": " a sentence
 }
+
+// Results of commands that changed nothing. A sentence may follow.
+const (
+	ResultAlreadyFinal      = "ALREADY_FINAL"
+	ResultUnknownCommand    = "UNKNOWN_COMMAND" // of a newer program
+	ResultNotStarted        = "NOT_STARTED"     // the account was not looked at yet: there is no cursor to protect
+	ResultAlreadyProtected  = "ALREADY_PROTECTED"
+	ResultNotProtected      = "NOT_PROTECTED"
+	ResultProtectionChanged = "PROTECTION_CHANGED" // another protection is in force than was decided on
+	ResultRefused           = "REFUSED"            // the chain or the ledger does not bear the decision out
+)
 
 // Applied is the result of a command that was carried out.
 const Applied = "APPLIED"
@@ -108,13 +149,16 @@ type Submitter struct {
 
 // Cursor is where a submitter stands in its sequence of nonces.
 type Cursor struct {
-	Next      Nonce
-	Init      Nonce
-	Protected *Protected
+	Next        Nonce
+	Init        Nonce
+	LastBlock   uint64     // block of the receipt of nonce Next-1, as the ledger has it; 0: none
+	Protections int64      // how many there have been, the one in force included
+	Protected   *Protected // nil: none in force
 }
 
 // Protected is a protection that is in force.
 type Protected struct {
+	ID       int64 // 1, 2, ... within the submitter
 	Reason   string
 	Evidence string
 	At       time.Time

@@ -11,6 +11,8 @@ type Policy struct {
 	ReleaseDepth     uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
 	ResubmitInterval time.Duration // between two hand-overs of the same bytes
 	ResubmitMax      int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
+	AuditDepth       uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
+	LagGrace         time.Duration // how long the chain may lack what the ledger has before that is no lag any more
 }
 
 // View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
@@ -23,7 +25,8 @@ type View struct {
 	Queue     []Tx    // head of the queue, in order
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
-	Head      uint64   // number of the newest block of this view; 0 before there is one
+	Suspicion *Suspicion
+	Head      uint64 // number of the newest block of this view; 0 before there is one
 	Seen      func(Hash) Inclusion
 }
 
@@ -35,8 +38,15 @@ type (
 	Rest struct{ Until time.Time }
 	// Record commits a change that needs nothing from outside.
 	Record struct{ Change Change }
-	// LookAtAccount asks the chain for the account; AccountSeen tells what follows when it cannot be asked.
-	LookAtAccount struct{ Head Tx }
+	// LookAtAccount asks the chain for the account, with Depth for its settled nonce; AccountUnseen tells what follows when it cannot be asked. Of Tx, if it has
+	// attempts, the receipts are asked for again as well.
+	LookAtAccount struct {
+		Tx    Tx
+		Depth uint64
+		For   int64 // the command that needs it; 0: none
+	}
+	// Investigate asks who used a nonce, for the operator; Investigated tells what follows, whether that was found or not.
+	Investigate struct{ Finding Finding }
 	// Prepare quotes and signs the head of the queue for the next nonce; Prepared tells what follows.
 	Prepare struct {
 		Tx    Tx
@@ -53,6 +63,7 @@ type (
 func (Rest) step()          {}
 func (Record) step()        {}
 func (LookAtAccount) step() {}
+func (Investigate) step()   {}
 func (Prepare) step()       {}
 func (Broadcast) step()     {}
 
@@ -60,22 +71,29 @@ func (Broadcast) step()     {}
 // would have been taken without it.
 func Decide(v View) Step {
 	if len(v.Commands) > 0 {
-		return Record{obey(v, v.Commands[0])}
+		if step, ok := obey(v, v.Commands[0]); ok {
+			return step
+		}
 	}
 	if change := follow(v); !change.Empty() {
 		return Record{change}
 	}
+	if step, ok := protect(v); ok {
+		return step
+	}
 	if b, ok := dueBroadcast(v); ok {
 		return b
 	}
-	if step, ok := allocate(v); ok {
-		return step
+	if len(v.Commands) == 0 { // the ledger takes no nonce while one waits
+		if step, ok := allocate(v); ok {
+			return step
+		}
 	}
 	return Rest{Until: nextDue(v)}
 }
 
-// obey carries out one command.
-func obey(v View, c Command) Change {
+// obey carries out one command. ok is false while it waits for what the chain shows.
+func obey(v View, c Command) (step Step, ok bool) {
 	done := Change{Commands: []CommandResult{{ID: c.ID, Result: Applied}}}
 	switch c.Kind {
 	case CommandPause:
@@ -85,16 +103,30 @@ func obey(v View, c Command) Change {
 	case CommandCancel:
 		write, ok := cancel(v, c.Tx)
 		if !ok {
-			done.Commands[0].Result = "ALREADY_FINAL"
+			done.Commands[0].Result = ResultAlreadyFinal
 			break
 		}
 		if write.Tx != (TxID{}) {
 			done.Writes = []Write{write}
 		}
+	case CommandProtect:
+		return Record{protectAsTold(v, c)}, true
+	case CommandExitProtect:
+		return exitProtect(v, c)
+	case CommandResolve:
+		return resolve(v, c)
 	default:
-		done.Commands[0].Result = "UNKNOWN_COMMAND" // of a newer program; it must not hold up the queue
+		done.Commands[0].Result = ResultUnknownCommand // it must not hold up the queue
 	}
-	return done
+	return Record{done}, true
+}
+
+// told ends a command with a result other than APPLIED, and a sentence for whoever asked.
+func told(c Command, result, sentence string) Change {
+	if sentence != "" {
+		result += ": " + sentence
+	}
+	return Change{Commands: []CommandResult{{ID: c.ID, Result: result}}}
 }
 
 // cancel writes down that a transaction shall not run; ok is false when it is final. The zero Write: that was written before.
@@ -163,7 +195,7 @@ func reorged(v View, tx Tx) (Write, bool) {
 		return Write{}, false
 	}
 	next := tx.Status
-	next.State, next.Sub, next.Receipt, next.SubmitAttempts = Tracking, Pending, nil, 0
+	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.Doubted = Tracking, Pending, nil, 0, false
 	next.TxHash = tx.newest().Hash
 	return v.move(tx, EventReorged, next, 0), true
 }
@@ -207,6 +239,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	if !unasked(answer.Class) {
 		next.SubmitAttempts++
 	}
+	next.Doubted = answer.Class == NonceTooLow
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
 	if !taken {
@@ -256,15 +289,20 @@ func nextDue(v View) time.Time {
 	return until
 }
 
-// seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt.
+// seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt. Attempts of before a REQUEUE
+// have other nonces and do not count here: see ranBefore.
 func (v View) seen(tx Tx) Inclusion {
-	all := Inclusion{Known: len(tx.Attempts) > 0}
+	all, counted := Inclusion{}, false
 	for _, a := range tx.Attempts {
+		if tx.Nonce == nil || a.Nonce != *tx.Nonce {
+			continue
+		}
 		one := v.Seen(a.Hash)
 		if one.Known && one.Receipt != nil {
 			return one
 		}
-		all.Known = all.Known && one.Known
+		all.Known = one.Known && (all.Known || !counted)
+		counted = true
 	}
 	return all
 }

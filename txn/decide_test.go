@@ -199,7 +199,7 @@ func TestARevertIsBelievedTheThirdTime(t *testing.T) {
 		if len(w.final) > 0 {
 			t.Fatal("one block was believed twice")
 		}
-		w.view.Head++
+		w.head++
 	}
 	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != No || w.final[0].Reason != ReasonPrepareReverted {
 		t.Fatalf("%+v", w.final)

@@ -35,13 +35,22 @@ type ReceiptAnswer struct {
 // Account is a view of an account, all of it from one endpoint.
 type Account struct {
 	Expected  Nonce // where the ledger's cursor stood when the account was looked at; the owner's, not the chain's
+	For       int64 // the command that it was looked at for; 0: none. The owner's
 	Latest    Nonce // next nonce by the newest block
 	Pending   Nonce // next nonce by the node's pool
-	Settled   Nonce // next nonce as of the block that is `confirmations` below the head
+	Settled   Nonce // next nonce as of the block that is the asked depth below the head
 	Head      uint64
 	HeadHash  Hash
 	HasCode   bool // a contract or delegated account: others can raise its nonce
 	BalanceAt Wei
+}
+
+// Consumer is the transaction that used a nonce of an account, or the block in which the nonce was used without one (by an authorization of EIP-7702, or by
+// the account's own code).
+type Consumer struct {
+	Block     uint64
+	BlockHash Hash
+	TxHash    Hash // zero: no transaction of the account is in that block
 }
 
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.

@@ -34,6 +34,8 @@ type Status struct {
 	LastError       string // a sentence; never holds driver text, URLs or bytes
 	SubmitAttempts  int
 	RefusedAt       uint64 // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
+	Doubted         bool   // a node said that its nonce is used; in memory alone: the next hand-over says it again
+	Requeued        int    // times that an operator gave it back to the queue; its attempts of then have nonces of their own
 	CancelRequested bool
 }
 
@@ -100,4 +102,12 @@ const (
 	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
 	ReasonCancelled         = "CANCELLED_BY_CALLER"
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
+)
+
+// Reasons of a protection, besides NONCE_USED_ELSEWHERE and CHAIN_BEHIND.
+const (
+	ProtectByOperator = "BY_OPERATOR"
+	ProtectByAudit    = "LEDGER_VIOLATION"  // the auditor found a law broken
+	ProtectRestored   = "DATABASE_RESTORED" // the ledger was restored, and what came after the backup is not in it
+	ProtectRanBefore  = "REQUEUED_AND_RAN"  // an attempt of before a REQUEUE is on chain
 )

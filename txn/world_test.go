@@ -15,6 +15,11 @@ type world struct {
 	nonces   []Nonce // in the order of allocation
 	order    []TxID  // in the order of allocation
 	final    []Tx
+
+	elsewhere Nonce // the account's next nonce, as somebody else has brought it there
+	consumer  *Consumer
+	results   []CommandResult
+	gaps      []Nonce
 }
 
 func newWorld(queued int, p Policy) *world {
@@ -48,11 +53,9 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	case Record:
 		w.apply(t, s.Change)
 	case LookAtAccount:
-		n := Nonce(0)
-		if w.view.Cursor != nil {
-			n = w.view.Cursor.Next
-		}
-		w.view.Account = &Account{Latest: n, Pending: n, Settled: n, Head: w.head}
+		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), For: s.For})
+	case Investigate:
+		w.apply(t, Investigated(w.view, s, w.consumer))
 	case Prepare:
 		if prep.Outcome.Class == Accepted {
 			prep.Signed = Signed{Hash: Hash{byte(s.Nonce), byte(s.Nonce >> 8), 1}, Raw: []byte{1}}
@@ -64,20 +67,72 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	}
 }
 
+// onChain is the next nonce of the account: what the ledger has in blocks, or what somebody else has brought it to.
+func (w *world) onChain() Nonce {
+	n := Nonce(0)
+	if w.view.Cursor != nil {
+		n = w.view.Cursor.Next
+	}
+	for _, tx := range w.view.Open {
+		if !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { return w.included[a.Hash] != nil }) {
+			n = min(n, *tx.Nonce)
+		}
+	}
+	return max(n, w.elsewhere)
+}
+
+// look gives the owner a view of the account at the newest head.
+func (w *world) look(a Account) {
+	a.Head, a.HeadHash = w.head, Hash{byte(w.head), byte(w.head >> 8), 2}
+	w.view.Head = w.head
+	if w.view.Cursor != nil {
+		a.Expected = w.view.Cursor.Next
+	}
+	w.view.Suspicion, w.view.Open = AccountSeen(w.view, &a)
+	w.view.Account = &a
+}
+
 // apply checks what every change must keep and brings the world to where it leads.
 func (w *world) apply(t fataler, c Change) {
 	t.Helper()
 	if c.Init != nil {
 		w.view.Cursor = &Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
 	}
+	w.guard(t, c)
 	if c.Status != "" {
 		w.view.Submitter.Status = c.Status
 	}
 	for _, r := range c.Commands {
+		w.results = append(w.results, r)
 		w.view.Commands = slices.DeleteFunc(w.view.Commands, func(k Command) bool { return k.ID == r.ID })
 	}
 	for _, x := range c.Writes {
 		w.write(t, c, x)
+	}
+}
+
+// guard carries out what a change does to the protection.
+func (w *world) guard(t fataler, c Change) {
+	t.Helper()
+	if p := c.Protect; p != nil {
+		if p.Expect != w.view.Cursor.Next || w.view.Cursor.Protected != nil || p.Evidence == "" {
+			t.Fatalf("%+v protects %+v", p, w.view.Cursor)
+		}
+		cursor := *w.view.Cursor
+		cursor.Protections++
+		cursor.Protected = &Protected{ID: cursor.Protections, Reason: p.Reason, Evidence: p.Evidence}
+		w.view.Cursor = &cursor
+	}
+	if u := c.Unprotect; u != nil {
+		cursor := *w.view.Cursor
+		if u.Expect != cursor.Next || u.To < cursor.Next || cursor.Protected == nil || cursor.Protected.ID != u.ID {
+			t.Fatalf("%+v unprotects %+v", u, cursor)
+		}
+		for ; cursor.Next < u.To; cursor.Next++ {
+			w.gaps = append(w.gaps, cursor.Next)
+		}
+		cursor.Protected = nil
+		w.view.Cursor = &cursor
 	}
 }
 
@@ -101,8 +156,13 @@ func (w *world) write(t fataler, c Change, x Write) {
 		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil || w.view.Cursor.Next != *x.Next.Nonce {
 			t.Fatalf("nonce %d is taken without cursor and attempt", *x.Next.Nonce)
 		}
-		w.view.Cursor = &Cursor{Next: c.Take.Nonce + 1, Init: w.view.Cursor.Init}
+		cursor := *w.view.Cursor
+		cursor.Next = c.Take.Nonce + 1
+		w.view.Cursor = &cursor
 		w.nonces, w.order = append(w.nonces, c.Take.Nonce), append(w.order, tx.ID)
+	}
+	if x.Next.Nonce == nil && tx.Nonce != nil {
+		w.gaps = append(w.gaps, *tx.Nonce)
 	}
 	tx.Status, tx.Due = x.Next, w.view.Now.Add(x.Delay)
 	if x.Attempt != nil {

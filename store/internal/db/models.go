@@ -62,6 +62,25 @@ type ManagedTx struct {
 	TerminalAt       *time.Time
 	FencingToken     int64
 	UpdatedAt        time.Time
+	Requeued         int16
+}
+
+type Node struct {
+	NodeID    string
+	ChainIds  []int64
+	Accepting bool
+	StartedAt time.Time
+	ExpiresAt time.Time
+}
+
+type NonceGap struct {
+	SubmitterID  int32
+	FirstNonce   int64
+	LastNonce    int64
+	TxID         *uuid.UUID
+	Reason       string
+	FencingToken int64
+	CreatedAt    time.Time
 }
 
 type PgStatActivity struct {
@@ -92,6 +111,9 @@ type SubmitterCommand struct {
 	AppliedAt    *time.Time
 	Result       *string
 	FencingToken int64
+	Action       string
+	Expect       int64
+	Operator     string
 }
 
 type SubmitterLease struct {
@@ -114,6 +136,7 @@ type SubmitterNonceCursor struct {
 	ProtectAt       *time.Time
 	FencingToken    int64
 	UpdatedAt       time.Time
+	Protections     int64
 }
 
 type TxAttempt struct {

@@ -86,7 +86,7 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 }
 
 const inboxTxs = `-- name: InboxTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
@@ -150,6 +150,7 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.ManagedTx.TerminalAt,
 			&i.ManagedTx.FencingToken,
 			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
 			&i.DueMs,
 		); err != nil {
 			return nil, err
@@ -217,7 +218,7 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 }
 
 const openTxs = `-- name: OpenTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
   FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY t.nonce
@@ -271,6 +272,7 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 			&i.ManagedTx.TerminalAt,
 			&i.ManagedTx.FencingToken,
 			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
 			&i.DueMs,
 		); err != nil {
 			return nil, err

@@ -98,7 +98,7 @@ func (q *Queries) Gate(ctx context.Context, submitterIds []int32) ([]GateRow, er
 }
 
 const listTxs = `-- name: ListTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, s.name AS submitter_name
   FROM submitter s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
@@ -172,6 +172,7 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.TerminalAt,
 			&i.ManagedTx.FencingToken,
 			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err
@@ -186,7 +187,7 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, s.name AS submitter_name
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = $1 AND t.tx_id = $2
 `
@@ -238,13 +239,14 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.TerminalAt,
 		&i.ManagedTx.FencingToken,
 		&i.ManagedTx.UpdatedAt,
+		&i.ManagedTx.Requeued,
 		&i.SubmitterName,
 	)
 	return i, err
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, s.name AS submitter_name
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id
@@ -302,6 +304,7 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.TerminalAt,
 			&i.ManagedTx.FencingToken,
 			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err

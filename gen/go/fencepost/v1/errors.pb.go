@@ -54,6 +54,11 @@ const (
 	ErrorReason_ERROR_REASON_NOT_YET_APPLIED ErrorReason = 13
 	// INTERNAL: a defect in Fencepost. The log has the cause under the request's id.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 14
+	// ABORTED: another protection is in force than the decision names. Look at its evidence and decide again.
+	ErrorReason_ERROR_REASON_PROTECTION_CHANGED ErrorReason = 15
+	// FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
+	// ask again once they do.
+	ErrorReason_ERROR_REASON_DECISION_REFUSED ErrorReason = 16
 )
 
 // Enum value maps for ErrorReason.
@@ -74,6 +79,8 @@ var (
 		12: "ERROR_REASON_DRAINING",
 		13: "ERROR_REASON_NOT_YET_APPLIED",
 		14: "ERROR_REASON_INTERNAL",
+		15: "ERROR_REASON_PROTECTION_CHANGED",
+		16: "ERROR_REASON_DECISION_REFUSED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -91,6 +98,8 @@ var (
 		"ERROR_REASON_DRAINING":               12,
 		"ERROR_REASON_NOT_YET_APPLIED":        13,
 		"ERROR_REASON_INTERNAL":               14,
+		"ERROR_REASON_PROTECTION_CHANGED":     15,
+		"ERROR_REASON_DECISION_REFUSED":       16,
 	}
 )
 
@@ -125,7 +134,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x8c\x04\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xd4\x04\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -142,7 +151,9 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1eERROR_REASON_STORE_UNAVAILABLE\x10\v\x12\x19\n" +
 	"\x15ERROR_REASON_DRAINING\x10\f\x12 \n" +
 	"\x1cERROR_REASON_NOT_YET_APPLIED\x10\r\x12\x19\n" +
-	"\x15ERROR_REASON_INTERNAL\x10\x0eBT\n" +
+	"\x15ERROR_REASON_INTERNAL\x10\x0e\x12#\n" +
+	"\x1fERROR_REASON_PROTECTION_CHANGED\x10\x0f\x12!\n" +
+	"\x1dERROR_REASON_DECISION_REFUSED\x10\x10BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

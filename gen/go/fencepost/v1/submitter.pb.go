@@ -121,6 +121,110 @@ func (SubmitterStatus) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{1}
 }
 
+// ProtectionDecision is how a protection ends.
+type ProtectionDecision int32
+
+const (
+	ProtectionDecision_PROTECTION_DECISION_UNSPECIFIED ProtectionDecision = 0
+	// Go on where the cursor stands. The account's nonce on chain must agree with it.
+	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
+	// Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
+)
+
+// Enum value maps for ProtectionDecision.
+var (
+	ProtectionDecision_name = map[int32]string{
+		0: "PROTECTION_DECISION_UNSPECIFIED",
+		1: "PROTECTION_DECISION_RESUME",
+		2: "PROTECTION_DECISION_ALIGN_FORWARD",
+	}
+	ProtectionDecision_value = map[string]int32{
+		"PROTECTION_DECISION_UNSPECIFIED":   0,
+		"PROTECTION_DECISION_RESUME":        1,
+		"PROTECTION_DECISION_ALIGN_FORWARD": 2,
+	}
+)
+
+func (x ProtectionDecision) Enum() *ProtectionDecision {
+	p := new(ProtectionDecision)
+	*p = x
+	return p
+}
+
+func (x ProtectionDecision) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ProtectionDecision) Descriptor() protoreflect.EnumDescriptor {
+	return file_fencepost_v1_submitter_proto_enumTypes[2].Descriptor()
+}
+
+func (ProtectionDecision) Type() protoreflect.EnumType {
+	return &file_fencepost_v1_submitter_proto_enumTypes[2]
+}
+
+func (x ProtectionDecision) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ProtectionDecision.Descriptor instead.
+func (ProtectionDecision) EnumDescriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+}
+
+// StuckDecision is what becomes of a STUCK transaction.
+type StuckDecision int32
+
+const (
+	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
+	// It ends as FAILED_FINAL with executed = NO.
+	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
+	// It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
+)
+
+// Enum value maps for StuckDecision.
+var (
+	StuckDecision_name = map[int32]string{
+		0: "STUCK_DECISION_UNSPECIFIED",
+		1: "STUCK_DECISION_FAIL",
+		2: "STUCK_DECISION_REQUEUE",
+	}
+	StuckDecision_value = map[string]int32{
+		"STUCK_DECISION_UNSPECIFIED": 0,
+		"STUCK_DECISION_FAIL":        1,
+		"STUCK_DECISION_REQUEUE":     2,
+	}
+)
+
+func (x StuckDecision) Enum() *StuckDecision {
+	p := new(StuckDecision)
+	*p = x
+	return p
+}
+
+func (x StuckDecision) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (StuckDecision) Descriptor() protoreflect.EnumDescriptor {
+	return file_fencepost_v1_submitter_proto_enumTypes[3].Descriptor()
+}
+
+func (StuckDecision) Type() protoreflect.EnumType {
+	return &file_fencepost_v1_submitter_proto_enumTypes[3]
+}
+
+func (x StuckDecision) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use StuckDecision.Descriptor instead.
+func (StuckDecision) EnumDescriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
+}
+
 // LeaseInfo tells which node works for a submitter.
 type LeaseInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -194,10 +298,14 @@ func (x *LeaseInfo) GetExpireTime() *timestamppb.Timestamp {
 
 // Protection says why no new nonce is taken until an operator decides.
 type Protection struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	Evidence      string                 `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
-	Time          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What was seen, where, and when: for whoever decides.
+	Evidence string                 `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
+	Time     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	// 1, 2, ... within the submitter. A decision names the protection that it is about.
+	ProtectionId  int64 `protobuf:"varint,4,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -253,6 +361,187 @@ func (x *Protection) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Protection) GetProtectionId() int64 {
+	if x != nil {
+		return x.ProtectionId
+	}
+	return 0
+}
+
+// Waiting is a transaction that those behind it wait for.
+type Waiting struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	TxId      string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	State     TxState                `protobuf:"varint,3,opt,name=state,proto3,enum=fencepost.v1.TxState" json:"state,omitempty"`
+	// Unset while it has no nonce.
+	Nonce *uint64 `protobuf:"varint,4,opt,name=nonce,proto3,oneof" json:"nonce,omitempty"`
+	// What it waits for, if anything; the same words as in the transaction.
+	Reason  string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	// When it was accepted.
+	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Waiting) Reset() {
+	*x = Waiting{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Waiting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Waiting) ProtoMessage() {}
+
+func (x *Waiting) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
+func (*Waiting) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Waiting) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *Waiting) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *Waiting) GetState() TxState {
+	if x != nil {
+		return x.State
+	}
+	return TxState_TX_STATE_UNSPECIFIED
+}
+
+func (x *Waiting) GetNonce() uint64 {
+	if x != nil && x.Nonce != nil {
+		return *x.Nonce
+	}
+	return 0
+}
+
+func (x *Waiting) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Waiting) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Waiting) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+// NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
+type NonceGap struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	FirstNonce uint64                 `protobuf:"varint,1,opt,name=first_nonce,json=firstNonce,proto3" json:"first_nonce,omitempty"`
+	LastNonce  uint64                 `protobuf:"varint,2,opt,name=last_nonce,json=lastNonce,proto3" json:"last_nonce,omitempty"`
+	// The transaction that gave the nonce up; empty when the cursor was moved past it.
+	TxId          string                 `protobuf:"bytes,3,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NonceGap) Reset() {
+	*x = NonceGap{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NonceGap) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NonceGap) ProtoMessage() {}
+
+func (x *NonceGap) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NonceGap.ProtoReflect.Descriptor instead.
+func (*NonceGap) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NonceGap) GetFirstNonce() uint64 {
+	if x != nil {
+		return x.FirstNonce
+	}
+	return 0
+}
+
+func (x *NonceGap) GetLastNonce() uint64 {
+	if x != nil {
+		return x.LastNonce
+	}
+	return 0
+}
+
+func (x *NonceGap) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *NonceGap) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *NonceGap) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 type Submitter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -276,15 +565,21 @@ type Submitter struct {
 	Protection *Protection `protobuf:"bytes,12,opt,name=protection,proto3" json:"protection,omitempty"`
 	Queued     int64       `protobuf:"varint,13,opt,name=queued,proto3" json:"queued,omitempty"`
 	// Nonces taken and not yet final.
-	InFlight      int64                  `protobuf:"varint,14,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	InFlight   int64                  `protobuf:"varint,14,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+	Blocking *Waiting `protobuf:"bytes,16,opt,name=blocking,proto3" json:"blocking,omitempty"`
+	// The first of the queue. Set by GetSubmitter alone.
+	QueueHead *Waiting `protobuf:"bytes,17,opt,name=queue_head,json=queueHead,proto3" json:"queue_head,omitempty"`
+	// Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+	Gaps          []*NonceGap `protobuf:"bytes,18,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Submitter) Reset() {
 	*x = Submitter{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -296,7 +591,7 @@ func (x *Submitter) String() string {
 func (*Submitter) ProtoMessage() {}
 
 func (x *Submitter) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -309,7 +604,7 @@ func (x *Submitter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Submitter.ProtoReflect.Descriptor instead.
 func (*Submitter) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Submitter) GetName() string {
@@ -417,6 +712,27 @@ func (x *Submitter) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Submitter) GetBlocking() *Waiting {
+	if x != nil {
+		return x.Blocking
+	}
+	return nil
+}
+
+func (x *Submitter) GetQueueHead() *Waiting {
+	if x != nil {
+		return x.QueueHead
+	}
+	return nil
+}
+
+func (x *Submitter) GetGaps() []*NonceGap {
+	if x != nil {
+		return x.Gaps
+	}
+	return nil
+}
+
 type RegisterSubmitterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
@@ -436,7 +752,7 @@ type RegisterSubmitterRequest struct {
 
 func (x *RegisterSubmitterRequest) Reset() {
 	*x = RegisterSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -448,7 +764,7 @@ func (x *RegisterSubmitterRequest) String() string {
 func (*RegisterSubmitterRequest) ProtoMessage() {}
 
 func (x *RegisterSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -461,7 +777,7 @@ func (x *RegisterSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RegisterSubmitterRequest) GetName() string {
@@ -516,7 +832,7 @@ type RegisterSubmitterResponse struct {
 
 func (x *RegisterSubmitterResponse) Reset() {
 	*x = RegisterSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +844,7 @@ func (x *RegisterSubmitterResponse) String() string {
 func (*RegisterSubmitterResponse) ProtoMessage() {}
 
 func (x *RegisterSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +857,7 @@ func (x *RegisterSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RegisterSubmitterResponse) GetSubmitter() *Submitter {
@@ -568,7 +884,7 @@ type GetSubmitterRequest struct {
 
 func (x *GetSubmitterRequest) Reset() {
 	*x = GetSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -580,7 +896,7 @@ func (x *GetSubmitterRequest) String() string {
 func (*GetSubmitterRequest) ProtoMessage() {}
 
 func (x *GetSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -593,7 +909,7 @@ func (x *GetSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*GetSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{5}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetSubmitterRequest) GetSubmitter() string {
@@ -612,7 +928,7 @@ type GetSubmitterResponse struct {
 
 func (x *GetSubmitterResponse) Reset() {
 	*x = GetSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +940,7 @@ func (x *GetSubmitterResponse) String() string {
 func (*GetSubmitterResponse) ProtoMessage() {}
 
 func (x *GetSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +953,7 @@ func (x *GetSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*GetSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{6}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetSubmitterResponse) GetSubmitter() *Submitter {
@@ -658,7 +974,7 @@ type ListSubmittersRequest struct {
 
 func (x *ListSubmittersRequest) Reset() {
 	*x = ListSubmittersRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +986,7 @@ func (x *ListSubmittersRequest) String() string {
 func (*ListSubmittersRequest) ProtoMessage() {}
 
 func (x *ListSubmittersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +999,7 @@ func (x *ListSubmittersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmittersRequest.ProtoReflect.Descriptor instead.
 func (*ListSubmittersRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{7}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListSubmittersRequest) GetPageSize() int32 {
@@ -710,7 +1026,7 @@ type ListSubmittersResponse struct {
 
 func (x *ListSubmittersResponse) Reset() {
 	*x = ListSubmittersResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +1038,7 @@ func (x *ListSubmittersResponse) String() string {
 func (*ListSubmittersResponse) ProtoMessage() {}
 
 func (x *ListSubmittersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +1051,7 @@ func (x *ListSubmittersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmittersResponse.ProtoReflect.Descriptor instead.
 func (*ListSubmittersResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{8}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListSubmittersResponse) GetSubmitters() []*Submitter {
@@ -763,7 +1079,7 @@ type PauseSubmitterRequest struct {
 
 func (x *PauseSubmitterRequest) Reset() {
 	*x = PauseSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +1091,7 @@ func (x *PauseSubmitterRequest) String() string {
 func (*PauseSubmitterRequest) ProtoMessage() {}
 
 func (x *PauseSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +1104,7 @@ func (x *PauseSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*PauseSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{9}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PauseSubmitterRequest) GetSubmitter() string {
@@ -814,7 +1130,7 @@ type PauseSubmitterResponse struct {
 
 func (x *PauseSubmitterResponse) Reset() {
 	*x = PauseSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +1142,7 @@ func (x *PauseSubmitterResponse) String() string {
 func (*PauseSubmitterResponse) ProtoMessage() {}
 
 func (x *PauseSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +1155,7 @@ func (x *PauseSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*PauseSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{10}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PauseSubmitterResponse) GetSubmitter() *Submitter {
@@ -859,7 +1175,7 @@ type ResumeSubmitterRequest struct {
 
 func (x *ResumeSubmitterRequest) Reset() {
 	*x = ResumeSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -871,7 +1187,7 @@ func (x *ResumeSubmitterRequest) String() string {
 func (*ResumeSubmitterRequest) ProtoMessage() {}
 
 func (x *ResumeSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -884,7 +1200,7 @@ func (x *ResumeSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{11}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResumeSubmitterRequest) GetSubmitter() string {
@@ -910,7 +1226,7 @@ type ResumeSubmitterResponse struct {
 
 func (x *ResumeSubmitterResponse) Reset() {
 	*x = ResumeSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1238,7 @@ func (x *ResumeSubmitterResponse) String() string {
 func (*ResumeSubmitterResponse) ProtoMessage() {}
 
 func (x *ResumeSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1251,7 @@ func (x *ResumeSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{12}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResumeSubmitterResponse) GetSubmitter() *Submitter {
@@ -945,23 +1261,612 @@ func (x *ResumeSubmitterResponse) GetSubmitter() *Submitter {
 	return nil
 }
 
+type ProtectSubmitterRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Why; kept as the evidence of the protection.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProtectSubmitterRequest) Reset() {
+	*x = ProtectSubmitterRequest{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProtectSubmitterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProtectSubmitterRequest) ProtoMessage() {}
+
+func (x *ProtectSubmitterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProtectSubmitterRequest.ProtoReflect.Descriptor instead.
+func (*ProtectSubmitterRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ProtectSubmitterRequest) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *ProtectSubmitterRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ProtectSubmitterRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+type ProtectSubmitterResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Submitter     *Submitter             `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProtectSubmitterResponse) Reset() {
+	*x = ProtectSubmitterResponse{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProtectSubmitterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProtectSubmitterResponse) ProtoMessage() {}
+
+func (x *ProtectSubmitterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProtectSubmitterResponse.ProtoReflect.Descriptor instead.
+func (*ProtectSubmitterResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ProtectSubmitterResponse) GetSubmitter() *Submitter {
+	if x != nil {
+		return x.Submitter
+	}
+	return nil
+}
+
+type ExitProtectRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+	ProtectionId int64              `protobuf:"varint,2,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
+	Decision     ProtectionDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=fencepost.v1.ProtectionDecision" json:"decision,omitempty"`
+	// Why; kept with the command and the gaps.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who decides; kept with the command.
+	Operator      string `protobuf:"bytes,5,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExitProtectRequest) Reset() {
+	*x = ExitProtectRequest{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExitProtectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExitProtectRequest) ProtoMessage() {}
+
+func (x *ExitProtectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExitProtectRequest.ProtoReflect.Descriptor instead.
+func (*ExitProtectRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ExitProtectRequest) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *ExitProtectRequest) GetProtectionId() int64 {
+	if x != nil {
+		return x.ProtectionId
+	}
+	return 0
+}
+
+func (x *ExitProtectRequest) GetDecision() ProtectionDecision {
+	if x != nil {
+		return x.Decision
+	}
+	return ProtectionDecision_PROTECTION_DECISION_UNSPECIFIED
+}
+
+func (x *ExitProtectRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ExitProtectRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+type ExitProtectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Submitter     *Submitter             `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExitProtectResponse) Reset() {
+	*x = ExitProtectResponse{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExitProtectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExitProtectResponse) ProtoMessage() {}
+
+func (x *ExitProtectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExitProtectResponse.ProtoReflect.Descriptor instead.
+func (*ExitProtectResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ExitProtectResponse) GetSubmitter() *Submitter {
+	if x != nil {
+		return x.Submitter
+	}
+	return nil
+}
+
+type ResolveStuckRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	TxId     string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	Decision StuckDecision          `protobuf:"varint,2,opt,name=decision,proto3,enum=fencepost.v1.StuckDecision" json:"decision,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who decides; kept with the command.
+	Operator      string `protobuf:"bytes,4,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveStuckRequest) Reset() {
+	*x = ResolveStuckRequest{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveStuckRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveStuckRequest) ProtoMessage() {}
+
+func (x *ResolveStuckRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveStuckRequest.ProtoReflect.Descriptor instead.
+func (*ResolveStuckRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ResolveStuckRequest) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *ResolveStuckRequest) GetDecision() StuckDecision {
+	if x != nil {
+		return x.Decision
+	}
+	return StuckDecision_STUCK_DECISION_UNSPECIFIED
+}
+
+func (x *ResolveStuckRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ResolveStuckRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+type ResolveStuckResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tx            *Tx                    `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveStuckResponse) Reset() {
+	*x = ResolveStuckResponse{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveStuckResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveStuckResponse) ProtoMessage() {}
+
+func (x *ResolveStuckResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveStuckResponse.ProtoReflect.Descriptor instead.
+func (*ResolveStuckResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ResolveStuckResponse) GetTx() *Tx {
+	if x != nil {
+		return x.Tx
+	}
+	return nil
+}
+
+// Command is one thing that was asked of the owner of a submitter.
+type Command struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	CommandId int64                  `protobuf:"varint,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
+	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+	Action     string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	TxId       string                 `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	Reason     string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Operator   string                 `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Unset while the owner has not decided.
+	ApplyTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=apply_time,json=applyTime,proto3" json:"apply_time,omitempty"`
+	// APPLIED, or why nothing was done.
+	Result        string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command) Reset() {
+	*x = Command{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command) ProtoMessage() {}
+
+func (x *Command) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command.ProtoReflect.Descriptor instead.
+func (*Command) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Command) GetCommandId() int64 {
+	if x != nil {
+		return x.CommandId
+	}
+	return 0
+}
+
+func (x *Command) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Command) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Command) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *Command) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Command) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+func (x *Command) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Command) GetApplyTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ApplyTime
+	}
+	return nil
+}
+
+func (x *Command) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+type ListCommandsRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Rows a page, 1 to 1000; 0 is 100.
+	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCommandsRequest) Reset() {
+	*x = ListCommandsRequest{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCommandsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCommandsRequest) ProtoMessage() {}
+
+func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCommandsRequest.ProtoReflect.Descriptor instead.
+func (*ListCommandsRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListCommandsRequest) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *ListCommandsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListCommandsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListCommandsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Commands      []*Command             `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCommandsResponse) Reset() {
+	*x = ListCommandsResponse{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCommandsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCommandsResponse) ProtoMessage() {}
+
+func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCommandsResponse.ProtoReflect.Descriptor instead.
+func (*ListCommandsResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListCommandsResponse) GetCommands() []*Command {
+	if x != nil {
+		return x.Commands
+	}
+	return nil
+}
+
+func (x *ListCommandsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_fencepost_v1_submitter_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
+	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
 	"\tLeaseInfo\x12\x1d\n" +
 	"\n" +
 	"owner_node\x18\x01 \x01(\tR\townerNode\x12'\n" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\x12=\n" +
 	"\facquire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\vacquireTime\x12;\n" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"p\n" +
+	"expireTime\"\x99\x01\n" +
 	"\n" +
 	"Protection\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bevidence\x18\x02 \x01(\tR\bevidence\x12.\n" +
-	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xe7\x04\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
+	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\"\x82\x02\n" +
+	"\aWaiting\x12\x13\n" +
+	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12+\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x15.fencepost.v1.TxStateR\x05state\x12\x1d\n" +
+	"\x05nonce\x18\x04 \x01(\x04B\x020\x01H\x00R\x05nonce\x88\x01\x01\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12;\n" +
+	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTimeB\b\n" +
+	"\x06_nonce\"\xaf\x01\n" +
+	"\bNonceGap\x12#\n" +
+	"\vfirst_nonce\x18\x01 \x01(\x04B\x020\x01R\n" +
+	"firstNonce\x12!\n" +
+	"\n" +
+	"last_nonce\x18\x02 \x01(\x04B\x020\x01R\tlastNonce\x12\x13\n" +
+	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xfc\x05\n" +
 	"\tSubmitter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -985,7 +1890,11 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06queued\x18\r \x01(\x03B\x020\x01R\x06queued\x12\x1f\n" +
 	"\tin_flight\x18\x0e \x01(\x03B\x020\x01R\binFlight\x12;\n" +
 	"\vcreate_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTimeB\r\n" +
+	"createTime\x121\n" +
+	"\bblocking\x18\x10 \x01(\v2\x15.fencepost.v1.WaitingR\bblocking\x124\n" +
+	"\n" +
+	"queue_head\x18\x11 \x01(\v2\x15.fencepost.v1.WaitingR\tqueueHead\x12*\n" +
+	"\x04gaps\x18\x12 \x03(\v2\x16.fencepost.v1.NonceGapR\x04gapsB\r\n" +
 	"\v_next_nonceB\r\n" +
 	"\v_init_nonce\"\xd0\x03\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +
@@ -1027,20 +1936,83 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\"P\n" +
 	"\x17ResumeSubmitterResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter*J\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\x8d\x01\n" +
+	"\x17ProtectSubmitterRequest\x12(\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12\"\n" +
+	"\x06reason\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"Q\n" +
+	"\x18ProtectSubmitterResponse\x125\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\x82\x02\n" +
+	"\x12ExitProtectRequest\x12(\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12.\n" +
+	"\rprotection_id\x18\x02 \x01(\x03B\t\xbaH\x04\"\x02 \x000\x01R\fprotectionId\x12H\n" +
+	"\bdecision\x18\x03 \x01(\x0e2 .fencepost.v1.ProtectionDecisionB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bdecision\x12\"\n" +
+	"\x06reason\x18\x04 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"L\n" +
+	"\x13ExitProtectResponse\x125\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xc3\x01\n" +
+	"\x13ResolveStuckRequest\x12\x1d\n" +
+	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12C\n" +
+	"\bdecision\x18\x02 \x01(\x0e2\x1b.fencepost.v1.StuckDecisionB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bdecision\x12\"\n" +
+	"\x06reason\x18\x03 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"8\n" +
+	"\x14ResolveStuckResponse\x12 \n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xb1\x02\n" +
+	"\aCommand\x12!\n" +
+	"\n" +
+	"command_id\x18\x01 \x01(\x03B\x020\x01R\tcommandId\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x13\n" +
+	"\x05tx_id\x18\x04 \x01(\tR\x04txId\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1a\n" +
+	"\boperator\x18\x06 \x01(\tR\boperator\x12;\n" +
+	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x129\n" +
+	"\n" +
+	"apply_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tapplyTime\x12\x16\n" +
+	"\x06result\x18\t \x01(\tR\x06result\"\x91\x01\n" +
+	"\x13ListCommandsRequest\x12(\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"q\n" +
+	"\x14ListCommandsResponse\x121\n" +
+	"\bcommands\x18\x01 \x03(\v2\x15.fencepost.v1.CommandR\bcommands\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*J\n" +
 	"\rSubmitterMode\x12\x1e\n" +
 	"\x1aSUBMITTER_MODE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15SUBMITTER_MODE_STRICT\x10\x01*m\n" +
 	"\x0fSubmitterStatus\x12 \n" +
 	"\x1cSUBMITTER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SUBMITTER_STATUS_ACTIVE\x10\x01\x12\x1b\n" +
-	"\x17SUBMITTER_STATUS_PAUSED\x10\x022\xe9\x03\n" +
+	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*\x80\x01\n" +
+	"\x12ProtectionDecision\x12#\n" +
+	"\x1fPROTECTION_DECISION_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aPROTECTION_DECISION_RESUME\x10\x01\x12%\n" +
+	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02*d\n" +
+	"\rStuckDecision\x12\x1e\n" +
+	"\x1aSTUCK_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13STUCK_DECISION_FAIL\x10\x01\x12\x1a\n" +
+	"\x16STUCK_DECISION_REQUEUE\x10\x022\xce\x06\n" +
 	"\x10SubmitterService\x12d\n" +
 	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\x12U\n" +
 	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\x12[\n" +
 	"\x0eListSubmitters\x12#.fencepost.v1.ListSubmittersRequest\x1a$.fencepost.v1.ListSubmittersResponse\x12[\n" +
 	"\x0ePauseSubmitter\x12#.fencepost.v1.PauseSubmitterRequest\x1a$.fencepost.v1.PauseSubmitterResponse\x12^\n" +
-	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponseBT\n" +
+	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponse\x12a\n" +
+	"\x10ProtectSubmitter\x12%.fencepost.v1.ProtectSubmitterRequest\x1a&.fencepost.v1.ProtectSubmitterResponse\x12R\n" +
+	"\vExitProtect\x12 .fencepost.v1.ExitProtectRequest\x1a!.fencepost.v1.ExitProtectResponse\x12U\n" +
+	"\fResolveStuck\x12!.fencepost.v1.ResolveStuckRequest\x1a\".fencepost.v1.ResolveStuckResponse\x12U\n" +
+	"\fListCommands\x12!.fencepost.v1.ListCommandsRequest\x1a\".fencepost.v1.ListCommandsResponseBT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (
@@ -1055,56 +2027,93 @@ func file_fencepost_v1_submitter_proto_rawDescGZIP() []byte {
 	return file_fencepost_v1_submitter_proto_rawDescData
 }
 
-var file_fencepost_v1_submitter_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fencepost_v1_submitter_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_fencepost_v1_submitter_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_fencepost_v1_submitter_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_fencepost_v1_submitter_proto_goTypes = []any{
 	(SubmitterMode)(0),                // 0: fencepost.v1.SubmitterMode
 	(SubmitterStatus)(0),              // 1: fencepost.v1.SubmitterStatus
-	(*LeaseInfo)(nil),                 // 2: fencepost.v1.LeaseInfo
-	(*Protection)(nil),                // 3: fencepost.v1.Protection
-	(*Submitter)(nil),                 // 4: fencepost.v1.Submitter
-	(*RegisterSubmitterRequest)(nil),  // 5: fencepost.v1.RegisterSubmitterRequest
-	(*RegisterSubmitterResponse)(nil), // 6: fencepost.v1.RegisterSubmitterResponse
-	(*GetSubmitterRequest)(nil),       // 7: fencepost.v1.GetSubmitterRequest
-	(*GetSubmitterResponse)(nil),      // 8: fencepost.v1.GetSubmitterResponse
-	(*ListSubmittersRequest)(nil),     // 9: fencepost.v1.ListSubmittersRequest
-	(*ListSubmittersResponse)(nil),    // 10: fencepost.v1.ListSubmittersResponse
-	(*PauseSubmitterRequest)(nil),     // 11: fencepost.v1.PauseSubmitterRequest
-	(*PauseSubmitterResponse)(nil),    // 12: fencepost.v1.PauseSubmitterResponse
-	(*ResumeSubmitterRequest)(nil),    // 13: fencepost.v1.ResumeSubmitterRequest
-	(*ResumeSubmitterResponse)(nil),   // 14: fencepost.v1.ResumeSubmitterResponse
-	(*timestamppb.Timestamp)(nil),     // 15: google.protobuf.Timestamp
+	(ProtectionDecision)(0),           // 2: fencepost.v1.ProtectionDecision
+	(StuckDecision)(0),                // 3: fencepost.v1.StuckDecision
+	(*LeaseInfo)(nil),                 // 4: fencepost.v1.LeaseInfo
+	(*Protection)(nil),                // 5: fencepost.v1.Protection
+	(*Waiting)(nil),                   // 6: fencepost.v1.Waiting
+	(*NonceGap)(nil),                  // 7: fencepost.v1.NonceGap
+	(*Submitter)(nil),                 // 8: fencepost.v1.Submitter
+	(*RegisterSubmitterRequest)(nil),  // 9: fencepost.v1.RegisterSubmitterRequest
+	(*RegisterSubmitterResponse)(nil), // 10: fencepost.v1.RegisterSubmitterResponse
+	(*GetSubmitterRequest)(nil),       // 11: fencepost.v1.GetSubmitterRequest
+	(*GetSubmitterResponse)(nil),      // 12: fencepost.v1.GetSubmitterResponse
+	(*ListSubmittersRequest)(nil),     // 13: fencepost.v1.ListSubmittersRequest
+	(*ListSubmittersResponse)(nil),    // 14: fencepost.v1.ListSubmittersResponse
+	(*PauseSubmitterRequest)(nil),     // 15: fencepost.v1.PauseSubmitterRequest
+	(*PauseSubmitterResponse)(nil),    // 16: fencepost.v1.PauseSubmitterResponse
+	(*ResumeSubmitterRequest)(nil),    // 17: fencepost.v1.ResumeSubmitterRequest
+	(*ResumeSubmitterResponse)(nil),   // 18: fencepost.v1.ResumeSubmitterResponse
+	(*ProtectSubmitterRequest)(nil),   // 19: fencepost.v1.ProtectSubmitterRequest
+	(*ProtectSubmitterResponse)(nil),  // 20: fencepost.v1.ProtectSubmitterResponse
+	(*ExitProtectRequest)(nil),        // 21: fencepost.v1.ExitProtectRequest
+	(*ExitProtectResponse)(nil),       // 22: fencepost.v1.ExitProtectResponse
+	(*ResolveStuckRequest)(nil),       // 23: fencepost.v1.ResolveStuckRequest
+	(*ResolveStuckResponse)(nil),      // 24: fencepost.v1.ResolveStuckResponse
+	(*Command)(nil),                   // 25: fencepost.v1.Command
+	(*ListCommandsRequest)(nil),       // 26: fencepost.v1.ListCommandsRequest
+	(*ListCommandsResponse)(nil),      // 27: fencepost.v1.ListCommandsResponse
+	(*timestamppb.Timestamp)(nil),     // 28: google.protobuf.Timestamp
+	(TxState)(0),                      // 29: fencepost.v1.TxState
+	(*Tx)(nil),                        // 30: fencepost.v1.Tx
 }
 var file_fencepost_v1_submitter_proto_depIdxs = []int32{
-	15, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
-	15, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
-	0,  // 3: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
-	1,  // 4: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
-	2,  // 5: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
-	3,  // 6: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
-	15, // 7: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
-	0,  // 8: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
-	4,  // 9: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	4,  // 10: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	4,  // 11: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
-	4,  // 12: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	4,  // 13: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	5,  // 14: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
-	7,  // 15: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
-	9,  // 16: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
-	11, // 17: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
-	13, // 18: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
-	6,  // 19: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
-	8,  // 20: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
-	10, // 21: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
-	12, // 22: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
-	14, // 23: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	28, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
+	28, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
+	28, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
+	29, // 3: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
+	28, // 4: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
+	28, // 5: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
+	0,  // 6: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
+	1,  // 7: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
+	4,  // 8: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
+	5,  // 9: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
+	28, // 10: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
+	6,  // 11: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
+	6,  // 12: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
+	7,  // 13: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
+	0,  // 14: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
+	8,  // 15: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	8,  // 16: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	8,  // 17: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
+	8,  // 18: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	8,  // 19: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	8,  // 20: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	2,  // 21: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
+	8,  // 22: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
+	3,  // 23: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
+	30, // 24: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
+	28, // 25: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
+	28, // 26: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
+	25, // 27: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
+	9,  // 28: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
+	11, // 29: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
+	13, // 30: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
+	15, // 31: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
+	17, // 32: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
+	19, // 33: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
+	21, // 34: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
+	23, // 35: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
+	26, // 36: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
+	10, // 37: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
+	12, // 38: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
+	14, // 39: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
+	16, // 40: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
+	18, // 41: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
+	20, // 42: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
+	22, // 43: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
+	24, // 44: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
+	27, // 45: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
+	37, // [37:46] is the sub-list for method output_type
+	28, // [28:37] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_submitter_proto_init() }
@@ -1112,14 +2121,16 @@ func file_fencepost_v1_submitter_proto_init() {
 	if File_fencepost_v1_submitter_proto != nil {
 		return
 	}
+	file_fencepost_v1_tx_proto_init()
 	file_fencepost_v1_submitter_proto_msgTypes[2].OneofWrappers = []any{}
+	file_fencepost_v1_submitter_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_submitter_proto_rawDesc), len(file_fencepost_v1_submitter_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   13,
+			NumEnums:      4,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

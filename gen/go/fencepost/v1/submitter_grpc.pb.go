@@ -24,6 +24,10 @@ const (
 	SubmitterService_ListSubmitters_FullMethodName    = "/fencepost.v1.SubmitterService/ListSubmitters"
 	SubmitterService_PauseSubmitter_FullMethodName    = "/fencepost.v1.SubmitterService/PauseSubmitter"
 	SubmitterService_ResumeSubmitter_FullMethodName   = "/fencepost.v1.SubmitterService/ResumeSubmitter"
+	SubmitterService_ProtectSubmitter_FullMethodName  = "/fencepost.v1.SubmitterService/ProtectSubmitter"
+	SubmitterService_ExitProtect_FullMethodName       = "/fencepost.v1.SubmitterService/ExitProtect"
+	SubmitterService_ResolveStuck_FullMethodName      = "/fencepost.v1.SubmitterService/ResolveStuck"
+	SubmitterService_ListCommands_FullMethodName      = "/fencepost.v1.SubmitterService/ListCommands"
 )
 
 // SubmitterServiceClient is the client API for SubmitterService service.
@@ -42,6 +46,17 @@ type SubmitterServiceClient interface {
 	PauseSubmitter(ctx context.Context, in *PauseSubmitterRequest, opts ...grpc.CallOption) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(ctx context.Context, in *ResumeSubmitterRequest, opts ...grpc.CallOption) (*ResumeSubmitterResponse, error)
+	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+	ProtectSubmitter(ctx context.Context, in *ProtectSubmitterRequest, opts ...grpc.CallOption) (*ProtectSubmitterResponse, error)
+	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+	// what the chain does not bear out. Returns once the owner has decided.
+	ExitProtect(ctx context.Context, in *ExitProtectRequest, opts ...grpc.CallOption) (*ExitProtectResponse, error)
+	// ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
+	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+	ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error)
 }
 
 type submitterServiceClient struct {
@@ -102,6 +117,46 @@ func (c *submitterServiceClient) ResumeSubmitter(ctx context.Context, in *Resume
 	return out, nil
 }
 
+func (c *submitterServiceClient) ProtectSubmitter(ctx context.Context, in *ProtectSubmitterRequest, opts ...grpc.CallOption) (*ProtectSubmitterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProtectSubmitterResponse)
+	err := c.cc.Invoke(ctx, SubmitterService_ProtectSubmitter_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *submitterServiceClient) ExitProtect(ctx context.Context, in *ExitProtectRequest, opts ...grpc.CallOption) (*ExitProtectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExitProtectResponse)
+	err := c.cc.Invoke(ctx, SubmitterService_ExitProtect_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *submitterServiceClient) ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResolveStuckResponse)
+	err := c.cc.Invoke(ctx, SubmitterService_ResolveStuck_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *submitterServiceClient) ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCommandsResponse)
+	err := c.cc.Invoke(ctx, SubmitterService_ListCommands_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SubmitterServiceServer is the server API for SubmitterService service.
 // All implementations must embed UnimplementedSubmitterServiceServer
 // for forward compatibility.
@@ -118,6 +173,17 @@ type SubmitterServiceServer interface {
 	PauseSubmitter(context.Context, *PauseSubmitterRequest) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(context.Context, *ResumeSubmitterRequest) (*ResumeSubmitterResponse, error)
+	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+	ProtectSubmitter(context.Context, *ProtectSubmitterRequest) (*ProtectSubmitterResponse, error)
+	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+	// what the chain does not bear out. Returns once the owner has decided.
+	ExitProtect(context.Context, *ExitProtectRequest) (*ExitProtectResponse, error)
+	// ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
+	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+	ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error)
 	mustEmbedUnimplementedSubmitterServiceServer()
 }
 
@@ -142,6 +208,18 @@ func (UnimplementedSubmitterServiceServer) PauseSubmitter(context.Context, *Paus
 }
 func (UnimplementedSubmitterServiceServer) ResumeSubmitter(context.Context, *ResumeSubmitterRequest) (*ResumeSubmitterResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeSubmitter not implemented")
+}
+func (UnimplementedSubmitterServiceServer) ProtectSubmitter(context.Context, *ProtectSubmitterRequest) (*ProtectSubmitterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ProtectSubmitter not implemented")
+}
+func (UnimplementedSubmitterServiceServer) ExitProtect(context.Context, *ExitProtectRequest) (*ExitProtectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExitProtect not implemented")
+}
+func (UnimplementedSubmitterServiceServer) ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResolveStuck not implemented")
+}
+func (UnimplementedSubmitterServiceServer) ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCommands not implemented")
 }
 func (UnimplementedSubmitterServiceServer) mustEmbedUnimplementedSubmitterServiceServer() {}
 func (UnimplementedSubmitterServiceServer) testEmbeddedByValue()                          {}
@@ -254,6 +332,78 @@ func _SubmitterService_ResumeSubmitter_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SubmitterService_ProtectSubmitter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProtectSubmitterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SubmitterServiceServer).ProtectSubmitter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SubmitterService_ProtectSubmitter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SubmitterServiceServer).ProtectSubmitter(ctx, req.(*ProtectSubmitterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SubmitterService_ExitProtect_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExitProtectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SubmitterServiceServer).ExitProtect(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SubmitterService_ExitProtect_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SubmitterServiceServer).ExitProtect(ctx, req.(*ExitProtectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SubmitterService_ResolveStuck_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResolveStuckRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SubmitterServiceServer).ResolveStuck(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SubmitterService_ResolveStuck_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SubmitterServiceServer).ResolveStuck(ctx, req.(*ResolveStuckRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SubmitterService_ListCommands_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCommandsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SubmitterServiceServer).ListCommands(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SubmitterService_ListCommands_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SubmitterServiceServer).ListCommands(ctx, req.(*ListCommandsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SubmitterService_ServiceDesc is the grpc.ServiceDesc for SubmitterService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -280,6 +430,22 @@ var SubmitterService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumeSubmitter",
 			Handler:    _SubmitterService_ResumeSubmitter_Handler,
+		},
+		{
+			MethodName: "ProtectSubmitter",
+			Handler:    _SubmitterService_ProtectSubmitter_Handler,
+		},
+		{
+			MethodName: "ExitProtect",
+			Handler:    _SubmitterService_ExitProtect_Handler,
+		},
+		{
+			MethodName: "ResolveStuck",
+			Handler:    _SubmitterService_ResolveStuck_Handler,
+		},
+		{
+			MethodName: "ListCommands",
+			Handler:    _SubmitterService_ListCommands_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

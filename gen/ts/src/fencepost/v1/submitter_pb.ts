@@ -5,6 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
+import type { Tx, TxState } from "./tx_pb.js";
+import { file_fencepost_v1_tx } from "./tx_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/submitter.proto.
  */
 export const file_fencepost_v1_submitter: GenFile = /*@__PURE__*/
-  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlgKClByb3RlY3Rpb24SDgoGcmVhc29uGAEgASgJEhAKCGV2aWRlbmNlGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItwDCglTdWJtaXR0ZXISDAoEbmFtZRgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhQKCGNoYWluX2lkGAMgASgEQgIwARIPCgdhZGRyZXNzGAQgASgJEg4KBnNpZ25lchgFIAEoCRIpCgRtb2RlGAYgASgOMhsuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlck1vZGUSLQoGc3RhdHVzGAcgASgOMh0uZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlclN0YXR1cxISCgpzdGFydF9mcm9tGAggASgJEiYKBWxlYXNlGAkgASgLMhcuZmVuY2Vwb3N0LnYxLkxlYXNlSW5mbxIbCgpuZXh0X25vbmNlGAogASgEQgIwAUgAiAEBEhsKCmluaXRfbm9uY2UYCyABKARCAjABSAGIAQESLAoKcHJvdGVjdGlvbhgMIAEoCzIYLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uEhIKBnF1ZXVlZBgNIAEoA0ICMAESFQoJaW5fZmxpZ2h0GA4gASgDQgIwARIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDQoLX25leHRfbm9uY2VCDQoLX2luaXRfbm9uY2UinwMKGFJlZ2lzdGVyU3VibWl0dGVyUmVxdWVzdBItCgRuYW1lGAEgASgJQh+6SBxyGjIYXlthLXpdW2EtejAtOS5fLV17MCw2M30kEiUKCGNoYWluX2lkGAIgASgEQhMwAbpIDjIMGP//////////fyAAEisKB2FkZHJlc3MYAyABKAlCGrpIF3IVMhNeMHhbMC05YS1mQS1GXXs0MH0kEhkKBnNpZ25lchgEIAEoCUIJukgGcgQQARhAEjMKBG1vZGUYBSABKA4yGy5mZW5jZXBvc3QudjEuU3VibWl0dGVyTW9kZUIIukgFggECEAESrwEKCnN0YXJ0X2Zyb20YBiABKAlCmgG6SJYBugGSAQoKc3RhcnRfZnJvbRI7bXVzdCBiZSAiMCIsICJjaGFpbiIgb3IgdGhlIGV4YWN0IG5leHQgbm9uY2Ugb2YgdGhlIGFjY291bnQaR3RoaXMgPT0gJycgfHwgdGhpcyA9PSAnY2hhaW4nIHx8IHRoaXMubWF0Y2hlcygnXigwfFsxLTldWzAtOV17MCwxN30pJCcpIlgKGVJlZ2lzdGVyU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlchIPCgdjcmVhdGVkGAIgASgIIjQKE0dldFN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABIkIKFEdldFN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIiVAoVTGlzdFN1Ym1pdHRlcnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiAAiJeChZMaXN0U3VibWl0dGVyc1Jlc3BvbnNlEisKCnN1Ym1pdHRlcnMYASADKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJQChVQYXVzZVN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAQiRAoWUGF1c2VTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIlEKFlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAQiRQoXUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlcipKCg1TdWJtaXR0ZXJNb2RlEh4KGlNVQk1JVFRFUl9NT0RFX1VOU1BFQ0lGSUVEEAASGQoVU1VCTUlUVEVSX01PREVfU1RSSUNUEAEqbQoPU3VibWl0dGVyU3RhdHVzEiAKHFNVQk1JVFRFUl9TVEFUVVNfVU5TUEVDSUZJRUQQABIbChdTVUJNSVRURVJfU1RBVFVTX0FDVElWRRABEhsKF1NVQk1JVFRFUl9TVEFUVVNfUEFVU0VEEAIy6QMKEFN1Ym1pdHRlclNlcnZpY2USZAoRUmVnaXN0ZXJTdWJtaXR0ZXISJi5mZW5jZXBvc3QudjEuUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0GicuZmVuY2Vwb3N0LnYxLlJlZ2lzdGVyU3VibWl0dGVyUmVzcG9uc2USVQoMR2V0U3VibWl0dGVyEiEuZmVuY2Vwb3N0LnYxLkdldFN1Ym1pdHRlclJlcXVlc3QaIi5mZW5jZXBvc3QudjEuR2V0U3VibWl0dGVyUmVzcG9uc2USWwoOTGlzdFN1Ym1pdHRlcnMSIy5mZW5jZXBvc3QudjEuTGlzdFN1Ym1pdHRlcnNSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2USWwoOUGF1c2VTdWJtaXR0ZXISIy5mZW5jZXBvc3QudjEuUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLlBhdXNlU3VibWl0dGVyUmVzcG9uc2USXgoPUmVzdW1lU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuUmVzdW1lU3VibWl0dGVyUmVzcG9uc2VCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInMKClByb3RlY3Rpb24SDgoGcmVhc29uGAEgASgJEhAKCGV2aWRlbmNlGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKDXByb3RlY3Rpb25faWQYBCABKANCAjABIsYBCgdXYWl0aW5nEg0KBXR4X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSJAoFc3RhdGUYAyABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIWCgVub25jZRgEIAEoBEICMAFIAIgBARIOCgZyZWFzb24YBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX25vbmNlIoQBCghOb25jZUdhcBIXCgtmaXJzdF9ub25jZRgBIAEoBEICMAESFgoKbGFzdF9ub25jZRgCIAEoBEICMAESDQoFdHhfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItYECglTdWJtaXR0ZXISDAoEbmFtZRgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhQKCGNoYWluX2lkGAMgASgEQgIwARIPCgdhZGRyZXNzGAQgASgJEg4KBnNpZ25lchgFIAEoCRIpCgRtb2RlGAYgASgOMhsuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlck1vZGUSLQoGc3RhdHVzGAcgASgOMh0uZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlclN0YXR1cxISCgpzdGFydF9mcm9tGAggASgJEiYKBWxlYXNlGAkgASgLMhcuZmVuY2Vwb3N0LnYxLkxlYXNlSW5mbxIbCgpuZXh0X25vbmNlGAogASgEQgIwAUgAiAEBEhsKCmluaXRfbm9uY2UYCyABKARCAjABSAGIAQESLAoKcHJvdGVjdGlvbhgMIAEoCzIYLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uEhIKBnF1ZXVlZBgNIAEoA0ICMAESFQoJaW5fZmxpZ2h0GA4gASgDQgIwARIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIYmxvY2tpbmcYECABKAsyFS5mZW5jZXBvc3QudjEuV2FpdGluZxIpCgpxdWV1ZV9oZWFkGBEgASgLMhUuZmVuY2Vwb3N0LnYxLldhaXRpbmcSJAoEZ2FwcxgSIAMoCzIWLmZlbmNlcG9zdC52MS5Ob25jZUdhcEINCgtfbmV4dF9ub25jZUINCgtfaW5pdF9ub25jZSKfAwoYUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0Ei0KBG5hbWUYASABKAlCH7pIHHIaMhheW2Etel1bYS16MC05Ll8tXXswLDYzfSQSJQoIY2hhaW5faWQYAiABKARCEzABukgOMgwY//////////9/IAASKwoHYWRkcmVzcxgDIAEoCUIaukgXchUyE14weFswLTlhLWZBLUZdezQwfSQSGQoGc2lnbmVyGAQgASgJQgm6SAZyBBABGEASMwoEbW9kZRgFIAEoDjIbLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXJNb2RlQgi6SAWCAQIQARKvAQoKc3RhcnRfZnJvbRgGIAEoCUKaAbpIlgG6AZIBCgpzdGFydF9mcm9tEjttdXN0IGJlICIwIiwgImNoYWluIiBvciB0aGUgZXhhY3QgbmV4dCBub25jZSBvZiB0aGUgYWNjb3VudBpHdGhpcyA9PSAnJyB8fCB0aGlzID09ICdjaGFpbicgfHwgdGhpcy5tYXRjaGVzKCdeKDB8WzEtOV1bMC05XXswLDE3fSkkJykiWAoZUmVnaXN0ZXJTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyEg8KB2NyZWF0ZWQYAiABKAgiNAoTR2V0U3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAEiQgoUR2V0U3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciJUChVMaXN0U3VibWl0dGVyc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIACIl4KFkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2USKwoKc3VibWl0dGVycxgBIAMoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlAKFVBhdXNlU3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABCJEChZQYXVzZVN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIiUQoWUmVzdW1lU3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABCJFChdSZXN1bWVTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyInAKF1Byb3RlY3RTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIaCgZyZWFzb24YAiABKAlCCrpIB3IFEAEYgAQSGgoIb3BlcmF0b3IYAyABKAlCCLpIBXIDGIABIkYKGFByb3RlY3RTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIs0BChJFeGl0UHJvdGVjdFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEiAKDXByb3RlY3Rpb25faWQYAiABKANCCTABukgEIgIgABI+CghkZWNpc2lvbhgDIAEoDjIgLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uRGVjaXNpb25CCrpIB4IBBBABIAASGgoGcmVhc29uGAQgASgJQgq6SAdyBRABGIAEEhoKCG9wZXJhdG9yGAUgASgJQgi6SAVyAxiAASJBChNFeGl0UHJvdGVjdFJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIioQEKE1Jlc29sdmVTdHVja1JlcXVlc3QSFwoFdHhfaWQYASABKAlCCLpIBXIDsAEBEjkKCGRlY2lzaW9uGAIgASgOMhsuZmVuY2Vwb3N0LnYxLlN0dWNrRGVjaXNpb25CCrpIB4IBBBABIAASGgoGcmVhc29uGAMgASgJQgq6SAdyBRABGIAEEhoKCG9wZXJhdG9yGAQgASgJQgi6SAVyAxiAASI0ChRSZXNvbHZlU3R1Y2tSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCLhAQoHQ29tbWFuZBIWCgpjb21tYW5kX2lkGAEgASgDQgIwARIMCgRraW5kGAIgASgJEg4KBmFjdGlvbhgDIAEoCRINCgV0eF9pZBgEIAEoCRIOCgZyZWFzb24YBSABKAkSEAoIb3BlcmF0b3IYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmFwcGx5X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlc3VsdBgJIAEoCSJxChNMaXN0Q29tbWFuZHNSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAIiWAoUTGlzdENvbW1hbmRzUmVzcG9uc2USJwoIY29tbWFuZHMYASADKAsyFS5mZW5jZXBvc3QudjEuQ29tbWFuZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqSgoNU3VibWl0dGVyTW9kZRIeChpTVUJNSVRURVJfTU9ERV9VTlNQRUNJRklFRBAAEhkKFVNVQk1JVFRFUl9NT0RFX1NUUklDVBABKm0KD1N1Ym1pdHRlclN0YXR1cxIgChxTVUJNSVRURVJfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXU1VCTUlUVEVSX1NUQVRVU19BQ1RJVkUQARIbChdTVUJNSVRURVJfU1RBVFVTX1BBVVNFRBACKoABChJQcm90ZWN0aW9uRGVjaXNpb24SIwofUFJPVEVDVElPTl9ERUNJU0lPTl9VTlNQRUNJRklFRBAAEh4KGlBST1RFQ1RJT05fREVDSVNJT05fUkVTVU1FEAESJQohUFJPVEVDVElPTl9ERUNJU0lPTl9BTElHTl9GT1JXQVJEEAIqZAoNU3R1Y2tEZWNpc2lvbhIeChpTVFVDS19ERUNJU0lPTl9VTlNQRUNJRklFRBAAEhcKE1NUVUNLX0RFQ0lTSU9OX0ZBSUwQARIaChZTVFVDS19ERUNJU0lPTl9SRVFVRVVFEAIyzgYKEFN1Ym1pdHRlclNlcnZpY2USZAoRUmVnaXN0ZXJTdWJtaXR0ZXISJi5mZW5jZXBvc3QudjEuUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0GicuZmVuY2Vwb3N0LnYxLlJlZ2lzdGVyU3VibWl0dGVyUmVzcG9uc2USVQoMR2V0U3VibWl0dGVyEiEuZmVuY2Vwb3N0LnYxLkdldFN1Ym1pdHRlclJlcXVlc3QaIi5mZW5jZXBvc3QudjEuR2V0U3VibWl0dGVyUmVzcG9uc2USWwoOTGlzdFN1Ym1pdHRlcnMSIy5mZW5jZXBvc3QudjEuTGlzdFN1Ym1pdHRlcnNSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2USWwoOUGF1c2VTdWJtaXR0ZXISIy5mZW5jZXBvc3QudjEuUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLlBhdXNlU3VibWl0dGVyUmVzcG9uc2USXgoPUmVzdW1lU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USYQoQUHJvdGVjdFN1Ym1pdHRlchIlLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVxdWVzdBomLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVzcG9uc2USUgoLRXhpdFByb3RlY3QSIC5mZW5jZXBvc3QudjEuRXhpdFByb3RlY3RSZXF1ZXN0GiEuZmVuY2Vwb3N0LnYxLkV4aXRQcm90ZWN0UmVzcG9uc2USVQoMUmVzb2x2ZVN0dWNrEiEuZmVuY2Vwb3N0LnYxLlJlc29sdmVTdHVja1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuUmVzb2x2ZVN0dWNrUmVzcG9uc2USVQoMTGlzdENvbW1hbmRzEiEuZmVuY2Vwb3N0LnYxLkxpc3RDb21tYW5kc1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuTGlzdENvbW1hbmRzUmVzcG9uc2VCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_buf_validate_validate, file_fencepost_v1_tx, file_google_protobuf_timestamp]);
 
 /**
  * LeaseInfo tells which node works for a submitter.
@@ -60,11 +62,15 @@ export const LeaseInfoSchema: GenMessage<LeaseInfo> = /*@__PURE__*/
  */
 export type Protection = Message<"fencepost.v1.Protection"> & {
   /**
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   *
    * @generated from field: string reason = 1;
    */
   reason: string;
 
   /**
+   * What was seen, where, and when: for whoever decides.
+   *
    * @generated from field: string evidence = 2;
    */
   evidence: string;
@@ -73,6 +79,13 @@ export type Protection = Message<"fencepost.v1.Protection"> & {
    * @generated from field: google.protobuf.Timestamp time = 3;
    */
   time?: Timestamp | undefined;
+
+  /**
+   * 1, 2, ... within the submitter. A decision names the protection that it is about.
+   *
+   * @generated from field: int64 protection_id = 4 [jstype = JS_STRING];
+   */
+  protectionId: string;
 };
 
 /**
@@ -81,6 +94,102 @@ export type Protection = Message<"fencepost.v1.Protection"> & {
  */
 export const ProtectionSchema: GenMessage<Protection> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_submitter, 1);
+
+/**
+ * Waiting is a transaction that those behind it wait for.
+ *
+ * @generated from message fencepost.v1.Waiting
+ */
+export type Waiting = Message<"fencepost.v1.Waiting"> & {
+  /**
+   * @generated from field: string tx_id = 1;
+   */
+  txId: string;
+
+  /**
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: fencepost.v1.TxState state = 3;
+   */
+  state: TxState;
+
+  /**
+   * Unset while it has no nonce.
+   *
+   * @generated from field: optional uint64 nonce = 4 [jstype = JS_STRING];
+   */
+  nonce?: string | undefined;
+
+  /**
+   * What it waits for, if anything; the same words as in the transaction.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string message = 6;
+   */
+  message: string;
+
+  /**
+   * When it was accepted.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 7;
+   */
+  createTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.Waiting.
+ * Use `create(WaitingSchema)` to create a new message.
+ */
+export const WaitingSchema: GenMessage<Waiting> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 2);
+
+/**
+ * NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
+ *
+ * @generated from message fencepost.v1.NonceGap
+ */
+export type NonceGap = Message<"fencepost.v1.NonceGap"> & {
+  /**
+   * @generated from field: uint64 first_nonce = 1 [jstype = JS_STRING];
+   */
+  firstNonce: string;
+
+  /**
+   * @generated from field: uint64 last_nonce = 2 [jstype = JS_STRING];
+   */
+  lastNonce: string;
+
+  /**
+   * The transaction that gave the nonce up; empty when the cursor was moved past it.
+   *
+   * @generated from field: string tx_id = 3;
+   */
+  txId: string;
+
+  /**
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 5;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.NonceGap.
+ * Use `create(NonceGapSchema)` to create a new message.
+ */
+export const NonceGapSchema: GenMessage<NonceGap> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 3);
 
 /**
  * @generated from message fencepost.v1.Submitter
@@ -176,6 +285,27 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 15;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   *
+   * @generated from field: fencepost.v1.Waiting blocking = 16;
+   */
+  blocking?: Waiting | undefined;
+
+  /**
+   * The first of the queue. Set by GetSubmitter alone.
+   *
+   * @generated from field: fencepost.v1.Waiting queue_head = 17;
+   */
+  queueHead?: Waiting | undefined;
+
+  /**
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   *
+   * @generated from field: repeated fencepost.v1.NonceGap gaps = 18;
+   */
+  gaps: NonceGap[];
 };
 
 /**
@@ -183,7 +313,7 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
  * Use `create(SubmitterSchema)` to create a new message.
  */
 export const SubmitterSchema: GenMessage<Submitter> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 2);
+  messageDesc(file_fencepost_v1_submitter, 4);
 
 /**
  * @generated from message fencepost.v1.RegisterSubmitterRequest
@@ -235,7 +365,7 @@ export type RegisterSubmitterRequest = Message<"fencepost.v1.RegisterSubmitterRe
  * Use `create(RegisterSubmitterRequestSchema)` to create a new message.
  */
 export const RegisterSubmitterRequestSchema: GenMessage<RegisterSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 3);
+  messageDesc(file_fencepost_v1_submitter, 5);
 
 /**
  * @generated from message fencepost.v1.RegisterSubmitterResponse
@@ -257,7 +387,7 @@ export type RegisterSubmitterResponse = Message<"fencepost.v1.RegisterSubmitterR
  * Use `create(RegisterSubmitterResponseSchema)` to create a new message.
  */
 export const RegisterSubmitterResponseSchema: GenMessage<RegisterSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 4);
+  messageDesc(file_fencepost_v1_submitter, 6);
 
 /**
  * @generated from message fencepost.v1.GetSubmitterRequest
@@ -276,7 +406,7 @@ export type GetSubmitterRequest = Message<"fencepost.v1.GetSubmitterRequest"> & 
  * Use `create(GetSubmitterRequestSchema)` to create a new message.
  */
 export const GetSubmitterRequestSchema: GenMessage<GetSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 5);
+  messageDesc(file_fencepost_v1_submitter, 7);
 
 /**
  * @generated from message fencepost.v1.GetSubmitterResponse
@@ -293,7 +423,7 @@ export type GetSubmitterResponse = Message<"fencepost.v1.GetSubmitterResponse"> 
  * Use `create(GetSubmitterResponseSchema)` to create a new message.
  */
 export const GetSubmitterResponseSchema: GenMessage<GetSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 6);
+  messageDesc(file_fencepost_v1_submitter, 8);
 
 /**
  * @generated from message fencepost.v1.ListSubmittersRequest
@@ -317,7 +447,7 @@ export type ListSubmittersRequest = Message<"fencepost.v1.ListSubmittersRequest"
  * Use `create(ListSubmittersRequestSchema)` to create a new message.
  */
 export const ListSubmittersRequestSchema: GenMessage<ListSubmittersRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 7);
+  messageDesc(file_fencepost_v1_submitter, 9);
 
 /**
  * @generated from message fencepost.v1.ListSubmittersResponse
@@ -339,7 +469,7 @@ export type ListSubmittersResponse = Message<"fencepost.v1.ListSubmittersRespons
  * Use `create(ListSubmittersResponseSchema)` to create a new message.
  */
 export const ListSubmittersResponseSchema: GenMessage<ListSubmittersResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 8);
+  messageDesc(file_fencepost_v1_submitter, 10);
 
 /**
  * @generated from message fencepost.v1.PauseSubmitterRequest
@@ -363,7 +493,7 @@ export type PauseSubmitterRequest = Message<"fencepost.v1.PauseSubmitterRequest"
  * Use `create(PauseSubmitterRequestSchema)` to create a new message.
  */
 export const PauseSubmitterRequestSchema: GenMessage<PauseSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 9);
+  messageDesc(file_fencepost_v1_submitter, 11);
 
 /**
  * @generated from message fencepost.v1.PauseSubmitterResponse
@@ -380,7 +510,7 @@ export type PauseSubmitterResponse = Message<"fencepost.v1.PauseSubmitterRespons
  * Use `create(PauseSubmitterResponseSchema)` to create a new message.
  */
 export const PauseSubmitterResponseSchema: GenMessage<PauseSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 10);
+  messageDesc(file_fencepost_v1_submitter, 12);
 
 /**
  * @generated from message fencepost.v1.ResumeSubmitterRequest
@@ -402,7 +532,7 @@ export type ResumeSubmitterRequest = Message<"fencepost.v1.ResumeSubmitterReques
  * Use `create(ResumeSubmitterRequestSchema)` to create a new message.
  */
 export const ResumeSubmitterRequestSchema: GenMessage<ResumeSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 11);
+  messageDesc(file_fencepost_v1_submitter, 13);
 
 /**
  * @generated from message fencepost.v1.ResumeSubmitterResponse
@@ -419,7 +549,286 @@ export type ResumeSubmitterResponse = Message<"fencepost.v1.ResumeSubmitterRespo
  * Use `create(ResumeSubmitterResponseSchema)` to create a new message.
  */
 export const ResumeSubmitterResponseSchema: GenMessage<ResumeSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 12);
+  messageDesc(file_fencepost_v1_submitter, 14);
+
+/**
+ * @generated from message fencepost.v1.ProtectSubmitterRequest
+ */
+export type ProtectSubmitterRequest = Message<"fencepost.v1.ProtectSubmitterRequest"> & {
+  /**
+   * @generated from field: string submitter = 1;
+   */
+  submitter: string;
+
+  /**
+   * Why; kept as the evidence of the protection.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * Who asks; kept with the command.
+   *
+   * @generated from field: string operator = 3;
+   */
+  operator: string;
+};
+
+/**
+ * Describes the message fencepost.v1.ProtectSubmitterRequest.
+ * Use `create(ProtectSubmitterRequestSchema)` to create a new message.
+ */
+export const ProtectSubmitterRequestSchema: GenMessage<ProtectSubmitterRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 15);
+
+/**
+ * @generated from message fencepost.v1.ProtectSubmitterResponse
+ */
+export type ProtectSubmitterResponse = Message<"fencepost.v1.ProtectSubmitterResponse"> & {
+  /**
+   * @generated from field: fencepost.v1.Submitter submitter = 1;
+   */
+  submitter?: Submitter | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.ProtectSubmitterResponse.
+ * Use `create(ProtectSubmitterResponseSchema)` to create a new message.
+ */
+export const ProtectSubmitterResponseSchema: GenMessage<ProtectSubmitterResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 16);
+
+/**
+ * @generated from message fencepost.v1.ExitProtectRequest
+ */
+export type ExitProtectRequest = Message<"fencepost.v1.ExitProtectRequest"> & {
+  /**
+   * @generated from field: string submitter = 1;
+   */
+  submitter: string;
+
+  /**
+   * Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+   *
+   * @generated from field: int64 protection_id = 2 [jstype = JS_STRING];
+   */
+  protectionId: string;
+
+  /**
+   * @generated from field: fencepost.v1.ProtectionDecision decision = 3;
+   */
+  decision: ProtectionDecision;
+
+  /**
+   * Why; kept with the command and the gaps.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Who decides; kept with the command.
+   *
+   * @generated from field: string operator = 5;
+   */
+  operator: string;
+};
+
+/**
+ * Describes the message fencepost.v1.ExitProtectRequest.
+ * Use `create(ExitProtectRequestSchema)` to create a new message.
+ */
+export const ExitProtectRequestSchema: GenMessage<ExitProtectRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 17);
+
+/**
+ * @generated from message fencepost.v1.ExitProtectResponse
+ */
+export type ExitProtectResponse = Message<"fencepost.v1.ExitProtectResponse"> & {
+  /**
+   * @generated from field: fencepost.v1.Submitter submitter = 1;
+   */
+  submitter?: Submitter | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.ExitProtectResponse.
+ * Use `create(ExitProtectResponseSchema)` to create a new message.
+ */
+export const ExitProtectResponseSchema: GenMessage<ExitProtectResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 18);
+
+/**
+ * @generated from message fencepost.v1.ResolveStuckRequest
+ */
+export type ResolveStuckRequest = Message<"fencepost.v1.ResolveStuckRequest"> & {
+  /**
+   * @generated from field: string tx_id = 1;
+   */
+  txId: string;
+
+  /**
+   * @generated from field: fencepost.v1.StuckDecision decision = 2;
+   */
+  decision: StuckDecision;
+
+  /**
+   * Why; kept with the command.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * Who decides; kept with the command.
+   *
+   * @generated from field: string operator = 4;
+   */
+  operator: string;
+};
+
+/**
+ * Describes the message fencepost.v1.ResolveStuckRequest.
+ * Use `create(ResolveStuckRequestSchema)` to create a new message.
+ */
+export const ResolveStuckRequestSchema: GenMessage<ResolveStuckRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 19);
+
+/**
+ * @generated from message fencepost.v1.ResolveStuckResponse
+ */
+export type ResolveStuckResponse = Message<"fencepost.v1.ResolveStuckResponse"> & {
+  /**
+   * @generated from field: fencepost.v1.Tx tx = 1;
+   */
+  tx?: Tx | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.ResolveStuckResponse.
+ * Use `create(ResolveStuckResponseSchema)` to create a new message.
+ */
+export const ResolveStuckResponseSchema: GenMessage<ResolveStuckResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 20);
+
+/**
+ * Command is one thing that was asked of the owner of a submitter.
+ *
+ * @generated from message fencepost.v1.Command
+ */
+export type Command = Message<"fencepost.v1.Command"> & {
+  /**
+   * @generated from field: int64 command_id = 1 [jstype = JS_STRING];
+   */
+  commandId: string;
+
+  /**
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+   *
+   * @generated from field: string action = 3;
+   */
+  action: string;
+
+  /**
+   * @generated from field: string tx_id = 4;
+   */
+  txId: string;
+
+  /**
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string operator = 6;
+   */
+  operator: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp create_time = 7;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Unset while the owner has not decided.
+   *
+   * @generated from field: google.protobuf.Timestamp apply_time = 8;
+   */
+  applyTime?: Timestamp | undefined;
+
+  /**
+   * APPLIED, or why nothing was done.
+   *
+   * @generated from field: string result = 9;
+   */
+  result: string;
+};
+
+/**
+ * Describes the message fencepost.v1.Command.
+ * Use `create(CommandSchema)` to create a new message.
+ */
+export const CommandSchema: GenMessage<Command> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 21);
+
+/**
+ * @generated from message fencepost.v1.ListCommandsRequest
+ */
+export type ListCommandsRequest = Message<"fencepost.v1.ListCommandsRequest"> & {
+  /**
+   * @generated from field: string submitter = 1;
+   */
+  submitter: string;
+
+  /**
+   * Rows a page, 1 to 1000; 0 is 100.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message fencepost.v1.ListCommandsRequest.
+ * Use `create(ListCommandsRequestSchema)` to create a new message.
+ */
+export const ListCommandsRequestSchema: GenMessage<ListCommandsRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 22);
+
+/**
+ * @generated from message fencepost.v1.ListCommandsResponse
+ */
+export type ListCommandsResponse = Message<"fencepost.v1.ListCommandsResponse"> & {
+  /**
+   * @generated from field: repeated fencepost.v1.Command commands = 1;
+   */
+  commands: Command[];
+
+  /**
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message fencepost.v1.ListCommandsResponse.
+ * Use `create(ListCommandsResponseSchema)` to create a new message.
+ */
+export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 23);
 
 /**
  * SubmitterMode is how many nonces may be in flight.
@@ -473,6 +882,70 @@ export enum SubmitterStatus {
  */
 export const SubmitterStatusSchema: GenEnum<SubmitterStatus> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_submitter, 1);
+
+/**
+ * ProtectionDecision is how a protection ends.
+ *
+ * @generated from enum fencepost.v1.ProtectionDecision
+ */
+export enum ProtectionDecision {
+  /**
+   * @generated from enum value: PROTECTION_DECISION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Go on where the cursor stands. The account's nonce on chain must agree with it.
+   *
+   * @generated from enum value: PROTECTION_DECISION_RESUME = 1;
+   */
+  RESUME = 1,
+
+  /**
+   * Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+   *
+   * @generated from enum value: PROTECTION_DECISION_ALIGN_FORWARD = 2;
+   */
+  ALIGN_FORWARD = 2,
+}
+
+/**
+ * Describes the enum fencepost.v1.ProtectionDecision.
+ */
+export const ProtectionDecisionSchema: GenEnum<ProtectionDecision> = /*@__PURE__*/
+  enumDesc(file_fencepost_v1_submitter, 2);
+
+/**
+ * StuckDecision is what becomes of a STUCK transaction.
+ *
+ * @generated from enum fencepost.v1.StuckDecision
+ */
+export enum StuckDecision {
+  /**
+   * @generated from enum value: STUCK_DECISION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It ends as FAILED_FINAL with executed = NO.
+   *
+   * @generated from enum value: STUCK_DECISION_FAIL = 1;
+   */
+  FAIL = 1,
+
+  /**
+   * It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+   *
+   * @generated from enum value: STUCK_DECISION_REQUEUE = 2;
+   */
+  REQUEUE = 2,
+}
+
+/**
+ * Describes the enum fencepost.v1.StuckDecision.
+ */
+export const StuckDecisionSchema: GenEnum<StuckDecision> = /*@__PURE__*/
+  enumDesc(file_fencepost_v1_submitter, 3);
 
 /**
  * SubmitterService is for operators: the accounts that Fencepost sends from.
@@ -529,6 +1002,49 @@ export const SubmitterService: GenService<{
     methodKind: "unary";
     input: typeof ResumeSubmitterRequestSchema;
     output: typeof ResumeSubmitterResponseSchema;
+  },
+  /**
+   * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+   * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+   *
+   * @generated from rpc fencepost.v1.SubmitterService.ProtectSubmitter
+   */
+  protectSubmitter: {
+    methodKind: "unary";
+    input: typeof ProtectSubmitterRequestSchema;
+    output: typeof ProtectSubmitterResponseSchema;
+  },
+  /**
+   * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+   * what the chain does not bear out. Returns once the owner has decided.
+   *
+   * @generated from rpc fencepost.v1.SubmitterService.ExitProtect
+   */
+  exitProtect: {
+    methodKind: "unary";
+    input: typeof ExitProtectRequestSchema;
+    output: typeof ExitProtectResponseSchema;
+  },
+  /**
+   * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+   * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+   *
+   * @generated from rpc fencepost.v1.SubmitterService.ResolveStuck
+   */
+  resolveStuck: {
+    methodKind: "unary";
+    input: typeof ResolveStuckRequestSchema;
+    output: typeof ResolveStuckResponseSchema;
+  },
+  /**
+   * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+   *
+   * @generated from rpc fencepost.v1.SubmitterService.ListCommands
+   */
+  listCommands: {
+    methodKind: "unary";
+    input: typeof ListCommandsRequestSchema;
+    output: typeof ListCommandsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fencepost_v1_submitter, 0);

@@ -131,6 +131,23 @@ public enum ErrorReason
    * <code>ERROR_REASON_INTERNAL = 14;</code>
    */
   ERROR_REASON_INTERNAL(14),
+  /**
+   * <pre>
+   * ABORTED: another protection is in force than the decision names. Look at its evidence and decide again.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PROTECTION_CHANGED = 15;</code>
+   */
+  ERROR_REASON_PROTECTION_CHANGED(15),
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
+   * ask again once they do.
+   * </pre>
+   *
+   * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
+   */
+  ERROR_REASON_DECISION_REFUSED(16),
   UNRECOGNIZED(-1),
   ;
 
@@ -259,6 +276,23 @@ public enum ErrorReason
    * <code>ERROR_REASON_INTERNAL = 14;</code>
    */
   public static final int ERROR_REASON_INTERNAL_VALUE = 14;
+  /**
+   * <pre>
+   * ABORTED: another protection is in force than the decision names. Look at its evidence and decide again.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PROTECTION_CHANGED = 15;</code>
+   */
+  public static final int ERROR_REASON_PROTECTION_CHANGED_VALUE = 15;
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
+   * ask again once they do.
+   * </pre>
+   *
+   * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
+   */
+  public static final int ERROR_REASON_DECISION_REFUSED_VALUE = 16;
 
 
   public final int getNumber() {
@@ -300,6 +334,8 @@ public enum ErrorReason
       case 12: return ERROR_REASON_DRAINING;
       case 13: return ERROR_REASON_NOT_YET_APPLIED;
       case 14: return ERROR_REASON_INTERNAL;
+      case 15: return ERROR_REASON_PROTECTION_CHANGED;
+      case 16: return ERROR_REASON_DECISION_REFUSED;
       default: return null;
     }
   }

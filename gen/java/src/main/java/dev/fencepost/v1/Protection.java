@@ -59,6 +59,10 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object reason_ = "";
   /**
+   * <pre>
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * </pre>
+   *
    * <code>string reason = 1 [json_name = "reason"];</code>
    * @return The reason.
    */
@@ -76,6 +80,10 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
+   * <pre>
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * </pre>
+   *
    * <code>string reason = 1 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
@@ -98,6 +106,10 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object evidence_ = "";
   /**
+   * <pre>
+   * What was seen, where, and when: for whoever decides.
+   * </pre>
+   *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
    * @return The evidence.
    */
@@ -115,6 +127,10 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
+   * <pre>
+   * What was seen, where, and when: for whoever decides.
+   * </pre>
+   *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
    * @return The bytes for evidence.
    */
@@ -159,6 +175,21 @@ private static final long serialVersionUID = 0L;
     return time_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : time_;
   }
 
+  public static final int PROTECTION_ID_FIELD_NUMBER = 4;
+  private long protectionId_ = 0L;
+  /**
+   * <pre>
+   * 1, 2, ... within the submitter. A decision names the protection that it is about.
+   * </pre>
+   *
+   * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
+   * @return The protectionId.
+   */
+  @java.lang.Override
+  public long getProtectionId() {
+    return protectionId_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -182,6 +213,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(3, getTime());
     }
+    if (protectionId_ != 0L) {
+      output.writeInt64(4, protectionId_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -195,6 +229,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(3, getTime());
+    }
+    if (protectionId_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt64Size(4, protectionId_);
     }
     return size;
   }
@@ -229,6 +267,8 @@ private static final long serialVersionUID = 0L;
       if (!getTime()
           .equals(other.getTime())) return false;
     }
+    if (getProtectionId()
+        != other.getProtectionId()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -248,6 +288,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + TIME_FIELD_NUMBER;
       hash = (53 * hash) + getTime().hashCode();
     }
+    hash = (37 * hash) + PROTECTION_ID_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getProtectionId());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -396,6 +439,7 @@ private static final long serialVersionUID = 0L;
         timeBuilder_.dispose();
         timeBuilder_ = null;
       }
+      protectionId_ = 0L;
       return this;
     }
 
@@ -442,6 +486,9 @@ private static final long serialVersionUID = 0L;
             : timeBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.protectionId_ = protectionId_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -469,6 +516,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasTime()) {
         mergeTime(other.getTime());
+      }
+      if (other.getProtectionId() != 0L) {
+        setProtectionId(other.getProtectionId());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -511,6 +561,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 32: {
+              protectionId_ = input.readInt64();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -530,6 +585,10 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object reason_ = "";
     /**
+     * <pre>
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * </pre>
+     *
      * <code>string reason = 1 [json_name = "reason"];</code>
      * @return The reason.
      */
@@ -546,6 +605,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * </pre>
+     *
      * <code>string reason = 1 [json_name = "reason"];</code>
      * @return The bytes for reason.
      */
@@ -563,6 +626,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * </pre>
+     *
      * <code>string reason = 1 [json_name = "reason"];</code>
      * @param value The reason to set.
      * @return This builder for chaining.
@@ -576,6 +643,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * </pre>
+     *
      * <code>string reason = 1 [json_name = "reason"];</code>
      * @return This builder for chaining.
      */
@@ -586,6 +657,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * </pre>
+     *
      * <code>string reason = 1 [json_name = "reason"];</code>
      * @param value The bytes for reason to set.
      * @return This builder for chaining.
@@ -602,6 +677,10 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object evidence_ = "";
     /**
+     * <pre>
+     * What was seen, where, and when: for whoever decides.
+     * </pre>
+     *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
      * @return The evidence.
      */
@@ -618,6 +697,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * What was seen, where, and when: for whoever decides.
+     * </pre>
+     *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
      * @return The bytes for evidence.
      */
@@ -635,6 +718,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * What was seen, where, and when: for whoever decides.
+     * </pre>
+     *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
      * @param value The evidence to set.
      * @return This builder for chaining.
@@ -648,6 +735,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * What was seen, where, and when: for whoever decides.
+     * </pre>
+     *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
      * @return This builder for chaining.
      */
@@ -658,6 +749,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * What was seen, where, and when: for whoever decides.
+     * </pre>
+     *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
      * @param value The bytes for evidence to set.
      * @return This builder for chaining.
@@ -789,6 +884,50 @@ private static final long serialVersionUID = 0L;
         time_ = null;
       }
       return timeBuilder_;
+    }
+
+    private long protectionId_ ;
+    /**
+     * <pre>
+     * 1, 2, ... within the submitter. A decision names the protection that it is about.
+     * </pre>
+     *
+     * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
+     * @return The protectionId.
+     */
+    @java.lang.Override
+    public long getProtectionId() {
+      return protectionId_;
+    }
+    /**
+     * <pre>
+     * 1, 2, ... within the submitter. A decision names the protection that it is about.
+     * </pre>
+     *
+     * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
+     * @param value The protectionId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setProtectionId(long value) {
+
+      protectionId_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * 1, 2, ... within the submitter. A decision names the protection that it is about.
+     * </pre>
+     *
+     * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearProtectionId() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      protectionId_ = 0L;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Protection)

@@ -11,11 +11,19 @@ public interface ProtectionOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
+   * <pre>
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * </pre>
+   *
    * <code>string reason = 1 [json_name = "reason"];</code>
    * @return The reason.
    */
   java.lang.String getReason();
   /**
+   * <pre>
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * </pre>
+   *
    * <code>string reason = 1 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
@@ -23,11 +31,19 @@ public interface ProtectionOrBuilder extends
       getReasonBytes();
 
   /**
+   * <pre>
+   * What was seen, where, and when: for whoever decides.
+   * </pre>
+   *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
    * @return The evidence.
    */
   java.lang.String getEvidence();
   /**
+   * <pre>
+   * What was seen, where, and when: for whoever decides.
+   * </pre>
+   *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
    * @return The bytes for evidence.
    */
@@ -48,4 +64,14 @@ public interface ProtectionOrBuilder extends
    * <code>.google.protobuf.Timestamp time = 3 [json_name = "time"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getTimeOrBuilder();
+
+  /**
+   * <pre>
+   * 1, 2, ... within the submitter. A decision names the protection that it is about.
+   * </pre>
+   *
+   * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
+   * @return The protectionId.
+   */
+  long getProtectionId();
 }

@@ -35,6 +35,7 @@ private static final long serialVersionUID = 0L;
     mode_ = 0;
     status_ = 0;
     startFrom_ = "";
+    gaps_ = java.util.Collections.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -500,6 +501,143 @@ private static final long serialVersionUID = 0L;
     return createTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createTime_;
   }
 
+  public static final int BLOCKING_FIELD_NUMBER = 16;
+  private dev.fencepost.v1.Waiting blocking_;
+  /**
+   * <pre>
+   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+   * @return Whether the blocking field is set.
+   */
+  @java.lang.Override
+  public boolean hasBlocking() {
+    return ((bitField0_ & 0x00000020) != 0);
+  }
+  /**
+   * <pre>
+   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+   * @return The blocking.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.Waiting getBlocking() {
+    return blocking_ == null ? dev.fencepost.v1.Waiting.getDefaultInstance() : blocking_;
+  }
+  /**
+   * <pre>
+   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.WaitingOrBuilder getBlockingOrBuilder() {
+    return blocking_ == null ? dev.fencepost.v1.Waiting.getDefaultInstance() : blocking_;
+  }
+
+  public static final int QUEUE_HEAD_FIELD_NUMBER = 17;
+  private dev.fencepost.v1.Waiting queueHead_;
+  /**
+   * <pre>
+   * The first of the queue. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+   * @return Whether the queueHead field is set.
+   */
+  @java.lang.Override
+  public boolean hasQueueHead() {
+    return ((bitField0_ & 0x00000040) != 0);
+  }
+  /**
+   * <pre>
+   * The first of the queue. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+   * @return The queueHead.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.Waiting getQueueHead() {
+    return queueHead_ == null ? dev.fencepost.v1.Waiting.getDefaultInstance() : queueHead_;
+  }
+  /**
+   * <pre>
+   * The first of the queue. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.WaitingOrBuilder getQueueHeadOrBuilder() {
+    return queueHead_ == null ? dev.fencepost.v1.Waiting.getDefaultInstance() : queueHead_;
+  }
+
+  public static final int GAPS_FIELD_NUMBER = 18;
+  @SuppressWarnings("serial")
+  private java.util.List<dev.fencepost.v1.NonceGap> gaps_;
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<dev.fencepost.v1.NonceGap> getGapsList() {
+    return gaps_;
+  }
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<? extends dev.fencepost.v1.NonceGapOrBuilder> 
+      getGapsOrBuilderList() {
+    return gaps_;
+  }
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  @java.lang.Override
+  public int getGapsCount() {
+    return gaps_.size();
+  }
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.NonceGap getGaps(int index) {
+    return gaps_.get(index);
+  }
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.NonceGapOrBuilder getGapsOrBuilder(
+      int index) {
+    return gaps_.get(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -558,6 +696,15 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000010) != 0)) {
       output.writeMessage(15, getCreateTime());
+    }
+    if (((bitField0_ & 0x00000020) != 0)) {
+      output.writeMessage(16, getBlocking());
+    }
+    if (((bitField0_ & 0x00000040) != 0)) {
+      output.writeMessage(17, getQueueHead());
+    }
+    for (int i = 0; i < gaps_.size(); i++) {
+      output.writeMessage(18, gaps_.get(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -618,6 +765,23 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(15, getCreateTime());
     }
+    if (((bitField0_ & 0x00000020) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(16, getBlocking());
+    }
+    if (((bitField0_ & 0x00000040) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(17, getQueueHead());
+    }
+
+        {
+          final int count = gaps_.size();
+          for (int i = 0; i < count; i++) {
+            size += com.google.protobuf.CodedOutputStream
+              .computeMessageSizeNoTag(gaps_.get(i));
+          }
+          size += 2 * count;
+        }
     return size;
   }
   @java.lang.Override
@@ -685,6 +849,18 @@ private static final long serialVersionUID = 0L;
       if (!getCreateTime()
           .equals(other.getCreateTime())) return false;
     }
+    if (hasBlocking() != other.hasBlocking()) return false;
+    if (hasBlocking()) {
+      if (!getBlocking()
+          .equals(other.getBlocking())) return false;
+    }
+    if (hasQueueHead() != other.hasQueueHead()) return false;
+    if (hasQueueHead()) {
+      if (!getQueueHead()
+          .equals(other.getQueueHead())) return false;
+    }
+    if (!getGapsList()
+        .equals(other.getGapsList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -740,6 +916,18 @@ private static final long serialVersionUID = 0L;
     if (hasCreateTime()) {
       hash = (37 * hash) + CREATE_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getCreateTime().hashCode();
+    }
+    if (hasBlocking()) {
+      hash = (37 * hash) + BLOCKING_FIELD_NUMBER;
+      hash = (53 * hash) + getBlocking().hashCode();
+    }
+    if (hasQueueHead()) {
+      hash = (37 * hash) + QUEUE_HEAD_FIELD_NUMBER;
+      hash = (53 * hash) + getQueueHead().hashCode();
+    }
+    if (getGapsCount() > 0) {
+      hash = (37 * hash) + GAPS_FIELD_NUMBER;
+      hash = (53 * hash) + getGapsList().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -874,6 +1062,9 @@ private static final long serialVersionUID = 0L;
         internalGetLeaseFieldBuilder();
         internalGetProtectionFieldBuilder();
         internalGetCreateTimeFieldBuilder();
+        internalGetBlockingFieldBuilder();
+        internalGetQueueHeadFieldBuilder();
+        internalGetGapsFieldBuilder();
       }
     }
     @java.lang.Override
@@ -907,6 +1098,23 @@ private static final long serialVersionUID = 0L;
         createTimeBuilder_.dispose();
         createTimeBuilder_ = null;
       }
+      blocking_ = null;
+      if (blockingBuilder_ != null) {
+        blockingBuilder_.dispose();
+        blockingBuilder_ = null;
+      }
+      queueHead_ = null;
+      if (queueHeadBuilder_ != null) {
+        queueHeadBuilder_.dispose();
+        queueHeadBuilder_ = null;
+      }
+      if (gapsBuilder_ == null) {
+        gaps_ = java.util.Collections.emptyList();
+      } else {
+        gaps_ = null;
+        gapsBuilder_.clear();
+      }
+      bitField0_ = (bitField0_ & ~0x00020000);
       return this;
     }
 
@@ -933,9 +1141,22 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public dev.fencepost.v1.Submitter buildPartial() {
       dev.fencepost.v1.Submitter result = new dev.fencepost.v1.Submitter(this);
+      buildPartialRepeatedFields(result);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
+    }
+
+    private void buildPartialRepeatedFields(dev.fencepost.v1.Submitter result) {
+      if (gapsBuilder_ == null) {
+        if (((bitField0_ & 0x00020000) != 0)) {
+          gaps_ = java.util.Collections.unmodifiableList(gaps_);
+          bitField0_ = (bitField0_ & ~0x00020000);
+        }
+        result.gaps_ = gaps_;
+      } else {
+        result.gaps_ = gapsBuilder_.build();
+      }
     }
 
     private void buildPartial0(dev.fencepost.v1.Submitter result) {
@@ -996,6 +1217,18 @@ private static final long serialVersionUID = 0L;
             ? createTime_
             : createTimeBuilder_.build();
         to_bitField0_ |= 0x00000010;
+      }
+      if (((from_bitField0_ & 0x00008000) != 0)) {
+        result.blocking_ = blockingBuilder_ == null
+            ? blocking_
+            : blockingBuilder_.build();
+        to_bitField0_ |= 0x00000020;
+      }
+      if (((from_bitField0_ & 0x00010000) != 0)) {
+        result.queueHead_ = queueHeadBuilder_ == null
+            ? queueHead_
+            : queueHeadBuilder_.build();
+        to_bitField0_ |= 0x00000040;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1066,6 +1299,38 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasCreateTime()) {
         mergeCreateTime(other.getCreateTime());
+      }
+      if (other.hasBlocking()) {
+        mergeBlocking(other.getBlocking());
+      }
+      if (other.hasQueueHead()) {
+        mergeQueueHead(other.getQueueHead());
+      }
+      if (gapsBuilder_ == null) {
+        if (!other.gaps_.isEmpty()) {
+          if (gaps_.isEmpty()) {
+            gaps_ = other.gaps_;
+            bitField0_ = (bitField0_ & ~0x00020000);
+          } else {
+            ensureGapsIsMutable();
+            gaps_.addAll(other.gaps_);
+          }
+          onChanged();
+        }
+      } else {
+        if (!other.gaps_.isEmpty()) {
+          if (gapsBuilder_.isEmpty()) {
+            gapsBuilder_.dispose();
+            gapsBuilder_ = null;
+            gaps_ = other.gaps_;
+            bitField0_ = (bitField0_ & ~0x00020000);
+            gapsBuilder_ = 
+              com.google.protobuf.GeneratedMessage.alwaysUseFieldBuilders ?
+                 internalGetGapsFieldBuilder() : null;
+          } else {
+            gapsBuilder_.addAllMessages(other.gaps_);
+          }
+        }
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1172,6 +1437,33 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00004000;
               break;
             } // case 122
+            case 130: {
+              input.readMessage(
+                  internalGetBlockingFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00008000;
+              break;
+            } // case 130
+            case 138: {
+              input.readMessage(
+                  internalGetQueueHeadFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00010000;
+              break;
+            } // case 138
+            case 146: {
+              dev.fencepost.v1.NonceGap m =
+                  input.readMessage(
+                      dev.fencepost.v1.NonceGap.parser(),
+                      extensionRegistry);
+              if (gapsBuilder_ == null) {
+                ensureGapsIsMutable();
+                gaps_.add(m);
+              } else {
+                gapsBuilder_.addMessage(m);
+              }
+              break;
+            } // case 146
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2344,6 +2636,622 @@ private static final long serialVersionUID = 0L;
         createTime_ = null;
       }
       return createTimeBuilder_;
+    }
+
+    private dev.fencepost.v1.Waiting blocking_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder> blockingBuilder_;
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     * @return Whether the blocking field is set.
+     */
+    public boolean hasBlocking() {
+      return ((bitField0_ & 0x00008000) != 0);
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     * @return The blocking.
+     */
+    public dev.fencepost.v1.Waiting getBlocking() {
+      if (blockingBuilder_ == null) {
+        return blocking_ == null ? dev.fencepost.v1.Waiting.getDefaultInstance() : blocking_;
+      } else {
+        return blockingBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     */
+    public Builder setBlocking(dev.fencepost.v1.Waiting value) {
+      if (blockingBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        blocking_ = value;
+      } else {
+        blockingBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     */
+    public Builder setBlocking(
+        dev.fencepost.v1.Waiting.Builder builderForValue) {
+      if (blockingBuilder_ == null) {
+        blocking_ = builderForValue.build();
+      } else {
+        blockingBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     */
+    public Builder mergeBlocking(dev.fencepost.v1.Waiting value) {
+      if (blockingBuilder_ == null) {
+        if (((bitField0_ & 0x00008000) != 0) &&
+          blocking_ != null &&
+          blocking_ != dev.fencepost.v1.Waiting.getDefaultInstance()) {
+          getBlockingBuilder().mergeFrom(value);
+        } else {
+          blocking_ = value;
+        }
+      } else {
+        blockingBuilder_.mergeFrom(value);
+      }
+      if (blocking_ != null) {
+        bitField0_ |= 0x00008000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     */
+    public Builder clearBlocking() {
+      bitField0_ = (bitField0_ & ~0x00008000);
+      blocking_ = null;
+      if (blockingBuilder_ != null) {
+        blockingBuilder_.dispose();
+        blockingBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     */
+    public dev.fencepost.v1.Waiting.Builder getBlockingBuilder() {
+      bitField0_ |= 0x00008000;
+      onChanged();
+      return internalGetBlockingFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     */
+    public dev.fencepost.v1.WaitingOrBuilder getBlockingOrBuilder() {
+      if (blockingBuilder_ != null) {
+        return blockingBuilder_.getMessageOrBuilder();
+      } else {
+        return blocking_ == null ?
+            dev.fencepost.v1.Waiting.getDefaultInstance() : blocking_;
+      }
+    }
+    /**
+     * <pre>
+     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder> 
+        internalGetBlockingFieldBuilder() {
+      if (blockingBuilder_ == null) {
+        blockingBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder>(
+                getBlocking(),
+                getParentForChildren(),
+                isClean());
+        blocking_ = null;
+      }
+      return blockingBuilder_;
+    }
+
+    private dev.fencepost.v1.Waiting queueHead_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder> queueHeadBuilder_;
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     * @return Whether the queueHead field is set.
+     */
+    public boolean hasQueueHead() {
+      return ((bitField0_ & 0x00010000) != 0);
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     * @return The queueHead.
+     */
+    public dev.fencepost.v1.Waiting getQueueHead() {
+      if (queueHeadBuilder_ == null) {
+        return queueHead_ == null ? dev.fencepost.v1.Waiting.getDefaultInstance() : queueHead_;
+      } else {
+        return queueHeadBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     */
+    public Builder setQueueHead(dev.fencepost.v1.Waiting value) {
+      if (queueHeadBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        queueHead_ = value;
+      } else {
+        queueHeadBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     */
+    public Builder setQueueHead(
+        dev.fencepost.v1.Waiting.Builder builderForValue) {
+      if (queueHeadBuilder_ == null) {
+        queueHead_ = builderForValue.build();
+      } else {
+        queueHeadBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     */
+    public Builder mergeQueueHead(dev.fencepost.v1.Waiting value) {
+      if (queueHeadBuilder_ == null) {
+        if (((bitField0_ & 0x00010000) != 0) &&
+          queueHead_ != null &&
+          queueHead_ != dev.fencepost.v1.Waiting.getDefaultInstance()) {
+          getQueueHeadBuilder().mergeFrom(value);
+        } else {
+          queueHead_ = value;
+        }
+      } else {
+        queueHeadBuilder_.mergeFrom(value);
+      }
+      if (queueHead_ != null) {
+        bitField0_ |= 0x00010000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     */
+    public Builder clearQueueHead() {
+      bitField0_ = (bitField0_ & ~0x00010000);
+      queueHead_ = null;
+      if (queueHeadBuilder_ != null) {
+        queueHeadBuilder_.dispose();
+        queueHeadBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     */
+    public dev.fencepost.v1.Waiting.Builder getQueueHeadBuilder() {
+      bitField0_ |= 0x00010000;
+      onChanged();
+      return internalGetQueueHeadFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     */
+    public dev.fencepost.v1.WaitingOrBuilder getQueueHeadOrBuilder() {
+      if (queueHeadBuilder_ != null) {
+        return queueHeadBuilder_.getMessageOrBuilder();
+      } else {
+        return queueHead_ == null ?
+            dev.fencepost.v1.Waiting.getDefaultInstance() : queueHead_;
+      }
+    }
+    /**
+     * <pre>
+     * The first of the queue. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder> 
+        internalGetQueueHeadFieldBuilder() {
+      if (queueHeadBuilder_ == null) {
+        queueHeadBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder>(
+                getQueueHead(),
+                getParentForChildren(),
+                isClean());
+        queueHead_ = null;
+      }
+      return queueHeadBuilder_;
+    }
+
+    private java.util.List<dev.fencepost.v1.NonceGap> gaps_ =
+      java.util.Collections.emptyList();
+    private void ensureGapsIsMutable() {
+      if (!((bitField0_ & 0x00020000) != 0)) {
+        gaps_ = new java.util.ArrayList<dev.fencepost.v1.NonceGap>(gaps_);
+        bitField0_ |= 0x00020000;
+       }
+    }
+
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fencepost.v1.NonceGap, dev.fencepost.v1.NonceGap.Builder, dev.fencepost.v1.NonceGapOrBuilder> gapsBuilder_;
+
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public java.util.List<dev.fencepost.v1.NonceGap> getGapsList() {
+      if (gapsBuilder_ == null) {
+        return java.util.Collections.unmodifiableList(gaps_);
+      } else {
+        return gapsBuilder_.getMessageList();
+      }
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public int getGapsCount() {
+      if (gapsBuilder_ == null) {
+        return gaps_.size();
+      } else {
+        return gapsBuilder_.getCount();
+      }
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public dev.fencepost.v1.NonceGap getGaps(int index) {
+      if (gapsBuilder_ == null) {
+        return gaps_.get(index);
+      } else {
+        return gapsBuilder_.getMessage(index);
+      }
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder setGaps(
+        int index, dev.fencepost.v1.NonceGap value) {
+      if (gapsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureGapsIsMutable();
+        gaps_.set(index, value);
+        onChanged();
+      } else {
+        gapsBuilder_.setMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder setGaps(
+        int index, dev.fencepost.v1.NonceGap.Builder builderForValue) {
+      if (gapsBuilder_ == null) {
+        ensureGapsIsMutable();
+        gaps_.set(index, builderForValue.build());
+        onChanged();
+      } else {
+        gapsBuilder_.setMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder addGaps(dev.fencepost.v1.NonceGap value) {
+      if (gapsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureGapsIsMutable();
+        gaps_.add(value);
+        onChanged();
+      } else {
+        gapsBuilder_.addMessage(value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder addGaps(
+        int index, dev.fencepost.v1.NonceGap value) {
+      if (gapsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureGapsIsMutable();
+        gaps_.add(index, value);
+        onChanged();
+      } else {
+        gapsBuilder_.addMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder addGaps(
+        dev.fencepost.v1.NonceGap.Builder builderForValue) {
+      if (gapsBuilder_ == null) {
+        ensureGapsIsMutable();
+        gaps_.add(builderForValue.build());
+        onChanged();
+      } else {
+        gapsBuilder_.addMessage(builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder addGaps(
+        int index, dev.fencepost.v1.NonceGap.Builder builderForValue) {
+      if (gapsBuilder_ == null) {
+        ensureGapsIsMutable();
+        gaps_.add(index, builderForValue.build());
+        onChanged();
+      } else {
+        gapsBuilder_.addMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder addAllGaps(
+        java.lang.Iterable<? extends dev.fencepost.v1.NonceGap> values) {
+      if (gapsBuilder_ == null) {
+        ensureGapsIsMutable();
+        com.google.protobuf.AbstractMessageLite.Builder.addAll(
+            values, gaps_);
+        onChanged();
+      } else {
+        gapsBuilder_.addAllMessages(values);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder clearGaps() {
+      if (gapsBuilder_ == null) {
+        gaps_ = java.util.Collections.emptyList();
+        bitField0_ = (bitField0_ & ~0x00020000);
+        onChanged();
+      } else {
+        gapsBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public Builder removeGaps(int index) {
+      if (gapsBuilder_ == null) {
+        ensureGapsIsMutable();
+        gaps_.remove(index);
+        onChanged();
+      } else {
+        gapsBuilder_.remove(index);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public dev.fencepost.v1.NonceGap.Builder getGapsBuilder(
+        int index) {
+      return internalGetGapsFieldBuilder().getBuilder(index);
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public dev.fencepost.v1.NonceGapOrBuilder getGapsOrBuilder(
+        int index) {
+      if (gapsBuilder_ == null) {
+        return gaps_.get(index);  } else {
+        return gapsBuilder_.getMessageOrBuilder(index);
+      }
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public java.util.List<? extends dev.fencepost.v1.NonceGapOrBuilder> 
+         getGapsOrBuilderList() {
+      if (gapsBuilder_ != null) {
+        return gapsBuilder_.getMessageOrBuilderList();
+      } else {
+        return java.util.Collections.unmodifiableList(gaps_);
+      }
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public dev.fencepost.v1.NonceGap.Builder addGapsBuilder() {
+      return internalGetGapsFieldBuilder().addBuilder(
+          dev.fencepost.v1.NonceGap.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public dev.fencepost.v1.NonceGap.Builder addGapsBuilder(
+        int index) {
+      return internalGetGapsFieldBuilder().addBuilder(
+          index, dev.fencepost.v1.NonceGap.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+     */
+    public java.util.List<dev.fencepost.v1.NonceGap.Builder> 
+         getGapsBuilderList() {
+      return internalGetGapsFieldBuilder().getBuilderList();
+    }
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fencepost.v1.NonceGap, dev.fencepost.v1.NonceGap.Builder, dev.fencepost.v1.NonceGapOrBuilder> 
+        internalGetGapsFieldBuilder() {
+      if (gapsBuilder_ == null) {
+        gapsBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
+            dev.fencepost.v1.NonceGap, dev.fencepost.v1.NonceGap.Builder, dev.fencepost.v1.NonceGapOrBuilder>(
+                gaps_,
+                ((bitField0_ & 0x00020000) != 0),
+                getParentForChildren(),
+                isClean());
+        gaps_ = null;
+      }
+      return gapsBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Submitter)

@@ -240,4 +240,102 @@ public interface SubmitterOrBuilder extends
    * <code>.google.protobuf.Timestamp create_time = 15 [json_name = "createTime"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getCreateTimeOrBuilder();
+
+  /**
+   * <pre>
+   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+   * @return Whether the blocking field is set.
+   */
+  boolean hasBlocking();
+  /**
+   * <pre>
+   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+   * @return The blocking.
+   */
+  dev.fencepost.v1.Waiting getBlocking();
+  /**
+   * <pre>
+   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
+   */
+  dev.fencepost.v1.WaitingOrBuilder getBlockingOrBuilder();
+
+  /**
+   * <pre>
+   * The first of the queue. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+   * @return Whether the queueHead field is set.
+   */
+  boolean hasQueueHead();
+  /**
+   * <pre>
+   * The first of the queue. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+   * @return The queueHead.
+   */
+  dev.fencepost.v1.Waiting getQueueHead();
+  /**
+   * <pre>
+   * The first of the queue. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
+   */
+  dev.fencepost.v1.WaitingOrBuilder getQueueHeadOrBuilder();
+
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  java.util.List<dev.fencepost.v1.NonceGap> 
+      getGapsList();
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  dev.fencepost.v1.NonceGap getGaps(int index);
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  int getGapsCount();
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  java.util.List<? extends dev.fencepost.v1.NonceGapOrBuilder> 
+      getGapsOrBuilderList();
+  /**
+   * <pre>
+   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
+   */
+  dev.fencepost.v1.NonceGapOrBuilder getGapsOrBuilder(
+      int index);
 }

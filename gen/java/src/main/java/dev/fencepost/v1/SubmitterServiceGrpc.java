@@ -170,6 +170,130 @@ public final class SubmitterServiceGrpc {
     return getResumeSubmitterMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ProtectSubmitterRequest,
+      dev.fencepost.v1.ProtectSubmitterResponse> getProtectSubmitterMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ProtectSubmitter",
+      requestType = dev.fencepost.v1.ProtectSubmitterRequest.class,
+      responseType = dev.fencepost.v1.ProtectSubmitterResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ProtectSubmitterRequest,
+      dev.fencepost.v1.ProtectSubmitterResponse> getProtectSubmitterMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ProtectSubmitterRequest, dev.fencepost.v1.ProtectSubmitterResponse> getProtectSubmitterMethod;
+    if ((getProtectSubmitterMethod = SubmitterServiceGrpc.getProtectSubmitterMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getProtectSubmitterMethod = SubmitterServiceGrpc.getProtectSubmitterMethod) == null) {
+          SubmitterServiceGrpc.getProtectSubmitterMethod = getProtectSubmitterMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ProtectSubmitterRequest, dev.fencepost.v1.ProtectSubmitterResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ProtectSubmitter"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ProtectSubmitterRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ProtectSubmitterResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("ProtectSubmitter"))
+              .build();
+        }
+      }
+    }
+    return getProtectSubmitterMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ExitProtectRequest,
+      dev.fencepost.v1.ExitProtectResponse> getExitProtectMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ExitProtect",
+      requestType = dev.fencepost.v1.ExitProtectRequest.class,
+      responseType = dev.fencepost.v1.ExitProtectResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ExitProtectRequest,
+      dev.fencepost.v1.ExitProtectResponse> getExitProtectMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ExitProtectRequest, dev.fencepost.v1.ExitProtectResponse> getExitProtectMethod;
+    if ((getExitProtectMethod = SubmitterServiceGrpc.getExitProtectMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getExitProtectMethod = SubmitterServiceGrpc.getExitProtectMethod) == null) {
+          SubmitterServiceGrpc.getExitProtectMethod = getExitProtectMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ExitProtectRequest, dev.fencepost.v1.ExitProtectResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ExitProtect"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ExitProtectRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ExitProtectResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("ExitProtect"))
+              .build();
+        }
+      }
+    }
+    return getExitProtectMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ResolveStuckRequest,
+      dev.fencepost.v1.ResolveStuckResponse> getResolveStuckMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ResolveStuck",
+      requestType = dev.fencepost.v1.ResolveStuckRequest.class,
+      responseType = dev.fencepost.v1.ResolveStuckResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ResolveStuckRequest,
+      dev.fencepost.v1.ResolveStuckResponse> getResolveStuckMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ResolveStuckRequest, dev.fencepost.v1.ResolveStuckResponse> getResolveStuckMethod;
+    if ((getResolveStuckMethod = SubmitterServiceGrpc.getResolveStuckMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getResolveStuckMethod = SubmitterServiceGrpc.getResolveStuckMethod) == null) {
+          SubmitterServiceGrpc.getResolveStuckMethod = getResolveStuckMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ResolveStuckRequest, dev.fencepost.v1.ResolveStuckResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ResolveStuck"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ResolveStuckRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ResolveStuckResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("ResolveStuck"))
+              .build();
+        }
+      }
+    }
+    return getResolveStuckMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ListCommandsRequest,
+      dev.fencepost.v1.ListCommandsResponse> getListCommandsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListCommands",
+      requestType = dev.fencepost.v1.ListCommandsRequest.class,
+      responseType = dev.fencepost.v1.ListCommandsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ListCommandsRequest,
+      dev.fencepost.v1.ListCommandsResponse> getListCommandsMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ListCommandsRequest, dev.fencepost.v1.ListCommandsResponse> getListCommandsMethod;
+    if ((getListCommandsMethod = SubmitterServiceGrpc.getListCommandsMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getListCommandsMethod = SubmitterServiceGrpc.getListCommandsMethod) == null) {
+          SubmitterServiceGrpc.getListCommandsMethod = getListCommandsMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ListCommandsRequest, dev.fencepost.v1.ListCommandsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListCommands"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListCommandsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListCommandsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("ListCommands"))
+              .build();
+        }
+      }
+    }
+    return getListCommandsMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -285,6 +409,49 @@ public final class SubmitterServiceGrpc {
         io.grpc.stub.StreamObserver<dev.fencepost.v1.ResumeSubmitterResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getResumeSubmitterMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    default void protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ProtectSubmitterResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getProtectSubmitterMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+     * what the chain does not bear out. Returns once the owner has decided.
+     * </pre>
+     */
+    default void exitProtect(dev.fencepost.v1.ExitProtectRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ExitProtectResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getExitProtectMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * </pre>
+     */
+    default void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ResolveStuckResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getResolveStuckMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * </pre>
+     */
+    default void listCommands(dev.fencepost.v1.ListCommandsRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListCommandsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListCommandsMethod(), responseObserver);
+    }
   }
 
   /**
@@ -374,6 +541,53 @@ public final class SubmitterServiceGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getResumeSubmitterMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public void protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ProtectSubmitterResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getProtectSubmitterMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+     * what the chain does not bear out. Returns once the owner has decided.
+     * </pre>
+     */
+    public void exitProtect(dev.fencepost.v1.ExitProtectRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ExitProtectResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getExitProtectMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * </pre>
+     */
+    public void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ResolveStuckResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getResolveStuckMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * </pre>
+     */
+    public void listCommands(dev.fencepost.v1.ListCommandsRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListCommandsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListCommandsMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -444,6 +658,49 @@ public final class SubmitterServiceGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getResumeSubmitterMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.ProtectSubmitterResponse protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getProtectSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+     * what the chain does not bear out. Returns once the owner has decided.
+     * </pre>
+     */
+    public dev.fencepost.v1.ExitProtectResponse exitProtect(dev.fencepost.v1.ExitProtectRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getExitProtectMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * </pre>
+     */
+    public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getResolveStuckMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListCommandsMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -513,6 +770,49 @@ public final class SubmitterServiceGrpc {
     public dev.fencepost.v1.ResumeSubmitterResponse resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getResumeSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.ProtectSubmitterResponse protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getProtectSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+     * what the chain does not bear out. Returns once the owner has decided.
+     * </pre>
+     */
+    public dev.fencepost.v1.ExitProtectResponse exitProtect(dev.fencepost.v1.ExitProtectRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getExitProtectMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * </pre>
+     */
+    public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getResolveStuckMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListCommandsMethod(), getCallOptions(), request);
     }
   }
 
@@ -589,6 +889,53 @@ public final class SubmitterServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getResumeSubmitterMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ProtectSubmitterResponse> protectSubmitter(
+        dev.fencepost.v1.ProtectSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getProtectSubmitterMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
+     * what the chain does not bear out. Returns once the owner has decided.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ExitProtectResponse> exitProtect(
+        dev.fencepost.v1.ExitProtectRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getExitProtectMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ResolveStuckResponse> resolveStuck(
+        dev.fencepost.v1.ResolveStuckRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getResolveStuckMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListCommandsResponse> listCommands(
+        dev.fencepost.v1.ListCommandsRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListCommandsMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_REGISTER_SUBMITTER = 0;
@@ -596,6 +943,10 @@ public final class SubmitterServiceGrpc {
   private static final int METHODID_LIST_SUBMITTERS = 2;
   private static final int METHODID_PAUSE_SUBMITTER = 3;
   private static final int METHODID_RESUME_SUBMITTER = 4;
+  private static final int METHODID_PROTECT_SUBMITTER = 5;
+  private static final int METHODID_EXIT_PROTECT = 6;
+  private static final int METHODID_RESOLVE_STUCK = 7;
+  private static final int METHODID_LIST_COMMANDS = 8;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -633,6 +984,22 @@ public final class SubmitterServiceGrpc {
         case METHODID_RESUME_SUBMITTER:
           serviceImpl.resumeSubmitter((dev.fencepost.v1.ResumeSubmitterRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.ResumeSubmitterResponse>) responseObserver);
+          break;
+        case METHODID_PROTECT_SUBMITTER:
+          serviceImpl.protectSubmitter((dev.fencepost.v1.ProtectSubmitterRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ProtectSubmitterResponse>) responseObserver);
+          break;
+        case METHODID_EXIT_PROTECT:
+          serviceImpl.exitProtect((dev.fencepost.v1.ExitProtectRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ExitProtectResponse>) responseObserver);
+          break;
+        case METHODID_RESOLVE_STUCK:
+          serviceImpl.resolveStuck((dev.fencepost.v1.ResolveStuckRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ResolveStuckResponse>) responseObserver);
+          break;
+        case METHODID_LIST_COMMANDS:
+          serviceImpl.listCommands((dev.fencepost.v1.ListCommandsRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListCommandsResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -687,6 +1054,34 @@ public final class SubmitterServiceGrpc {
               dev.fencepost.v1.ResumeSubmitterRequest,
               dev.fencepost.v1.ResumeSubmitterResponse>(
                 service, METHODID_RESUME_SUBMITTER)))
+        .addMethod(
+          getProtectSubmitterMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ProtectSubmitterRequest,
+              dev.fencepost.v1.ProtectSubmitterResponse>(
+                service, METHODID_PROTECT_SUBMITTER)))
+        .addMethod(
+          getExitProtectMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ExitProtectRequest,
+              dev.fencepost.v1.ExitProtectResponse>(
+                service, METHODID_EXIT_PROTECT)))
+        .addMethod(
+          getResolveStuckMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ResolveStuckRequest,
+              dev.fencepost.v1.ResolveStuckResponse>(
+                service, METHODID_RESOLVE_STUCK)))
+        .addMethod(
+          getListCommandsMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ListCommandsRequest,
+              dev.fencepost.v1.ListCommandsResponse>(
+                service, METHODID_LIST_COMMANDS)))
         .build();
   }
 
@@ -740,6 +1135,10 @@ public final class SubmitterServiceGrpc {
               .addMethod(getListSubmittersMethod())
               .addMethod(getPauseSubmitterMethod())
               .addMethod(getResumeSubmitterMethod())
+              .addMethod(getProtectSubmitterMethod())
+              .addMethod(getExitProtectMethod())
+              .addMethod(getResolveStuckMethod())
+              .addMethod(getListCommandsMethod())
               .build();
         }
       }

@@ -1,0 +1,302 @@
+package txn
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Suspicion is a first look at the account that disagrees with the ledger. Only a second one, at a later block, makes it a finding: one reading may come from
+// anywhere (requirements H18, H21). It is the owner's, in memory alone: a new owner looks twice again.
+type Suspicion struct {
+	Reason string
+	Nonce  Nonce // that it is about: the cursor's, or one in flight
+	Head   uint64
+	Hash   Hash // of the head
+	Since  time.Time
+}
+
+// Finding is a suspicion that was confirmed.
+type Finding struct {
+	Reason   string
+	Nonce    Nonce
+	Evidence string
+	Tx       *Tx // that lost its nonce; nil: the cursor's was used
+	Used     bool
+}
+
+// suspect tells what a fresh look at the account makes of the suspicion that there was.
+func suspect(v View) *Suspicion {
+	reason, nonce := "", Nonce(0)
+	if tx, ok := lowestMissing(v); ok {
+		if v.Account.Latest > *tx.Nonce {
+			reason, nonce = ReasonNonceElsewhere, *tx.Nonce
+		}
+	} else if v.Cursor != nil {
+		reason, _ = disagreement(v)
+		nonce = v.Cursor.Next
+	}
+	switch {
+	case reason == "":
+		return nil
+	case v.Suspicion != nil && v.Suspicion.Reason == reason && v.Suspicion.Nonce == nonce:
+		return v.Suspicion
+	}
+	return &Suspicion{Reason: reason, Nonce: nonce, Head: v.Account.Head, Hash: v.Account.HeadHash, Since: v.Now}
+}
+
+// AccountSeen tells what the owner remembers after it has asked for the account: the suspicion, and the transactions in flight, whose doubts are answered.
+// A nil account could not be looked at; then the next hand-over doubts again.
+func AccountSeen(v View, a *Account) (*Suspicion, []Tx) {
+	open := slices.Clone(v.Open)
+	for i := range open {
+		open[i].Doubted = false
+	}
+	if a == nil {
+		return v.Suspicion, open
+	}
+	v.Account = a
+	return suspect(v), open
+}
+
+// protect decides whether what is known forbids any new nonce until an operator decides.
+func protect(v View) (Step, bool) {
+	if v.Cursor == nil {
+		return nil, false
+	}
+	if v.Cursor.Protected == nil {
+		if f, ok := finding(v); ok {
+			if f.Used {
+				return Investigate{f}, true
+			}
+			return Record{Investigated(v, Investigate{f}, nil)}, true
+		}
+	}
+	if tx, ok := lowestMissing(v); ok && tx.Doubted && v.seen(tx).Known {
+		return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
+	}
+	return nil, false
+}
+
+// finding is what the newest look at the account proves, together with an older one.
+func finding(v View) (Finding, bool) {
+	if f, ok := ranBefore(v); ok {
+		return f, true
+	}
+	a, s := v.Account, v.Suspicion
+	if a == nil || s == nil || a.Head <= s.Head {
+		return Finding{}, false
+	}
+	twice := fmt.Sprintf("seen at block %d (%s) and at block %d (%s)", s.Head, s.Hash.Hex(), a.Head, a.HeadHash.Hex())
+	if tx, ok := lowestMissing(v); ok {
+		// Ours is in no block up to where somebody else's use of the nonce is settled.
+		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.seen(tx).Known || v.Head < a.Head {
+			return Finding{}, false
+		}
+		return Finding{Reason: ReasonNonceElsewhere, Nonce: *tx.Nonce, Tx: &tx, Used: true, Evidence: fmt.Sprintf(
+			"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
+			*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice)}, true
+	}
+	reason, message := disagreement(v)
+	if reason == "" || reason != s.Reason || s.Nonce != v.Cursor.Next {
+		return Finding{}, false
+	}
+	if reason == ReasonChainBehind && (v.Now.Sub(s.Since) < v.Policy.LagGrace || s.Head < v.Cursor.LastBlock) {
+		return Finding{}, false // an endpoint that is behind the block which the ledger knows only lags
+	}
+	return Finding{Reason: reason, Nonce: v.Cursor.Next, Used: a.Latest > v.Cursor.Next, Evidence: message + "; " + twice}, true
+}
+
+// Investigated tells what follows from a finding: the submitter is protected, and the transaction that lost its nonce says so.
+func Investigated(v View, s Investigate, by *Consumer) Change {
+	f := s.Finding
+	switch {
+	case by == nil:
+	case by.TxHash == (Hash{}):
+		f.Evidence += fmt.Sprintf("; used in block %d (%s), by no transaction of the account: an authorization or the account's code raised it", by.Block, by.BlockHash.Hex())
+	default:
+		f.Evidence += fmt.Sprintf("; used by transaction %s in block %d (%s)", by.TxHash.Hex(), by.Block, by.BlockHash.Hex())
+	}
+	c := Change{Protect: &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}}
+	if f.Tx == nil {
+		return c
+	}
+	next, kind := f.Tx.Status, EventStuck
+	if f.Tx.State == Stuck {
+		kind = ""
+	}
+	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
+	c.Writes = []Write{v.move(*f.Tx, kind, next, v.Policy.ResubmitInterval)}
+	return c
+}
+
+// ranBefore finds an attempt of before a REQUEUE that is on chain after all: the chain has changed below the audit depth. Whoever sends the transaction now
+// would run it twice.
+func ranBefore(v View) (Finding, bool) {
+	for _, txs := range [][]Tx{v.Open, v.Queue} {
+		for _, tx := range txs {
+			for _, a := range tx.Attempts {
+				if tx.Nonce != nil && a.Nonce == *tx.Nonce {
+					continue
+				}
+				if one := v.Seen(a.Hash); one.Known && one.Receipt != nil {
+					return Finding{Reason: ProtectRanBefore, Nonce: a.Nonce, Evidence: fmt.Sprintf(
+						"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
+						tx.ID, a.Hash.Hex(), a.Nonce, one.Receipt.BlockNumber, one.Receipt.BlockHash.Hex())}, true
+				}
+			}
+		}
+	}
+	return Finding{}, false
+}
+
+// lowestMissing is the transaction with the lowest nonce that is in flight and not in a block, as far as the ledger knows.
+func lowestMissing(v View) (Tx, bool) {
+	for _, tx := range v.Open {
+		if tx.Sub != Included {
+			return tx, true
+		}
+	}
+	return Tx{}, false
+}
+
+// disagreement tells why the chain's view of the account forbids taking the next nonce, when all that were taken are in blocks. The view was taken at the last
+// acquisition or doubt; since then only we may have moved it, and the cursor moves first.
+func disagreement(v View) (reason, message string) {
+	a, next := v.Account, v.Cursor.Next
+	if a.Latest > next || a.Pending > next {
+		return ReasonNonceElsewhere, fmt.Sprintf(
+			"the account's next nonce is %d on chain and %d in its pool, and %d here: its key is used elsewhere; nothing is sent until that is cleared up", a.Latest, a.Pending, next)
+	}
+	if a.Latest < a.Expected {
+		return ReasonChainBehind, fmt.Sprintf(
+			"the account's next nonce is %d on chain and was %d here: the endpoint lags, or the chain has lost blocks; a nonce above the gap would never be included",
+			a.Latest, a.Expected)
+	}
+	return "", ""
+}
+
+// protectAsTold protects because somebody says so: an operator, or the auditor.
+func protectAsTold(v View, c Command) Change {
+	switch {
+	case v.Cursor == nil:
+		return told(c, ResultNotStarted, "no nonce was ever taken for this submitter; pause it instead")
+	case v.Cursor.Protected != nil:
+		return told(c, ResultAlreadyProtected, "")
+	}
+	done := told(c, Applied, "")
+	reason := string(c.Action)
+	if reason == "" {
+		reason = ProtectByOperator
+	}
+	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: c.Reason}
+	return done
+}
+
+// exitProtect carries out an operator's decision to go on, if the chain bears it out: going on against the evidence would only protect again, or send what
+// can never be included.
+func exitProtect(v View, c Command) (Step, bool) {
+	refuse := func(result, sentence string, args ...any) (Step, bool) {
+		return Record{told(c, result, fmt.Sprintf(sentence, args...))}, true
+	}
+	switch {
+	case v.Cursor == nil || v.Cursor.Protected == nil:
+		return Record{told(c, ResultNotProtected, "")}, true
+	case c.Expect != v.Cursor.Protected.ID:
+		return refuse(ResultProtectionChanged, "protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect)
+	case v.Account == nil || v.Account.For != c.ID:
+		return LookAtAccount{Depth: v.Policy.Confirmations, For: c.ID}, true
+	}
+	a, next := v.Account, v.Cursor.Next
+	missing, inFlight := lowestMissing(v)
+	if c.Action == ActionAlign {
+		switch {
+		case inFlight:
+			return refuse(ResultRefused, "transaction %s holds nonce %d and is in no block; resolve it first", missing.ID, *missing.Nonce)
+		case a.Latest != a.Settled || a.Pending != a.Settled:
+			return refuse(ResultRefused, "the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree", a.Latest, a.Pending, a.Settled)
+		case a.Settled < next:
+			return refuse(ResultRefused, "the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back", a.Settled, next)
+		}
+		return Record{unprotect(v, c, a.Settled)}, true
+	}
+	if c.Action != ActionResume {
+		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
+	}
+	lowest := next
+	if inFlight {
+		lowest = *missing.Nonce
+		if a.Latest > lowest {
+			return refuse(ResultRefused, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", lowest, missing.ID, a.Latest)
+		}
+	}
+	switch {
+	case a.Latest > next || a.Pending > next:
+		return refuse(ResultRefused, "the account's next nonce is %d on chain and %d in its pool, and %d here; align forward once it has settled", a.Latest, a.Pending, next)
+	case a.Latest < lowest:
+		return refuse(ResultRefused, "the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included", a.Latest, lowest)
+	}
+	return Record{unprotect(v, c, next)}, true
+}
+
+func unprotect(v View, c Command, to Nonce) Change {
+	done := told(c, Applied, "")
+	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason}
+	return done
+}
+
+// resolve carries out an operator's decision on a transaction whose nonce somebody else has used, once that is beyond doubt.
+func resolve(v View, c Command) (Step, bool) {
+	refuse := func(result, sentence string, args ...any) (Step, bool) {
+		return Record{told(c, result, fmt.Sprintf(sentence, args...))}, true
+	}
+	depth := v.Policy.Confirmations
+	switch c.Action {
+	case ActionFail:
+	case ActionRequeue:
+		depth = max(depth, v.Policy.AuditDepth)
+	default:
+		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
+	}
+	tx, ok := open(v, c.Tx)
+	if !ok {
+		return refuse(ResultRefused, "it is not in flight: it has no nonce, or is final")
+	}
+	if v.Account == nil || v.Account.For != c.ID {
+		return LookAtAccount{Tx: tx, Depth: depth, For: c.ID}, true
+	}
+	switch seen := v.seen(tx); {
+	case seen.Known && seen.Receipt != nil:
+		return refuse(ResultRefused, "it is in block %d; it becomes final by itself", seen.Receipt.BlockNumber)
+	case tx.State != Stuck:
+		return refuse(ResultRefused, "it is %s, not STUCK; it is still on its way", tx.State)
+	case v.Account.Settled <= *tx.Nonce:
+		return refuse(ResultRefused, "nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included", *tx.Nonce, depth, v.Account.Settled)
+	case !seen.Known || v.Head < v.Account.Head:
+		return nil, false // the receipts are being looked up once more
+	case tx.CancelRequested && c.Action == ActionRequeue:
+		return refuse(ResultRefused, "it was asked to be cancelled: FAIL it")
+	}
+	done := told(c, Applied, "")
+	next, kind := tx.Status, EventFailed
+	next.Sub, next.Doubted = None, false
+	if c.Action == ActionFail {
+		next.State, next.Executed, next.Released, next.Reason = Failed, No, true, ReasonNonceElsewhere
+		next.LastError = "an operator ended it: its nonce was used by somebody else"
+	} else {
+		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash = EventRequeued, Queued, nil, 0, false, Hash{}
+		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
+		next.Requeued++
+	}
+	done.Writes = []Write{v.move(tx, kind, next, 0)}
+	return Record{done}, true
+}
+
+func open(v View, id TxID) (Tx, bool) {
+	for _, tx := range v.Open {
+		if tx.ID == id {
+			return tx, true
+		}
+	}
+	return Tx{}, false
+}
