@@ -195,7 +195,7 @@ func reorged(v View, tx Tx) (Write, bool) {
 		return Write{}, false
 	}
 	next := tx.Status
-	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.Doubted = Tracking, Pending, nil, 0, false
+	next.State, next.Sub, next.Receipt, next.SubmitAttempts = Tracking, Pending, nil, 0
 	next.TxHash = tx.newest().Hash
 	return v.move(tx, EventReorged, next, 0), true
 }

@@ -98,7 +98,7 @@ func finding(v View) (Finding, bool) {
 			*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice)}, true
 	}
 	reason, message := disagreement(v)
-	if reason == "" || reason != s.Reason || s.Nonce != v.Cursor.Next {
+	if reason == "" || s.Nonce != v.Cursor.Next {
 		return Finding{}, false
 	}
 	if reason == ReasonChainBehind && (v.Now.Sub(s.Since) < v.Policy.LagGrace || s.Head < v.Cursor.LastBlock) {

@@ -1,0 +1,467 @@
+package txn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var guarded = Policy{Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: time.Minute, ResubmitMax: 4, AuditDepth: 12, LagGrace: time.Minute}
+
+// sent is a world whose first transaction has nonce 0 and is with a node.
+func sent(t *testing.T, queued int) (*world, Broadcast) {
+	t.Helper()
+	w := newWorld(queued, guarded)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.view.Account = nil
+	return w, b
+}
+
+func idle(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(1, guarded)
+	w.view.Cursor = &Cursor{Next: 5, LastBlock: 90}
+	w.head = 100
+	return w
+}
+
+func protected(w *world) *Protected { return w.view.Cursor.Protected }
+
+// settle takes every step that does not wait.
+func (w *world) settle(t fataler) {
+	t.Helper()
+	for range 50 {
+		step := Decide(w.view)
+		if _, ok := step.(Rest); ok {
+			return
+		}
+		w.do(t, step, Outcome{Class: Accepted}, accepted)
+	}
+	t.Fatalf("no end of steps")
+}
+
+func TestAKeyUsedElsewhereIsBelievedTheSecondTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, second Account
+		later         uint64
+		want          string // reason of the protection; empty: none
+		mined         bool
+	}{
+		"mined, twice":           {Account{Latest: 6, Pending: 6}, Account{Latest: 6, Pending: 6}, 1, ReasonNonceElsewhere, true},
+		"in the pool, twice":     {Account{Latest: 5, Pending: 6}, Account{Latest: 5, Pending: 6}, 1, ReasonNonceElsewhere, false},
+		"pool, then mined":       {Account{Latest: 5, Pending: 6}, Account{Latest: 6, Pending: 6}, 1, ReasonNonceElsewhere, true},
+		"the same block twice":   {Account{Latest: 6, Pending: 6}, Account{Latest: 6, Pending: 6}, 0, "", true},
+		"taken back":             {Account{Latest: 5, Pending: 6}, Account{Latest: 5, Pending: 5}, 1, "", false},
+		"behind is no other use": {Account{Latest: 4, Pending: 4}, Account{Latest: 6, Pending: 6}, 1, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := idle(t)
+			w.look(c.first)
+			if _, ok := Decide(w.view).(Investigate); ok || w.view.Suspicion == nil {
+				t.Fatalf("one look is enough for %T", Decide(w.view))
+			}
+			w.head += c.later
+			w.look(c.second)
+			step := Decide(w.view)
+			if _, ok := step.(Investigate); ok != (c.want != "" && c.mined) {
+				t.Fatalf("%T %+v", step, step)
+			}
+			w.consumer = &Consumer{Block: 99, BlockHash: Hash{9}, TxHash: Hash{0xee}}
+			w.do(t, step, Outcome{}, accepted)
+			if got := protected(w); (got != nil) != (c.want != "") || got != nil && (got.Reason != c.want || !strings.Contains(got.Evidence, "block 100") || !strings.Contains(got.Evidence, "block 101")) {
+				t.Fatalf("%+v", got)
+			}
+			if c.want != "" && strings.Contains(protected(w).Evidence, Hash{0xee}.Hex()) != c.mined {
+				t.Fatal(protected(w).Evidence)
+			}
+		})
+	}
+}
+
+func TestAChainThatIsBehindProtectsOnlyWhenItIsNoLag(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lastBlock uint64
+		wait      time.Duration
+		want      bool
+	}{
+		"long, at blocks that have it": {90, 2 * time.Minute, true},
+		"not long":                     {90, 30 * time.Second, false},
+		"below the block that had it":  {101, 2 * time.Minute, false},
+	} {
+		w := idle(t)
+		w.view.Cursor.LastBlock = c.lastBlock
+		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
+		w.head++
+		w.view.Now = w.view.Now.Add(c.wait)
+		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+		if got := protected(w); (got != nil) != c.want || got != nil && got.Reason != ReasonChainBehind {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
+	t.Parallel()
+	w, b := sent(t, 2)
+	w.elsewhere = 1
+	doubt := func(settled Nonce) Step {
+		w.head++
+		w.view.Now = w.view.Now.Add(2 * time.Minute)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: NonceTooLow}, accepted)
+		if _, ok := Decide(w.view).(LookAtAccount); !ok {
+			t.Fatalf("a used nonce is not looked into: %T", Decide(w.view))
+		}
+		w.look(Account{Latest: 1, Pending: 1, Settled: settled})
+		return Decide(w.view)
+	}
+	for range 3 {
+		if _, ok := doubt(0).(Rest); !ok {
+			t.Fatalf("%T while the other use is not settled", Decide(w.view))
+		}
+	}
+	if _, ok := doubt(1).(Investigate); !ok {
+		t.Fatalf("%T when it is", Decide(w.view))
+	}
+	unsure := *w
+	unsure.view.Seen = func(Hash) Inclusion { return Inclusion{} }
+	behind := *w
+	behind.view.Head--
+	for _, v := range []View{unsure.view, behind.view} {
+		if step, ok := Decide(v).(Investigate); ok {
+			t.Fatalf("%+v before the receipts are known up to there", step)
+		}
+	}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	tx := w.view.Open[0]
+	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Released || tx.ID != b.Tx.ID || w.kindCount(EventStuck) != 1 {
+		t.Fatalf("%+v %+v", protected(w), tx.Status)
+	}
+	w.settle(t)
+	w.view.Now = w.view.Now.Add(time.Hour)
+	again, ok := Decide(w.view).(Broadcast) // goes on under protection, with the same bytes
+	if !ok || again.Attempt.Hash != b.Attempt.Hash || len(w.nonces) != 1 {
+		t.Fatalf("%T", Decide(w.view))
+	}
+}
+
+// What was in a block and left it again is our own reorg, whatever the nodes say meanwhile.
+func TestOurOwnReorgIsNoUseElsewhere(t *testing.T) {
+	t.Parallel()
+	w, b := sent(t, 1)
+	w.view.Now = w.view.Now.Add(2 * time.Minute)
+	w.include(b.Attempt.Hash, true)
+	w.unknown[b.Attempt.Hash] = true // the receipt is late
+	w.view.Open[0].Doubted = true
+	w.look(Account{Latest: 1, Pending: 1, Settled: 0})
+	delete(w.unknown, b.Attempt.Hash)
+	w.settle(t)
+	delete(w.included, b.Attempt.Hash)
+	w.head++
+	w.view.Head = w.head
+	w.settle(t)
+	if protected(w) != nil || w.kindCount(EventReorged) != 1 || w.kindCount(EventStuck) != 0 {
+		t.Fatalf("%+v %v", protected(w), w.kinds)
+	}
+}
+
+// exit asks for a decision and gives the owner a view of the account.
+func (w *world) exit(t *testing.T, c Command, a Account) string {
+	t.Helper()
+	c.ID = 77
+	w.view.Commands = []Command{c}
+	if look, ok := Decide(w.view).(LookAtAccount); ok {
+		if look.For != 77 {
+			t.Fatalf("%+v", look)
+		}
+		a.For = look.For
+		w.look(a)
+	}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if len(w.view.Commands) != 0 {
+		t.Fatalf("%+v is not ended", w.view.Commands)
+	}
+	return w.results[len(w.results)-1].Result
+}
+
+func TestExitProtect(t *testing.T) {
+	t.Parallel()
+	agree := Account{Latest: 5, Pending: 5, Settled: 5}
+	ahead := Account{Latest: 8, Pending: 8, Settled: 8}
+	for name, c := range map[string]struct {
+		action Action
+		id     int64
+		a      Account
+		want   string
+		next   Nonce
+	}{
+		"resume":                         {ActionResume, 1, agree, Applied, 5},
+		"resume, used meanwhile":         {ActionResume, 1, ahead, ResultRefused, 5},
+		"resume, used in the pool":       {ActionResume, 1, Account{Latest: 5, Pending: 6, Settled: 5}, ResultRefused, 5},
+		"resume, chain behind":           {ActionResume, 1, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
+		"align":                          {ActionAlign, 1, ahead, Applied, 8},
+		"align, nothing to skip":         {ActionAlign, 1, agree, Applied, 5},
+		"align, not settled":             {ActionAlign, 1, Account{Latest: 8, Pending: 8, Settled: 7}, ResultRefused, 5},
+		"align, more in the pool":        {ActionAlign, 1, Account{Latest: 8, Pending: 9, Settled: 8}, ResultRefused, 5},
+		"align, chain behind":            {ActionAlign, 1, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
+		"about another protection":       {ActionAlign, 2, ahead, ResultProtectionChanged, 5},
+		"a decision of a newer program":  {"SHRUG", 1, ahead, ResultUnknownCommand, 5},
+		"an id that was never given out": {ActionResume, 0, agree, ResultProtectionChanged, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := idle(t)
+			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere, Evidence: "seen"}
+			got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: c.id, Reason: "looked at it"}, c.a)
+			if code, _, _ := strings.Cut(got, ":"); code != c.want || w.view.Cursor.Next != c.next || (protected(w) == nil) != (c.want == Applied) {
+				t.Fatalf("%s; cursor %+v", got, w.view.Cursor)
+			}
+			if len(w.gaps) != int(c.next-5) {
+				t.Fatalf("gaps %v", w.gaps)
+			}
+		})
+	}
+}
+
+func TestExitProtectWithoutProtection(t *testing.T) {
+	t.Parallel()
+	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != ResultNotProtected {
+		t.Fatal(got)
+	}
+}
+
+// lost is a world under protection whose transaction has lost nonce 0.
+func lost(t *testing.T) *world {
+	t.Helper()
+	w, _ := sent(t, 2)
+	w.elsewhere = 1
+	f := Finding{Reason: ReasonNonceElsewhere, Nonce: 0, Tx: &w.view.Open[0], Evidence: "seen"}
+	w.apply(t, Investigated(w.view, Investigate{f}, nil))
+	return w
+}
+
+func TestExitProtectWaitsForWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	for _, action := range []Action{ActionResume, ActionAlign} {
+		w := lost(t)
+		got := w.exit(t, Command{Kind: CommandExitProtect, Action: action, Expect: 1}, Account{Latest: 1, Pending: 1, Settled: 1})
+		if !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, w.view.Open[0].ID.String()) {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	used := Account{Latest: 1, Pending: 1, Settled: 1}
+	for name, c := range map[string]struct {
+		action Action
+		a      Account
+		before func(*world)
+		want   string
+	}{
+		"fail":                     {ActionFail, used, nil, Applied},
+		"requeue":                  {ActionRequeue, used, nil, Applied},
+		"fail, not settled":        {ActionFail, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
+		"requeue, not settled":     {ActionRequeue, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
+		"fail, included":           {ActionFail, used, func(w *world) { w.include(w.view.Open[0].newest().Hash, true) }, ResultRefused},
+		"fail, on its way":         {ActionFail, used, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
+		"requeue, to be cancelled": {ActionRequeue, used, func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
+		"another decision":         {"SHRUG", used, nil, ResultUnknownCommand},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := lost(t)
+			if c.before != nil {
+				c.before(w)
+			}
+			id := w.view.Open[0].ID
+			got := w.exit(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.a)
+			if code, _, _ := strings.Cut(got, ":"); code != c.want || (len(w.view.Open) == 0) != (c.want == Applied) {
+				t.Fatalf("%s; %+v", got, w.view.Open)
+			}
+		})
+	}
+	w := lost(t)
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID}, used); !strings.HasPrefix(got, ResultRefused) {
+		t.Errorf("a queued transaction was resolved: %s", got)
+	}
+}
+
+// The owner looks as deep as the decision needs, and waits until the receipts are known once more.
+func TestResolveLooksDeepAndWaits(t *testing.T) {
+	t.Parallel()
+	for action, depth := range map[Action]uint64{ActionFail: guarded.Confirmations, ActionRequeue: guarded.AuditDepth} {
+		w := lost(t)
+		w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}}
+		look, ok := Decide(w.view).(LookAtAccount)
+		if !ok || look.Depth != depth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
+			t.Fatalf("%s: %+v", action, look)
+		}
+		w.look(Account{Latest: 1, Pending: 1, Settled: 1, For: 5})
+		hash := w.view.Open[0].newest().Hash
+		w.unknown[hash] = true
+		if _, ok := Decide(w.view).(Rest); !ok {
+			t.Fatalf("%s: %T while a receipt is not known", action, Decide(w.view))
+		}
+		delete(w.unknown, hash)
+		if r, ok := Decide(w.view).(Record); !ok || r.Change.Commands[0].Result != Applied {
+			t.Fatalf("%s: %+v", action, Decide(w.view))
+		}
+	}
+}
+
+func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
+	t.Parallel()
+	w := lost(t)
+	id, old := w.view.Open[0].ID, w.view.Open[0].newest().Hash
+	w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, Account{Latest: 1, Pending: 1, Settled: 1})
+	if w.view.Queue[0].ID != id || w.view.Queue[0].Requeued != 1 || !slices.Equal(w.gaps, []Nonce{0}) {
+		t.Fatalf("%+v, gaps %v", w.view.Queue[0].Status, w.gaps)
+	}
+	w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{Latest: 1, Pending: 1, Settled: 1})
+	attempts := w.view.Queue[0].Attempts
+	w.look(Account{Latest: 1, Pending: 1, Settled: 1})
+	for _, c := range []func(){
+		func() { w.view.Queue[0].Attempts = nil }, // a new owner that has not read them yet
+		func() { w.unknown[old] = true },
+	} {
+		c()
+		if _, ok := Decide(w.view).(Rest); !ok {
+			t.Fatalf("%T before it is known that the old attempt is in no block", Decide(w.view))
+		}
+		w.view.Queue[0].Attempts = attempts
+		delete(w.unknown, old)
+	}
+	p, ok := Decide(w.view).(Prepare)
+	if !ok || p.Nonce != 1 || p.Tx.ID != id {
+		t.Fatalf("%+v", Decide(w.view))
+	}
+	w.do(t, p, Outcome{}, accepted)
+	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.Attempts[1].No != 2 || *tx.Nonce != 1 {
+		t.Fatalf("%+v", tx)
+	}
+	w.include(old, true) // the chain has changed below the audit depth: the old bytes run
+	w.head++
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if got := protected(w); got == nil || got.Reason != ProtectRanBefore || w.view.Open[0].Receipt != nil {
+		t.Fatalf("%+v %+v", got, w.view.Open[0].Status)
+	}
+}
+
+func TestProtectAsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, guarded)
+	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); !strings.HasPrefix(got, ResultNotStarted) {
+		t.Error(got)
+	}
+	w = idle(t)
+	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); got != Applied || protected(w).Reason != ProtectByOperator || protected(w).Evidence != "moving keys" {
+		t.Errorf("%s %+v", got, protected(w))
+	}
+	if got := w.exit(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"}, Account{}); got != ResultAlreadyProtected || protected(w).ID != 1 {
+		t.Errorf("%s %+v", got, protected(w))
+	}
+}
+
+func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
+	t.Parallel()
+	w := lost(t)
+	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
+	look := Decide(w.view).(LookAtAccount)
+	w.apply(t, AccountUnseen(w.view, look))
+	if len(w.view.Commands) != 0 || protected(w) == nil || !strings.HasPrefix(w.results[0].Result, ResultRefused) {
+		t.Fatalf("%+v %+v", w.results, protected(w))
+	}
+}
+
+// TestAnyOtherUseOfTheKey lets somebody else use the key at any moment, in any weather, with operators who decide all the time. No number is used twice or
+// skipped unrecorded, and nothing whose nonce was used elsewhere is called executed.
+func TestAnyOtherUseOfTheKey(t *testing.T) {
+	t.Parallel()
+	classes := []Class{Accepted, AlreadyKnown, NonceTooLow, Unavailable, Ambiguous, ReplacementUnderpriced}
+	rapid.Check(t, func(t *rapid.T) {
+		queued := rapid.IntRange(1, 4).Draw(t, "queued")
+		w := newWorld(queued, guarded)
+		stolen := map[Nonce]bool{}
+		steps := rapid.IntRange(1, 120).Draw(t, "steps")
+		for i := range steps {
+			switch rapid.IntRange(0, 9).Draw(t, "event") {
+			case 0:
+				w.view.Now = w.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+			case 1:
+				w.head++
+				w.view.Head = w.head
+			case 2: // somebody else gets the next number into a block
+				if n := w.onChain(); w.view.Cursor != nil {
+					stolen[n] = true
+					w.elsewhere = n + 1
+				}
+			case 3: // one of ours gets in, if its number is free
+				for _, tx := range w.view.Open {
+					if *tx.Nonce == w.onChain() && !stolen[*tx.Nonce] && tx.SubmitAttempts > 0 {
+						w.include(tx.newest().Hash, true)
+					}
+				}
+			case 4:
+				w.view.Commands = append(w.view.Commands, w.decision(t, int64(i+1)))
+			default:
+				w.do(t, Decide(w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, accepted)
+			}
+			w.everyNumberOnce(t)
+		}
+		for _, tx := range w.final {
+			if tx.Executed == Success && stolen[*tx.Nonce] || tx.Executed == No && w.included[tx.newest().Hash] != nil {
+				t.Fatalf("nonce %d: %+v, used elsewhere: %v", *tx.Nonce, tx.Status, stolen)
+			}
+		}
+	})
+}
+
+func (w *world) decision(t *rapid.T, id int64) Command {
+	c := Command{ID: id, Kind: rapid.SampledFrom(CommandKinds[3:]).Draw(t, "kind"), Reason: "why not", Expect: 1}
+	switch c.Kind {
+	case CommandExitProtect:
+		c.Action = rapid.SampledFrom([]Action{ActionResume, ActionAlign}).Draw(t, "decision")
+		if w.view.Cursor != nil {
+			c.Expect = w.view.Cursor.Protections
+		}
+	case CommandResolve:
+		c.Action, c.Tx = rapid.SampledFrom([]Action{ActionFail, ActionRequeue}).Draw(t, "decision"), w.someTx(t)
+	}
+	return c
+}
+
+// everyNumberOnce checks that the numbers below the cursor are those of transactions and gaps, each once.
+func (w *world) everyNumberOnce(t fataler) {
+	t.Helper()
+	if w.view.Cursor == nil {
+		return
+	}
+	used := map[Nonce]string{}
+	use := func(n Nonce, by string) {
+		if used[n] != "" || n >= w.view.Cursor.Next {
+			t.Fatalf("nonce %d: %s and %s, cursor %d", n, used[n], by, w.view.Cursor.Next)
+		}
+		used[n] = by
+	}
+	for _, tx := range slices.Concat(w.view.Open, w.final) {
+		if tx.Nonce != nil {
+			use(*tx.Nonce, fmt.Sprintf("%s %s", tx.ID, tx.State))
+		}
+	}
+	for _, n := range w.gaps {
+		use(n, "a gap")
+	}
+	if len(used) != int(w.view.Cursor.Next-w.view.Cursor.Init) {
+		t.Fatalf("%d numbers are accounted for, the cursor went from %d to %d", len(used), w.view.Cursor.Init, w.view.Cursor.Next)
+	}
+}
