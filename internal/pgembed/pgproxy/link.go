@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -18,13 +19,12 @@ type link struct {
 	gone   bool
 	done   chan struct{} // closed by cut
 	talk   exchange
-	loser  *Rule // that waits for the server to be through
+	begun  []*Rule // taken on this connection and not settled
 }
 
 func newLink(p *Proxy, client net.Conn) *link {
 	return &link{
-		proxy: p, client: client, done: make(chan struct{}),
-		known: statements{prepared: map[string]string{}, portals: map[string]string{}},
+		proxy: p, client: client, done: make(chan struct{}), known: newStatements(),
 	}
 }
 
@@ -45,6 +45,7 @@ func (l *link) cut() {
 
 // run serves the link to its end.
 func (l *link) run() {
+	defer l.settleAll()
 	defer l.cut()
 	from := bufio.NewReader(l.client)
 	startup, err := l.startup(from)
@@ -114,6 +115,7 @@ func (l *link) up(from io.Reader) {
 			return
 		}
 		if rule := l.proxy.take(l.known.learn(frame)); rule != nil {
+			l.begin(rule)
 			err = l.act(rule, frame)
 		} else {
 			err = l.ask(frame, nil)
@@ -124,14 +126,12 @@ func (l *link) up(from io.Reader) {
 	}
 }
 
-// ask sends a message whose answer is expected, and lost when there is a loser.
-func (l *link) ask(frame []byte, loser *Rule) error {
+// ask sends a message whose answer is expected, and subject to a rule when there
+// is one.
+func (l *link) ask(frame []byte, rule *Rule) error {
 	if asks(frame[0]) {
 		l.mu.Lock()
-		l.talk.ask(frame[0], loser != nil)
-		if loser != nil {
-			l.loser = loser
-		}
+		l.talk.ask(frame[0], rule)
 		l.mu.Unlock()
 	}
 	return l.pass(l.server, frame)
@@ -148,9 +148,9 @@ func (l *link) act(r *Rule, frame []byte) error {
 		if err := l.hold(r); err != nil {
 			return err
 		}
-		return l.ask(frame, nil)
+		return l.ask(frame, r)
 	case HoldAfter:
-		if err := l.ask(frame, nil); err != nil {
+		if err := l.ask(frame, r); err != nil {
 			return err
 		}
 		return l.hold(r)
@@ -175,26 +175,68 @@ func (l *link) hold(r *Rule) error {
 func (l *link) down() {
 	defer l.cut()
 	from := bufio.NewReader(l.server)
+	var kept [][]byte // by a HoldReply
 	for {
 		frame, err := readFrame(from)
 		if err != nil {
 			return
 		}
-		loser, lost, through := l.answered(frame[0])
-		if lost && through {
-			l.cut()
-			close(loser.fired)
-			return
+		rule, through := l.answered(frame[0])
+		switch {
+		case rule != nil && rule.action == LoseReply:
+			if through {
+				l.cut()
+				close(rule.fired)
+				return
+			}
+			continue
+		case rule != nil && rule.action == HoldReply:
+			if kept = append(kept, frame); !through {
+				continue
+			}
+			if l.hold(rule) != nil {
+				return
+			}
+		default:
+			kept = [][]byte{frame}
 		}
-		if !lost {
+		for _, frame := range kept {
 			_ = l.pass(l.client, frame)
+		}
+		kept = nil
+		if through && rule != nil {
+			l.settle(rule)
 		}
 	}
 }
 
-func (l *link) answered(kind byte) (loser *Rule, lost, through bool) {
+func (l *link) answered(kind byte) (rule *Rule, through bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lost, through = l.talk.answer(kind)
-	return l.loser, lost, through
+	return l.talk.answer(kind)
+}
+
+func (l *link) begin(r *Rule) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun = append(l.begun, r)
+}
+
+func (l *link) settle(r *Rule) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := slices.Index(l.begun, r); at >= 0 {
+		l.begun = slices.Delete(l.begun, at, at+1)
+		close(r.settled)
+	}
+}
+
+// settleAll is for the end of the connection: nothing more comes of any rule.
+func (l *link) settleAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.begun {
+		close(r.settled)
+	}
+	l.begun = nil
 }

@@ -1,6 +1,7 @@
 package pgproxy
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -13,6 +14,9 @@ type Message struct {
 	// SQL is the text of the statement that it is about; empty for one that is
 	// about none, such as Sync.
 	SQL string
+	// Params are the values of a Bind and of the Executes that follow it, as they
+	// are on the wire; nil for NULL.
+	Params [][]byte
 }
 
 // Runs tells whether the message makes the server run its statement.
@@ -50,6 +54,9 @@ const (
 	// Execute the server has done the statement and holds its locks, and waits for
 	// the Sync.
 	HoldAfter
+	// HoldReply has the server do all up to the client's next Sync, and keeps the
+	// answer to this message and to what follows from the client until Release.
+	HoldReply
 )
 
 // Rule is an action that waits for its message.
@@ -59,13 +66,14 @@ type Rule struct {
 
 	fired    chan struct{}
 	released chan struct{}
+	settled  chan struct{}
 	once     sync.Once
 }
 
 // On prepares an action for the first message that matches, on any connection.
 // With several rules the oldest that matches takes the message.
 func (p *Proxy) On(match Match, action Action) *Rule {
-	r := &Rule{match: match, action: action, fired: make(chan struct{}), released: make(chan struct{})}
+	r := &Rule{match: match, action: action, fired: make(chan struct{}), released: make(chan struct{}), settled: make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, r)
@@ -75,6 +83,24 @@ func (p *Proxy) On(match Match, action Action) *Rule {
 // Fired is closed when the action is done: the connection is cut, or the message
 // kept back or followed by silence.
 func (r *Rule) Fired() <-chan struct{} { return r.fired }
+
+// Settled is closed when nothing more will come of the message: the server's
+// answer, up to the end of its round, has been handed to the client, or the
+// connection has ended.
+func (r *Rule) Settled() <-chan struct{} { return r.settled }
+
+// Withdraw takes back a rule that has not met its message, and tells whether it
+// was in time.
+func (p *Proxy) Withdraw(r *Rule) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.rules, r)
+	if at < 0 {
+		return false
+	}
+	p.rules = slices.Delete(p.rules, at, at+1)
+	return true
+}
 
 // Release ends a hold, also one that has not begun. It may be called again.
 func (r *Rule) Release() { r.once.Do(func() { close(r.released) }) }

@@ -55,7 +55,17 @@ func cstring(b []byte) (text string, rest []byte) {
 // statements knows the statements of a connection by name, as the server does.
 type statements struct {
 	prepared map[string]string // name -> text
-	portals  map[string]string
+	portals  map[string]portal
+}
+
+// portal is a statement with values for its parameters.
+type portal struct {
+	sql    string
+	params [][]byte
+}
+
+func newStatements() statements {
+	return statements{prepared: map[string]string{}, portals: map[string]portal{}}
 }
 
 // learn tells what a client's message is about and remembers what it prepares.
@@ -70,13 +80,14 @@ func (s *statements) learn(frame []byte) Message {
 		m.SQL, _ = cstring(rest)
 		s.prepared[name] = m.SQL
 	case 'B':
-		portal, rest := cstring(body)
-		name, _ := cstring(rest)
-		m.SQL = s.prepared[name]
-		s.portals[portal] = m.SQL
+		at, rest := cstring(body)
+		name, rest := cstring(rest)
+		bound := portal{sql: s.prepared[name], params: parameters(rest)}
+		m.SQL, m.Params = bound.sql, bound.params
+		s.portals[at] = bound
 	case 'E':
-		portal, _ := cstring(body)
-		m.SQL = s.portals[portal]
+		at, _ := cstring(body)
+		m.SQL, m.Params = s.portals[at].sql, s.portals[at].params
 	case 'D', 'C':
 		m.SQL = s.named(body)
 	}
@@ -92,36 +103,70 @@ func (s *statements) named(body []byte) string {
 	if body[0] == 'S' {
 		return s.prepared[name]
 	}
-	return s.portals[name]
+	return s.portals[name].sql
+}
+
+// parameters reads the values of a Bind: a list of formats, then the values, each
+// with its length before it, which is -1 for NULL. What cannot be read is left out.
+func parameters(b []byte) [][]byte {
+	count := func() int {
+		if len(b) < 2 {
+			return 0
+		}
+		n := int(binary.BigEndian.Uint16(b))
+		b = b[2:]
+		return n
+	}
+	formats := count()
+	b = b[min(len(b), 2*formats):]
+	n := count()
+	values := make([][]byte, 0, n)
+	for range n {
+		if len(b) < 4 {
+			break
+		}
+		size := int32(binary.BigEndian.Uint32(b))
+		b = b[4:]
+		if size < 0 {
+			values = append(values, nil)
+			continue
+		}
+		if int(size) > len(b) {
+			break
+		}
+		values = append(values, b[:size:size])
+		b = b[size:]
+	}
+	return values
 }
 
 // question is a client's message that the server has not finished to answer.
 type question struct {
 	kind byte
-	lost bool // its answer, and all that follows, is not for the client
+	rule *Rule // that the answer, and all that follows in its round, is subject to
 }
 
 // exchange matches the server's answers to the client's messages.
 type exchange struct {
-	open   []question // in the order in which the server answers
-	losing bool       // from an answer that is to be lost on
+	open  []question // in the order in which the server answers
+	under *Rule      // from the answer that it is about on, to the end of the round
 }
 
 // asks tells whether a message has an answer of its own.
 func asks(kind byte) bool { return bytes.IndexByte([]byte("QPBDECSF"), kind) >= 0 }
 
-func (x *exchange) ask(kind byte, lost bool) {
-	x.open = append(x.open, question{kind, lost})
+func (x *exchange) ask(kind byte, rule *Rule) {
+	x.open = append(x.open, question{kind, rule})
 }
 
-// answer takes in a message of the server. It says whether the message is to be
-// lost, and whether it ends a round.
-func (x *exchange) answer(kind byte) (lost, through bool) {
+// answer takes in a message of the server. It says which rule the message is
+// subject to, and whether it ends a round.
+func (x *exchange) answer(kind byte) (rule *Rule, through bool) {
 	if len(x.open) == 0 {
-		return x.losing, false
+		return x.under, false
 	}
 	first := x.open[0]
-	x.losing = x.losing || first.lost
+	x.meet(first.rule)
 	switch {
 	case first.kind == 'Q' || first.kind == 'F' || first.kind == 'S':
 		if through = kind == 'Z'; through {
@@ -132,14 +177,24 @@ func (x *exchange) answer(kind byte) (lost, through bool) {
 	case ends(first.kind, kind):
 		x.open = x.open[1:]
 	}
-	return x.losing, through
+	rule = x.under
+	if through && (rule == nil || rule.action != LoseReply) {
+		x.under = nil
+	}
+	return rule, through
+}
+
+func (x *exchange) meet(rule *Rule) {
+	if x.under == nil {
+		x.under = rule
+	}
 }
 
 // skip does as the server after an error: it skips all up to the Sync. The error is
 // the answer to what is skipped as well.
 func (x *exchange) skip() {
 	for len(x.open) > 0 && x.open[0].kind != 'S' {
-		x.losing = x.losing || x.open[0].lost
+		x.meet(x.open[0].rule)
 		x.open = x.open[1:]
 	}
 }

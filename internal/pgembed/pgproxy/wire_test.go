@@ -39,16 +39,21 @@ func TestExchange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var x exchange
+			loser := &Rule{action: LoseReply}
 			for i, kind := range []byte(tt.client) {
 				if kind != '*' {
-					x.ask(kind, i > 0 && tt.client[i-1] == '*')
+					var rule *Rule
+					if i > 0 && tt.client[i-1] == '*' {
+						rule = loser
+					}
+					x.ask(kind, rule)
 				}
 			}
 			var passed strings.Builder
 			rounds := 0
 			for _, kind := range []byte(tt.server) {
-				lost, through := x.answer(kind)
-				if !lost {
+				rule, through := x.answer(kind)
+				if rule == nil {
 					passed.WriteByte(kind)
 				}
 				if through {
@@ -80,7 +85,7 @@ func TestFramesOfNonsense(t *testing.T) {
 
 func TestStatements(t *testing.T) {
 	t.Parallel()
-	s := statements{prepared: map[string]string{}, portals: map[string]string{}}
+	s := newStatements()
 	frame := func(kind byte, text string) []byte { return append([]byte{kind, 0, 0, 0, 0}, text...) }
 	for _, step := range []struct{ kind, body, sql string }{
 		{"P", "a\x00select 1\x00\x00\x00", "select 1"},
@@ -103,12 +108,50 @@ func TestStatements(t *testing.T) {
 
 func TestCommit(t *testing.T) {
 	t.Parallel()
-	for m, want := range map[Message]bool{
-		{'Q', "commit"}: true, {'Q', " COMMIT ; "}: true, {'E', "Commit"}: true,
-		{'P', "commit"}: false, {'Q', "commit prepared 'x'"}: false, {'Q', ""}: false,
+	for m, want := range map[[2]string]bool{
+		{"Q", "commit"}: true, {"Q", " COMMIT ; "}: true, {"E", "Commit"}: true,
+		{"P", "commit"}: false, {"Q", "commit prepared 'x'"}: false, {"Q", ""}: false,
 	} {
-		if Commit(m) != want {
-			t.Errorf("Commit(%c %q) = %v", m.Type, m.SQL, !want)
+		if Commit(Message{Type: m[0][0], SQL: m[1]}) != want {
+			t.Errorf("Commit(%s %q) = %v", m[0], m[1], !want)
 		}
+	}
+}
+
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	value := func(s string) string { return string(binary.BigEndian.AppendUint32(nil, uint32(len(s)))) + s }
+	const null = "\xff\xff\xff\xff"
+	for name, tt := range map[string]struct {
+		bind string
+		want []string
+	}{
+		"none":             {"\x00\x00\x00\x00", nil},
+		"two":              {"\x00\x00\x00\x02" + value("a") + value(""), []string{"a", ""}},
+		"formats and null": {"\x00\x02\x00\x01\x00\x00\x00\x02" + null + value("b"), []string{"NULL", "b"}},
+		"cut in a value":   {"\x00\x00\x00\x02" + value("a") + value("bcd")[:6], []string{"a"}},
+		"cut in a length":  {"\x00\x00\x00\x02" + value("a") + "\x00", []string{"a"}},
+		"cut in formats":   {"\x00\x09\x00", nil},
+		"empty":            {"", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStatements()
+			s.learn([]byte("P\x00\x00\x00\x00s\x00select\x00"))
+			bind := append([]byte("B\x00\x00\x00\x00p\x00s\x00"), tt.bind...)
+			for _, m := range []Message{s.learn(bind), s.learn([]byte("E\x00\x00\x00\x00p\x00"))} {
+				var got []string
+				for _, p := range m.Params {
+					text := "NULL"
+					if p != nil {
+						text = string(p)
+					}
+					got = append(got, text)
+				}
+				if strings.Join(got, "|") != strings.Join(tt.want, "|") || len(got) != len(tt.want) {
+					t.Errorf("%c: %q, want %q", m.Type, got, tt.want)
+				}
+			}
+		})
 	}
 }
