@@ -23,8 +23,9 @@ type actor struct {
 	track *tracker
 	log   *slog.Logger
 
-	wakes chan struct{} // something may have changed; no data
-	mail  atomic.Bool   // callers may have written: read the inbox before the next step
+	progress               // what the keeper knows of it
+	wakes    chan struct{} // something may have changed; no data
+	mail     atomic.Bool   // callers may have written: read the inbox before the next step
 
 	loaded    bool
 	ledger    store.Ledger
@@ -60,7 +61,7 @@ func (a *actor) adopt(l *store.Lease) {
 	a.lease = l
 	a.loaded = false
 	a.name("")
-	a.e.keeper.hold(l, a.lost)
+	a.e.keeper.hold(l, a)
 }
 
 // name gives the log what each of its lines shall tell.
@@ -90,6 +91,9 @@ func (a *actor) run(ctx context.Context) error {
 	defer a.forget()
 	failures := 0
 	for ctx.Err() == nil {
+		if err := a.proceed(); err != nil {
+			return err
+		}
 		if err := a.refresh(ctx); err != nil {
 			if errors.Is(err, errForeign) {
 				return err
@@ -100,6 +104,7 @@ func (a *actor) run(ctx context.Context) error {
 			continue
 		}
 		failures = 0
+		a.arrived(ctx)
 		if err := a.step(ctx); err != nil {
 			return err
 		}
@@ -186,7 +191,7 @@ func (a *actor) step(ctx context.Context) error {
 		return err
 	}
 	outcome, err := a.e.Store.Commit(a.lease, change)
-	a.e.metrics.commit(ctx, outcome)
+	a.tellCommit(ctx, next, change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0
 		a.apply(view, change)
@@ -221,6 +226,7 @@ func (a *actor) rest(ctx context.Context, v txn.View, r txn.Rest) error {
 	}
 	timer := a.e.Clock.NewTimer(until.Sub(v.Now))
 	defer timer.Stop()
+	a.betweenSteps()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -278,5 +284,7 @@ func (a *actor) reacquire(ctx context.Context) error {
 }
 
 func (a *actor) pause(ctx context.Context, d time.Duration) {
+	a.betweenSteps()
+	defer a.insideStep()
 	_ = clock.Sleep(ctx, a.e.Clock, d) // an early end is seen by the caller's loop
 }

@@ -47,10 +47,16 @@ type Options struct {
 	PollInterval  time.Duration // between two looks at queues and commands of owned submitters; 1 s
 	IdleAfter     time.Duration // an owner without work gives its lease back after this; 30 s
 	MaxSubmitters int           // owned at a time; 10,000
-	Clock         clock.Clock
-	Logger        *slog.Logger
-	Meter         metric.Meter
-	Gate          Gate // nil: always open
+
+	Mode            Mode          // Basic
+	ProgressTimeout time.Duration // an owner that is inside one step for longer loses its lease; 60 s, more than LeaseDuration
+	AuditInterval   time.Duration // between two audits of each owned submitter; 1 min, below 0 none
+	NoListen        bool          // hear nothing of other nodes: polling finds everything, later
+
+	Clock  clock.Clock
+	Logger *slog.Logger
+	Meter  metric.Meter
+	Gate   Gate // nil: always open
 }
 
 // Engine is the working part of a node.
@@ -72,6 +78,19 @@ func New(o Options) (*Engine, error) {
 	}
 	if o.RenewInterval <= 0 || o.RenewInterval*3 > o.LeaseDuration {
 		return nil, fmt.Errorf("engine: new: renew interval %s must be positive and at most a third of the lease duration %s", o.RenewInterval, o.LeaseDuration)
+	}
+	if o.Mode == "" {
+		o.Mode = Basic
+	}
+	if o.Mode != Basic && o.Mode != WorkerQueue {
+		return nil, fmt.Errorf("engine: new: mode %q is neither %q nor %q", o.Mode, Basic, WorkerQueue)
+	}
+	o.ProgressTimeout = orDefault(o.ProgressTimeout, max(time.Minute, 2*o.LeaseDuration))
+	if o.ProgressTimeout <= o.LeaseDuration {
+		return nil, fmt.Errorf("engine: new: progress timeout %s must be longer than the lease duration %s", o.ProgressTimeout, o.LeaseDuration)
+	}
+	if o.AuditInterval == 0 {
+		o.AuditInterval = time.Minute
 	}
 	o.SweepInterval = orDefault(o.SweepInterval, time.Second)
 	o.PollInterval = orDefault(o.PollInterval, time.Second)

@@ -24,7 +24,7 @@ type keeper struct {
 type holding struct {
 	lease    *store.Lease
 	deadline time.Time
-	lost     context.CancelFunc // ends the owner
+	owner    *actor
 }
 
 func newKeeper(e *Engine) *keeper { return &keeper{e: e, held: map[txn.SubmitterID]*holding{}} }
@@ -32,11 +32,11 @@ func newKeeper(e *Engine) *keeper { return &keeper{e: e, held: map[txn.Submitter
 // margin is how much earlier than the database a node regards its lease as lapsed.
 func (k *keeper) margin() time.Duration { return k.e.LeaseDuration / 10 }
 
-// hold begins to renew a lease, in place of an older one of the same submitter. lost is called once it is gone.
-func (k *keeper) hold(l *store.Lease, lost context.CancelFunc) {
+// hold begins to renew a lease, in place of an older one of the same submitter. Its owner is ended once it is gone.
+func (k *keeper) hold(l *store.Lease, owner *actor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held[l.Submitter()] = &holding{lease: l, lost: lost, deadline: l.TakenAt().Add(k.e.LeaseDuration - k.margin())}
+	k.held[l.Submitter()] = &holding{lease: l, owner: owner, deadline: l.TakenAt().Add(k.e.LeaseDuration - k.margin())}
 }
 
 // drop stops renewing; the lease lapses by itself unless it was released or taken anew.
@@ -125,7 +125,7 @@ func (k *keeper) expire() {
 func (k *keeper) lose(h *holding, why string) {
 	k.e.Logger.Warn("lease lost: "+why, slog.Int("submitter_id", int(h.lease.Submitter())), slog.Int64("fencing_token", int64(h.lease.Token())))
 	delete(k.held, h.lease.Submitter())
-	h.lost()
+	h.owner.lost()
 }
 
 func (k *keeper) leases() []*store.Lease {

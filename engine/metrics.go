@@ -44,8 +44,9 @@ func (m metrics) lease(ctx context.Context, result string, n int) {
 	}
 }
 
-func (m metrics) commit(ctx context.Context, o store.Outcome) {
-	m.commits.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", o.String())))
+// tellCommit counts the fate of a change.
+func (a *actor) tellCommit(ctx context.Context, _ txn.Step, _ txn.Change, o store.Outcome) {
+	a.e.metrics.commits.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", o.String())))
 }
 
 func (m metrics) sent(ctx context.Context, c txn.Class) {

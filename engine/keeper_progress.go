@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// progress is what an owner tells of itself, for the keeper, which renews only the lease of an owner that gets on, and for the router, which may ask it to
+// go. An owner that rests or waits to try again gets on.
+type progress struct {
+	inside  atomic.Pointer[time.Time] // since when it has been inside one step; nil: between two
+	leaving atomic.Bool               // it shall end before its next step
+	wedged  atomic.Bool               // it lost its lease for want of progress
+	begun   bool                      // it has read the ledger once; its own
+}
+
+// errMoved ends an owner whose submitter another node shall have; its lease is given back.
+var errMoved = errors.New("another node shall have it")
+
+// proceed begins a step, unless the owner shall go.
+func (a *actor) proceed() error {
+	if a.leaving.Load() {
+		return errMoved
+	}
+	a.insideStep()
+	return nil
+}
+
+func (a *actor) insideStep() {
+	now := a.e.Clock.Now()
+	a.inside.Store(&now)
+}
+
+func (a *actor) betweenSteps() { a.inside.Store(nil) }
+
+// insideFor is how long the step under way has taken.
+func (a *actor) insideFor(now time.Time) time.Duration {
+	if since := a.inside.Load(); since != nil {
+		return now.Sub(*since)
+	}
+	return 0
+}
+
+// leave asks the owner to end before its next step.
+func (a *actor) leave() {
+	a.leaving.Store(true)
+	a.wake()
+}
+
+// arrived is called when the owner knows the ledger.
+func (a *actor) arrived(context.Context) {
+	if a.begun {
+		return
+	}
+	a.begun = true
+}
