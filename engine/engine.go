@@ -68,6 +68,9 @@ type Engine struct {
 	metrics  metrics
 }
 
+// NoAudit as AuditInterval turns the auditor off.
+const NoAudit = -1
+
 // queueHead is how much of a queue an actor reads at a time. A strict submitter needs one; the rest saves reads.
 const queueHead = 8
 

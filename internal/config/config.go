@@ -26,6 +26,7 @@ type Config struct {
 	Ops        Ops
 	Database   Database
 	Lease      Lease
+	Audit      Audit
 	Queue      Queue
 	Commands   Commands
 	Payload    Payload
@@ -64,12 +65,17 @@ type Database struct {
 
 // Lease is how nodes divide the submitters among themselves.
 type Lease struct {
-	Duration      time.Duration
-	RenewInterval time.Duration
-	SweepInterval time.Duration
-	IdleAfter     time.Duration
-	MaxOwned      int
+	Mode            string
+	Duration        time.Duration
+	RenewInterval   time.Duration
+	SweepInterval   time.Duration
+	IdleAfter       time.Duration
+	ProgressTimeout time.Duration
+	MaxOwned        int
 }
+
+// Audit is the standing check of the ledger.
+type Audit struct{ Interval time.Duration } // 0: none
 
 // Queue is how an owner notices work that others wrote into the ledger.
 type Queue struct{ PollInterval time.Duration }
@@ -108,9 +114,25 @@ type Chain struct {
 	LagGrace       time.Duration
 	Confirmations  uint64
 	ReleaseDepth   uint64
+	Protect        Protect
+	Finality       Finality
 	Resubmit       Resubmit
 	Fees           Fees
 	Gas            Gas
+}
+
+// Protect is when a submitter is put under PROTECT.
+type Protect struct{ LagGrace time.Duration }
+
+// Finality is from where on the chain is taken to be beyond change.
+type Finality struct{ AuditDepth uint64 } // 0: four times the confirmations
+
+// Depth is the audit depth in force.
+func (f Finality) Depth(confirmations uint64) uint64 {
+	if f.AuditDepth == 0 {
+		return 4 * confirmations
+	}
+	return f.AuditDepth
 }
 
 // Resubmit is how often the same bytes are handed to a chain again.

@@ -56,6 +56,17 @@ func short(d time.Duration) string {
 	return text
 }
 
+// orZero is a kind whose range does not begin at zero, and which may be zero all the same.
+func orZero[V any](k kind[V]) kind[V] {
+	return kind[V]{"0, or " + k.about, func(text string) (V, error) {
+		if text == "0" {
+			var zero V
+			return zero, nil
+		}
+		return k.parse(text)
+	}}
+}
+
 func whole[N int | uint32 | uint64](least, most N) kind[N] {
 	about := fmt.Sprintf("whole number, %d to %d", least, most)
 	return kind[N]{about, func(text string) (N, error) {

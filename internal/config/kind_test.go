@@ -18,6 +18,8 @@ func TestKinds(t *testing.T) {
 	})
 	takes(t, whole(1, 10), map[string]int{"1": 1, "10": 10, "07": 7})
 	refuses(t, whole(1, 10), map[string]string{"0": "out of range; choose from 1 to 10", "11": "out of range", "-1": "decimal digits", "1.0": "decimal digits", "0x5": "decimal digits", "1e1": "decimal digits", "99999999999999999999": "decimal digits"})
+	takes(t, orZero(whole(5, 10)), map[string]int{"0": 0, "5": 5, "10": 10})
+	refuses(t, orZero(whole(5, 10)), map[string]string{"4": "out of range", "00": "out of range", "": "decimal digits"})
 	takes(t, number(1, 10), map[string]float64{"1": 1, "1.25": 1.25, "10": 10})
 	refuses(t, number(1, 10), map[string]string{"0.99": "out of range", "10.1": "out of range", "NaN": "out of range", "Inf": "out of range", "x": "not a number"})
 	refuses(t, oneOf("debug", "info"), map[string]string{"inof": `did you mean "info"?`, "INFORMATION": "choose one of them", "Info": `did you mean "info"?`})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // relation is something that must hold between keys.
@@ -17,9 +18,11 @@ func relations() []relation {
 	return []relation{
 		{"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.", relateLease},
 		{"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.", relateStatementTimeout},
+		{"lease.progress_timeout is more than lease.duration, and more than each chains.*.rpc_timeout and signers.*.timeout, so that an owner that waits for one of them is not taken to be stuck.", relateProgress},
 		{"grpc.listen and ops.listen differ.", relateListeners},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"chains.*.release_depth is at most chains.*.confirmations.", relateDepths},
+		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
 		{"chains.*.fees.min_tip_gwei is at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
@@ -63,6 +66,26 @@ func relateStatementTimeout(r *reader, c *Config) {
 	}
 }
 
+func relateProgress(r *reader, c *Config) {
+	const progress, duration = "lease.progress_timeout", "lease.duration"
+	if !r.good(progress) {
+		return
+	}
+	limit := c.Lease.ProgressTimeout
+	longer := func(key string, d time.Duration, what string) {
+		if r.good(key) && d >= limit {
+			r.broken(progress, key, fmt.Sprintf("make progress_timeout longer than %s", short(d)), "an owner is taken to be stuck after %s, and %s %s", short(limit), what, short(d))
+		}
+	}
+	longer(duration, c.Lease.Duration, "a lease lasts")
+	for i, path := range r.elementPaths["chains"] {
+		longer(path+".rpc_timeout", c.Chains[i].RPCTimeout, "one call to an endpoint may take")
+	}
+	for i, path := range r.elementPaths["signers"] {
+		longer(path+".timeout", c.Signers[i].Timeout, "one signature may take")
+	}
+}
+
 func relateListeners(r *reader, c *Config) {
 	const grpc, ops = "grpc.listen", "ops.listen"
 	if r.good(grpc, ops) && c.GRPC.Listen == c.Ops.Listen && !anyPort(c.GRPC.Listen) {
@@ -83,6 +106,16 @@ func relateDepths(r *reader, c *Config) {
 		if chain := c.Chains[i]; r.good(depth, confirmations) && chain.ReleaseDepth > chain.Confirmations {
 			r.broken(depth, confirmations, fmt.Sprintf("choose a release_depth from 1 to %d", chain.Confirmations),
 				"the nonce is released at depth %d, after the transaction is final at %d", chain.ReleaseDepth, chain.Confirmations)
+		}
+	}
+}
+
+func relateAuditDepth(r *reader, c *Config) {
+	for i, path := range r.elementPaths["chains"] {
+		depth, confirmations := path+".finality.audit_depth", path+".confirmations"
+		if chain := c.Chains[i]; r.good(depth, confirmations) && chain.Finality.AuditDepth != 0 && chain.Finality.AuditDepth < chain.Confirmations {
+			r.broken(depth, confirmations, fmt.Sprintf("choose 0, or at least %d", chain.Confirmations),
+				"no reorg is believed possible at depth %d, before a transaction is final at %d", chain.Finality.AuditDepth, chain.Confirmations)
 		}
 	}
 }

@@ -21,6 +21,11 @@ func schema() []field[Config] {
 		),
 		section("database", "The PostgreSQL that holds the ledger.", func(c *Config) *Database { return &c.Database }, databaseFields()...),
 		section("lease", "How nodes divide the submitters among themselves: each is owned by one node, by a lease.", func(c *Config) *Lease { return &c.Lease }, leaseFields()...),
+		section("audit", "The standing check of the ledger against its laws and the chain.", func(c *Config) *Audit { return &c.Audit },
+			value("interval", orZero(span(time.Second, 24*time.Hour)), "1m",
+				"Time between two checks of each submitter that this node owns. A violation is counted and logged, and puts that submitter under PROTECT. 0: no checks.",
+				func(a *Audit) *time.Duration { return &a.Interval }),
+		),
 		section("queue", "How an owner notices work that others wrote into the ledger.", func(c *Config) *Queue { return &c.Queue },
 			value("poll_interval", span(10*time.Millisecond, time.Minute), "1s", "Time between two looks at the queues and commands of the submitters that this node owns.",
 				func(q *Queue) *time.Duration { return &q.PollInterval }),
@@ -78,11 +83,16 @@ func databaseFields() []field[Database] {
 
 func leaseFields() []field[Lease] {
 	return []field[Lease]{
+		value("mode", oneOf("basic", "worker-queue"), "basic",
+			"Who takes a submitter that has work. basic: whichever node finds it free. worker-queue: the node that hashing prefers among those that live; the others hand it over, which spreads submitters evenly and moves as few as possible when a node comes or goes. All nodes should have the same; where they differ nothing but time is lost.",
+			func(l *Lease) *string { return &l.Mode }),
 		value("duration", span(time.Second, 10*time.Minute), "10s", "How long a lease holds without renewal: the time until another node takes over after a crash. Only the database's clock decides it.",
 			func(l *Lease) *time.Duration { return &l.Duration }),
 		value("renew_interval", span(100*time.Millisecond, 3*time.Minute), "3s", "Time between two renewals of all leases of the node.", func(l *Lease) *time.Duration { return &l.RenewInterval }),
 		value("sweep_interval", span(10*time.Millisecond, time.Minute), "1s", "Time between two looks for submitters with work and without an owner.", func(l *Lease) *time.Duration { return &l.SweepInterval }),
 		value("idle_after", span(time.Second, 24*time.Hour), "30s", "An owner gives the lease of a submitter without work back after this.", func(l *Lease) *time.Duration { return &l.IdleAfter }),
+		value("progress_timeout", span(2*time.Second, time.Hour), "60s",
+			"How long an owner may be inside one step before its lease is not renewed any more and another node takes over.", func(l *Lease) *time.Duration { return &l.ProgressTimeout }),
 		value("max_owned", whole(1, 1_000_000), "10000", "The most submitters that this node owns at a time.", func(l *Lease) *int { return &l.MaxOwned }),
 	}
 }
@@ -111,6 +121,14 @@ func chainFields() []field[Chain] {
 			func(c *Chain) *time.Duration { return &c.LagGrace }),
 		value("confirmations", whole[uint64](1, 2000), "20", "Canonical blocks above the one with the receipt that make a transaction final.", func(c *Chain) *uint64 { return &c.Confirmations }),
 		value("release_depth", whole[uint64](1, 2000), "1", "Depth at which a strict submitter may take its next nonce. 1: as soon as the receipt is in a canonical block.", func(c *Chain) *uint64 { return &c.ReleaseDepth }),
+		section("protect", "When a submitter is put under PROTECT: no nonce is taken until an operator decides.", func(c *Chain) *Protect { return &c.Protect },
+			value("lag_grace", span(time.Second, time.Hour), "60s", "How long the chain may lack transactions that the ledger has in blocks before that is no lag of an endpoint any more.",
+				func(p *Protect) *time.Duration { return &p.LagGrace }),
+		),
+		section("finality", "From where on the chain is taken to be beyond change.", func(c *Chain) *Finality { return &c.Finality },
+			value("audit_depth", orZero(whole[uint64](1, 100_000)), "0", "Depth below which no reorg is believed possible: an operator can requeue a transaction once its nonce was used by somebody else that deep. 0: four times confirmations.",
+				func(f *Finality) *uint64 { return &f.AuditDepth }),
+		),
 		section("resubmit", "Handing the same bytes to the chain again while they are not included.", func(c *Chain) *Resubmit { return &c.Resubmit },
 			value("interval", span(100*time.Millisecond, 24*time.Hour), "60s", "Time between two hand-overs.", func(r *Resubmit) *time.Duration { return &r.Interval }),
 			value("max_attempts", whole(1, 1_000_000), "20", "Hand-overs after which a transaction is STUCK. It is still followed and handed over.", func(r *Resubmit) *int { return &r.MaxAttempts }),

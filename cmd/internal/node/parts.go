@@ -81,12 +81,17 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log, Meter: n.metrics.Meter("engine"),
 		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval, SweepInterval: n.cfg.Lease.SweepInterval,
 		IdleAfter: n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned, PollInterval: n.cfg.Queue.PollInterval,
+		Mode: engine.Mode(n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout, AuditInterval: n.cfg.Audit.Interval,
+	}
+	if n.cfg.Audit.Interval == 0 {
+		o.AuditInterval = engine.NoAudit
 	}
 	for i, c := range n.cfg.Chains {
 		o.Chains = append(o.Chains, engine.ChainOptions{
 			Chain: n.chains[i], PollInterval: c.PollInterval,
 			Policy: txn.Policy{
 				Confirmations: c.Confirmations, ReleaseDepth: c.ReleaseDepth, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
+				AuditDepth: c.Finality.Depth(c.Confirmations), LagGrace: c.Protect.LagGrace,
 			},
 		})
 	}
