@@ -31,6 +31,7 @@ type actor struct {
 	ledger    store.Ledger
 	inbox     store.Inbox
 	account   *txn.Account
+	suspicion *txn.Suspicion
 	conflicts int       // in a row
 	busyAt    time.Time // last time that there was anything to follow or to do
 }
@@ -151,7 +152,7 @@ func (a *actor) load(ctx context.Context) error {
 			track.followOld(attempt.Hash, ledger.Open[i].Receipt, a.wake)
 		}
 	}
-	a.ledger, a.account, a.loaded = ledger, nil, true
+	a.ledger, a.account, a.suspicion, a.loaded = ledger, nil, nil, true
 	a.mail.Store(true)
 	return nil
 }
@@ -171,10 +172,10 @@ func (a *actor) unfollow(tx txn.Tx) {
 
 // view freezes what is known now.
 func (a *actor) view() txn.View {
-	head, seen := a.track.view(a.ledger.Open)
+	head, seen := a.track.view(a.ledger.Open, a.inbox.Queue)
 	return txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Head: head, Seen: seen,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Head: head, Seen: seen,
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -14,6 +15,8 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 		return s.Change, a.e.Gate(ctx, BeforeRecord, a.id)
 	case txn.LookAtAccount:
 		return a.lookAtAccount(ctx, v, s)
+	case txn.Investigate:
+		return a.investigate(ctx, v, s)
 	case txn.Prepare:
 		return a.prepare(ctx, v, s)
 	case txn.Broadcast:
@@ -22,20 +25,45 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 	panic("engine: a step that is not known")
 }
 
+// lookAtAccount asks for the account, and for the receipts of the transaction that it is about: evidence against a transaction is never older than the view of
+// the account.
 func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Change, error) {
-	account, err := a.chain.Account(ctx, v.Submitter.Address, v.Policy.Confirmations)
+	for _, attempt := range s.Tx.Attempts {
+		a.track.doubt(attempt.Hash)
+	}
+	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
+	if ctx.Err() != nil {
+		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return txn.Change{}, ctx.Err()
-		}
 		a.log.Debug("account cannot be looked at", "error", err)
+		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
 		return txn.AccountUnseen(v, s), nil
 	}
+	account.For = s.For
 	if v.Cursor != nil {
 		account.Expected = v.Cursor.Next
 	}
+	a.suspicion, a.ledger.Open = txn.AccountSeen(v, &account)
 	a.account = &account
+	if a.suspicion != nil && v.Suspicion == nil {
+		a.log.Warn("the chain disagrees with the ledger about the account; looking again at a later block before anything follows", "reason", a.suspicion.Reason,
+			"nonce", uint64(a.suspicion.Nonce), "latest", uint64(account.Latest), "pending", uint64(account.Pending), "settled", uint64(account.Settled), "block", account.Head)
+	}
 	return txn.Change{}, nil
+}
+
+// investigate asks who used the nonce. That nobody can tell is no reason to wait: the finding stands without it.
+func (a *actor) investigate(ctx context.Context, v txn.View, s txn.Investigate) (txn.Change, error) {
+	by, err := a.chain.Consumer(ctx, v.Submitter.Address, s.Finding.Nonce)
+	if ctx.Err() != nil {
+		return txn.Change{}, ctx.Err()
+	}
+	if err != nil {
+		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(s.Finding.Nonce), "error", err)
+		by = nil
+	}
+	return txn.Investigated(v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
 }
 
 // prepare quotes and signs for the nonce at which the cursor stands. Nothing is taken yet: bytes that are not recorded are dropped.
@@ -93,15 +121,10 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 	}
 	if c.Take != nil {
 		moved := *l.Cursor
-		moved.Next++
+		moved.Next, moved.LastBlock = moved.Next+1, 0
 		l.Cursor = &moved
 	}
-	if c.Protect != nil {
-		guarded := *l.Cursor
-		guarded.Protected = &txn.Protected{Reason: c.Protect.Reason, Evidence: c.Protect.Evidence, At: v.Now}
-		l.Cursor = &guarded
-		a.log.Error("submitter is protected: no nonce is taken until an operator decides", "reason", c.Protect.Reason, "evidence", c.Protect.Evidence)
-	}
+	a.applyGuard(v, c)
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
 		a.log.Info("submitter status changed", "status", string(c.Status))
@@ -114,27 +137,58 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 	}
 }
 
+// applyGuard brings the protection in memory to where the change has brought it.
+func (a *actor) applyGuard(v txn.View, c txn.Change) {
+	if p := c.Protect; p != nil {
+		guarded := *a.ledger.Cursor
+		guarded.Protections++
+		guarded.Protected = &txn.Protected{ID: guarded.Protections, Reason: p.Reason, Evidence: p.Evidence, At: v.Now}
+		a.ledger.Cursor = &guarded
+		a.log.Error("submitter is protected: no nonce is taken until an operator decides", "reason", p.Reason, "evidence", p.Evidence)
+	}
+	if u := c.Unprotect; u != nil {
+		freed := *a.ledger.Cursor
+		freed.Protected = nil
+		if u.To > freed.Next {
+			freed.Next, freed.LastBlock = u.To, 0
+		}
+		a.ledger.Cursor = &freed
+		a.account, a.suspicion = nil, nil // looked at for the decision; what is sent next rests on a look of its own
+		a.log.Warn("submitter is protected no more: an operator decided to go on", "protection", u.ID, "reason", u.Reason, "from", uint64(u.Expect), "to", uint64(u.To))
+	}
+}
+
 func (a *actor) applyWrite(v txn.View, w txn.Write) {
 	tx, queued := a.take(w.Tx)
+	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
+		noted := *cursor
+		noted.LastBlock = 0
+		if w.Next.Receipt != nil && w.Next.Nonce != nil {
+			noted.LastBlock = w.Next.Receipt.BlockNumber
+		}
+		a.ledger.Cursor = &noted
+	}
 	tx.Status, tx.Due = w.Next, v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
 		a.track.followNew(w.Attempt.Hash, a.wake)
 	}
 	a.tell(tx, w)
+	if w.Kind == txn.EventReorged {
+		a.account, a.suspicion = nil, nil // they tell of the branch that was left
+	}
 	switch {
 	case tx.State.Final():
-		if !queued {
-			a.unfollow(tx)
-		}
+		a.unfollow(tx)
 	case tx.Nonce == nil:
 		a.account = nil // it waits for something outside: look again when its time comes
 		if tx.Reason == txn.ReasonStartNonce {
 			a.loaded = false // the registration may have been corrected by then
 		}
-		a.inbox.Queue = slices.Insert(a.inbox.Queue, 0, tx)
+		at, _ := slices.BinarySearchFunc(a.inbox.Queue, tx, func(a, b txn.Tx) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
+		a.inbox.Queue = slices.Insert(a.inbox.Queue, at, tx) // one that was given back keeps its attempts: they are still followed
 	default:
-		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return int(int64(*o.Nonce) - int64(n)) })
+		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return cmp.Compare(*o.Nonce, n) })
 		a.ledger.Open = slices.Insert(a.ledger.Open, at, tx)
 	}
 	if queued && len(a.inbox.Queue) == 0 {

@@ -27,6 +27,8 @@ type Chain interface {
 	Send(ctx context.Context, signed txn.Signed) txn.Outcome
 	// Account looks at an account; settled is the depth of Account.Settled below the head.
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
+	// Consumer tells who used a nonce of an account, as far as the node can still tell: nil when it is not used, or when that is not to be found out.
+	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
 	// Quote estimates gas (with the configured margin, unless the payload brings its limit) and fees for a draft. A refusal of the node (it would revert, no
 	// funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)

@@ -58,11 +58,28 @@ const (
 	lowerPasses = 20
 )
 
+const (
+	// auditFactor times the confirmations is how deep a block must be before a reorg of it is not believed possible any more.
+	auditFactor = 4
+	// lagGrace is how long an endpoint may lack what the ledger has before that is no lag: twice what a chain's client waits for a better endpoint.
+	lagGrace = time.Minute
+)
+
+// complete fills in what the configuration left open.
+func complete(p txn.Policy) txn.Policy {
+	if p.AuditDepth == 0 {
+		p.AuditDepth = auditFactor * p.Confirmations
+	}
+	p.LagGrace = orDefault(p.LagGrace, lagGrace)
+	return p
+}
+
 func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
+	policy := complete(o.Policy)
 	return &tracker{
-		chain: o.Chain, policy: o.Policy, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
+		chain: o.Chain, policy: policy, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
 		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, healthy: true, walked: map[txn.Hash]txn.Block{},
-		window: window{limit: windowLimit(o.Policy)},
+		window: window{limit: windowLimit(policy)},
 	}
 }
 
@@ -110,16 +127,18 @@ func (t *tracker) doubt(hash txn.Hash) {
 }
 
 // view freezes what the published view shows of the attempts of these transactions, and the number of its head.
-func (t *tracker) view(txs []txn.Tx) (head uint64, seen func(txn.Hash) txn.Inclusion) {
+func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.Inclusion) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.window.empty() {
 		head = t.window.tip().Number
 	}
-	frozen := make(map[txn.Hash]txn.Inclusion, len(txs))
-	for _, tx := range txs {
-		for _, a := range tx.Attempts {
-			frozen[a.Hash] = t.inclusion(a.Hash)
+	frozen := map[txn.Hash]txn.Inclusion{}
+	for _, txs := range lists {
+		for _, tx := range txs {
+			for _, a := range tx.Attempts {
+				frozen[a.Hash] = t.inclusion(a.Hash)
+			}
 		}
 	}
 	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }

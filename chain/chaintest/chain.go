@@ -88,6 +88,8 @@ type block struct {
 	senders  []txn.Address
 	receipts map[txn.Hash]*txn.Receipt
 	undo     []func()
+
+	authorities []txn.Address // whose nonce was raised without a transaction of theirs
 }
 
 // New makes a chain with its genesis block.
@@ -204,6 +206,18 @@ func (c *Chain) MineEmpty(n int) txn.Block {
 	for range n {
 		c.seal(nothing)
 	}
+	return c.head().Block
+}
+
+// MineAuthorization seals a block without transactions of the account in which its nonce is raised all the same, as by an authorization of EIP-7702 that
+// somebody else handed in.
+func (c *Chain) MineAuthorization(authority txn.Address) txn.Block {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.raiseNonce(authority) // undone with the block
+	c.pool.prune(c.state)
+	c.seal(nothing)
+	c.head().authorities = append(c.head().authorities, authority)
 	return c.head().Block
 }
 

@@ -24,6 +24,7 @@ const (
 	MethodSend          Method = "Send"
 	MethodAccount       Method = "Account"
 	MethodQuote         Method = "Quote"
+	MethodConsumer      Method = "Consumer"
 )
 
 // Call is what an interceptor sees: the method, and those of its arguments that the method has.
@@ -33,6 +34,7 @@ type Call struct {
 	Number  uint64     // of BlockByNumber
 	Signed  txn.Signed // of Send
 	Address txn.Address
+	Nonce   txn.Nonce // of Consumer
 	Draft   txn.Draft // of Quote
 }
 

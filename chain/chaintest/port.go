@@ -155,17 +155,53 @@ func (c *Chain) Account(ctx context.Context, address txn.Address, settled uint64
 	}, nil
 }
 
-// nonceAt is the account's nonce after the block of that height: what it is now, without what it sent since.
+// nonceAt is the account's nonce after the block of that height: what it is now, without how often it was raised since.
 func (c *Chain) nonceAt(address txn.Address, height uint64) uint64 {
 	nonce := c.state.nonce(address)
 	for _, b := range c.blocks[height+1:] {
-		for _, sender := range b.senders {
-			if sender == address {
-				nonce--
+		nonce -= b.raised(address)
+	}
+	return nonce
+}
+
+// raised is how often the block raised the account's nonce.
+func (b *block) raised(address txn.Address) (times uint64) {
+	for _, of := range [][]txn.Address{b.senders, b.authorities} {
+		for _, a := range of {
+			if a == address {
+				times++
 			}
 		}
 	}
-	return nonce
+	return times
+}
+
+// Consumer tells who used a nonce of an account.
+func (c *Chain) Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error) {
+	f, err := c.enter(ctx, Call{Method: MethodConsumer, Address: address, Nonce: nonce})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	height := c.height(f)
+	next := c.nonceAt(address, height)
+	for _, b := range slices.Backward(c.blocks[:height+1]) {
+		if next <= uint64(nonce) {
+			return nil, nil
+		}
+		if next -= b.raised(address); next > uint64(nonce) {
+			continue
+		}
+		by := txn.Consumer{Block: b.Number, BlockHash: b.Hash}
+		for i, tx := range b.txs {
+			if b.senders[i] == address && tx.Nonce() == uint64(nonce) {
+				by.TxHash = tx.Hash()
+			}
+		}
+		return &by, nil
+	}
+	return nil, nil
 }
 
 // Quote simulates the draft on the newest state and prices it by the client's rules.

@@ -317,6 +317,42 @@ func (s *suite) quote() {
 	}
 }
 
+func (s *suite) consumer() {
+	key := s.actor()
+	address := addressOf(key)
+	user := func(nonce txn.Nonce) *txn.Consumer {
+		s.Helper()
+		by, err := s.Chain.Consumer(s.Context(), address, nonce)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return by
+	}
+	if by := user(0); by != nil {
+		s.Fatalf("%+v used a nonce of a new account", by)
+	}
+	var sent []txn.Signed
+	var in []*txn.Receipt
+	for nonce := range uint64(3) {
+		signed := s.sign(s.transfer(key, nonce))
+		s.mustSend(signed, txn.Accepted)
+		sent, in = append(sent, signed), append(in, s.mined(signed.Hash))
+		s.Mine() // so that the uses are some blocks apart
+	}
+	s.until("the state of the blocks", func() bool { return s.view(address, 0).Latest == 3 })
+	for i, r := range in {
+		by := user(txn.Nonce(i))
+		if by == nil || by.TxHash != sent[i].Hash || by.Block != r.BlockNumber || by.BlockHash != r.BlockHash {
+			s.Errorf("nonce %d was used by %+v, want %s in block %d %s", i, by, sent[i].Hash, r.BlockNumber, r.BlockHash)
+		}
+	}
+	for _, nonce := range []txn.Nonce{3, 4, 1 << 40} {
+		if by := user(nonce); by != nil {
+			s.Errorf("%+v used nonce %d, which is free", by, nonce)
+		}
+	}
+}
+
 func (s *suite) reorgKeeps() {
 	if s.Reorg == nil {
 		return // this chain cannot be made to
@@ -367,6 +403,9 @@ func (s *suite) cancelled() {
 	}
 	if _, err := s.Chain.Account(ctx, txn.Address{}, 0); !errors.Is(err, txn.ErrUnavailable) {
 		s.Errorf("account: %v, want unavailable", err)
+	}
+	if _, err := s.Chain.Consumer(ctx, addressOf(s.Key), 0); !errors.Is(err, txn.ErrUnavailable) {
+		s.Errorf("consumer: %v, want unavailable", err)
 	}
 	if o := s.Chain.Send(ctx, signed); o.Class != txn.Unavailable && o.Class != txn.Ambiguous {
 		s.Errorf("send: %+v", o)

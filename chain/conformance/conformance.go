@@ -27,6 +27,7 @@ type Chain interface {
 	Send(ctx context.Context, signed txn.Signed) txn.Outcome
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
+	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
 	Heads(ctx context.Context) <-chan struct{}
 }
 
@@ -76,6 +77,7 @@ func Run(t *testing.T, fresh func(*testing.T) *Harness) {
 		{"another chain's bytes", (*suite).wrongChain},
 		{"account views", (*suite).account},
 		{"quotes", (*suite).quote},
+		{"who used a nonce", (*suite).consumer},
 		{"a reorg moves a receipt", (*suite).reorgKeeps},
 		{"a reorg takes a receipt away", (*suite).reorgDrops},
 		{"cancelled calls", (*suite).cancelled},

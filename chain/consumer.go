@@ -1,0 +1,164 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// consumerReach is how many blocks below the head the use of a nonce is looked for. Nodes keep the state of few blocks unless they are archives, and whoever
+// asks wants to know of a use that is recent.
+const consumerReach = 4096
+
+// Consumer tells who used a nonce of an account: the transaction, or the block in which the nonce was passed without one. It is nil when the nonce is not used
+// as of the newest block, and when the block of its use is below what the endpoint still has the state of.
+func (c *Client) Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error) {
+	var found *txn.Consumer
+	what := fmt.Sprintf("look for the use of nonce %d of %s", nonce, address.Hex())
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+		found = nil
+		s := useSearch{e: e, client: client, address: address, nonce: nonce}
+		number, ok, err := s.block(ctx)
+		if err != nil || !ok {
+			return err
+		}
+		found, err = s.consumer(ctx, number)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// useSearch looks for the block in which a nonce was used, by asking for the account's next nonce at ever fewer heights.
+type useSearch struct {
+	e       *endpoint
+	client  *rpc.Client
+	address txn.Address
+	nonce   txn.Nonce
+}
+
+// usage is what is known of a height.
+type usage int
+
+const (
+	unused  usage = iota // the nonce was free there
+	used                 // it was used there or below
+	refused              // the node has no state of it
+)
+
+// block finds the lowest block with the nonce used: first in one batch at distances that double, then by halving what lies between two of them.
+func (s useSearch) block(ctx context.Context) (number uint64, ok bool, err error) {
+	head, err := s.head(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	heights, reach := []uint64{head}, min(consumerReach, head)
+	for d := uint64(1); d < reach; d *= 2 {
+		heights = append(heights, head-d)
+	}
+	heights = append(heights, head-reach)
+	states, err := s.at(ctx, heights...)
+	if err != nil || states[0] != used {
+		return 0, false, err
+	}
+	last := 0
+	for last+1 < len(states) && states[last+1] == used {
+		last++
+	}
+	if last+1 == len(states) {
+		return 0, heights[last] == 0, nil // older than the search goes; nothing is below the genesis
+	}
+	// The nonce is used at high and not, as far as the node can tell, at low.
+	high, low, at := heights[last], heights[last+1], states[last+1]
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		state, err := s.at(ctx, middle)
+		switch {
+		case err != nil:
+			return 0, false, err
+		case state[0] == used:
+			high = middle
+		default:
+			low, at = middle, state[0]
+		}
+	}
+	return high, at == unused, nil
+}
+
+func (s useSearch) head(ctx context.Context) (uint64, error) {
+	var number hexutil.Uint64
+	err := s.client.CallContext(ctx, &number, "eth_blockNumber")
+	return uint64(number), err
+}
+
+// at asks for the state of the nonce at some heights in one batch. A refusal of one height is an answer: nodes prune.
+func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
+	counts := make([]hexutil.Uint64, len(heights))
+	elems := make([]rpc.BatchElem, len(heights))
+	for i, h := range heights {
+		elems[i] = rpc.BatchElem{Method: "eth_getTransactionCount", Args: []any{s.address, hexutil.Uint64(h)}, Result: &counts[i]}
+	}
+	if err := s.client.BatchCallContext(ctx, elems); err != nil {
+		return nil, err
+	}
+	states := make([]usage, len(heights))
+	for i := range elems {
+		switch {
+		case elems[i].Error != nil && !s.prunes(elems[i].Error):
+			return nil, elems[i].Error
+		case elems[i].Error != nil:
+			states[i] = refused
+		case txn.Nonce(counts[i]) > s.nonce:
+			states[i] = used
+		}
+	}
+	return states, nil
+}
+
+// prunes tells whether the node refused because of what was asked, and not because it is asked too much or by somebody whom it does not know.
+func (s useSearch) prunes(err error) bool {
+	var answer rpc.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch s.e.faultOf(err, nil).class {
+	case txn.RateLimited, txn.Unauthorized, txn.Unavailable:
+		return false
+	}
+	return true
+}
+
+// consumer reads the block and names the transaction in it.
+func (s useSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer, error) {
+	var block *struct {
+		Number *hexutil.Big `json:"number"`
+		Hash   txn.Hash     `json:"hash"`
+		Txs    []struct {
+			Hash  txn.Hash       `json:"hash"`
+			From  txn.Address    `json:"from"`
+			Nonce hexutil.Uint64 `json:"nonce"`
+		} `json:"transactions"`
+	}
+	if err := s.client.CallContext(ctx, &block, "eth_getBlockByNumber", hexutil.Uint64(number), true); err != nil {
+		return nil, err
+	}
+	switch {
+	case block == nil:
+		return nil, nil // it left the chain meanwhile
+	case block.Number == nil || !block.Number.ToInt().IsUint64() || block.Number.ToInt().Uint64() != number || block.Hash == (txn.Hash{}):
+		return nil, fmt.Errorf("%w: another block than the one asked for", errMalformed)
+	}
+	c := &txn.Consumer{Block: number, BlockHash: block.Hash}
+	for _, tx := range block.Txs {
+		if tx.From == s.address && txn.Nonce(tx.Nonce) == s.nonce {
+			c.TxHash = tx.Hash
+		}
+	}
+	return c, nil
+}
