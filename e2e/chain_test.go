@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ type testChain struct {
 	url  string
 	id   uint64
 	keys []*ecdsa.PrivateKey
+
+	restart func() error // stops the chain's node and starts it anew in the same place
 }
 
 // embedded is go-ethereum in this process.
@@ -41,6 +44,33 @@ func embedded(t *testing.T, period time.Duration, keys int) *testChain {
 	return tc
 }
 
+// lasting is embedded, on disk: it can be restarted.
+func lasting(t *testing.T, period time.Duration, keys int) *testChain {
+	t.Helper()
+	o := devchain.Options{Period: period, Accounts: keys, DataDir: t.TempDir()}
+	c, err := devchain.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	o.Port = portOf(t, c.URL())
+	tc := dial(t, c.URL())
+	for i := range keys {
+		tc.keys = append(tc.keys, devchain.Key(i))
+	}
+	tc.restart = func() error {
+		if err := c.Close(); err != nil {
+			return err
+		}
+		again, err := devchain.Start(o)
+		if err == nil {
+			c = again
+		}
+		return err
+	}
+	return tc
+}
+
 // geth is a process of its own, in developer mode with one-second blocks.
 func geth(t *testing.T, keys int) *testChain {
 	t.Helper()
@@ -48,23 +78,33 @@ func geth(t *testing.T, keys int) *testChain {
 	if err != nil {
 		t.Fatal("geth is not on PATH; run this through `make e2e`, which builds it")
 	}
-	port := freePort(t)
-	cmd := exec.Command(path, "--dev", "--dev.period", "1", "--datadir", t.TempDir(), "--ipcdisable", "--verbosity", "1",
-		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,dev")
-	startProcess(t, cmd, filepath.Join(t.TempDir(), "geth.log"))
+	port, data, log := freePort(t), t.TempDir(), filepath.Join(t.TempDir(), "geth.log")
+	start := func() *process {
+		return startProcess(t, exec.Command(path, "--dev", "--dev.period", "1", "--datadir", data, "--ipcdisable", "--verbosity", "1",
+			"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,dev"), log)
+	}
+	proc := start()
 	url := "http://127.0.0.1:" + port
-	eventually(t, 60*time.Second, "geth answers", func() error {
-		c, err := ethclient.Dial(url)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		_, err = c.BlockNumber(context.Background())
-		return err
-	})
+	eventually(t, 60*time.Second, "geth answers", func() error { return answers(url) })
 	tc := dial(t, url)
+	tc.restart = func() error {
+		_ = proc.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
+		<-proc.done
+		proc = start()
+		return nil
+	}
 	tc.fund(t, keys)
 	return tc
+}
+
+func answers(url string) error {
+	c, err := ethclient.Dial(url)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.BlockNumber(context.Background())
+	return err
 }
 
 func dial(t *testing.T, url string) *testChain {

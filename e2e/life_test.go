@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -167,18 +168,30 @@ func (n *node) awaitAll(t *testing.T, total int, limit time.Duration) {
 
 func verifyChain(t *testing.T, c *testChain, contract common.Address, submitters, calls int) {
 	t.Helper()
-	for i, a := range senders(c)[:submitters] {
-		if got := c.count(t, contract, a); got != uint64(calls) {
-			t.Errorf("submitter %d: the contract counts %d calls, want %d", i, got, calls)
-		}
-		if nonce, err := c.NonceAt(context.Background(), a, nil); err != nil || nonce != uint64(calls) {
-			t.Errorf("submitter %d: next nonce %d (%v), want %d", i, nonce, err, calls)
-		}
+	for i := range submitters {
+		verifyAccount(t, c, contract, i, calls)
+	}
+}
+
+func verifyAccount(t *testing.T, c *testChain, contract common.Address, submitter, calls int) {
+	t.Helper()
+	a := senders(c)[submitter]
+	if got := c.count(t, contract, a); got != uint64(calls) {
+		t.Errorf("submitter %d: the contract counts %d calls, want %d", submitter, got, calls)
+	}
+	if nonce, err := c.NonceAt(context.Background(), a, nil); err != nil || nonce != uint64(calls) {
+		t.Errorf("submitter %d: next nonce %d (%v), want %d", submitter, nonce, err, calls)
 	}
 }
 
 // verifyLedger holds the ledger to the laws, and the chain to the ledger.
 func (n *node) verifyLedger(t *testing.T, c *testChain, submitters, calls int) {
+	t.Helper()
+	verifyRows(t, n.pool)
+	verifyMined(t, n.pool, c, senders(c)[:submitters], submitters*calls)
+}
+
+func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for what, query := range map[string]string{
 		"not confirmed":                   "SELECT count(*) FROM managed_tx WHERE state <> 'CONFIRMED'",
@@ -189,14 +202,19 @@ func (n *node) verifyLedger(t *testing.T, c *testChain, submitters, calls int) {
 		"transactions with many attempts": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP BY tx_id HAVING count(*) <> 1) q",
 	} {
 		var wrong int
-		if err := n.pool.QueryRow(context.Background(), query).Scan(&wrong); err != nil || wrong != 0 {
+		if err := pool.QueryRow(context.Background(), query).Scan(&wrong); err != nil || wrong != 0 {
 			t.Errorf("%s: %d (%v)", what, wrong, err)
 		}
 	}
-	known := n.attemptHashes(t)
-	mined := minedFrom(t, c, senders(c)[:submitters])
-	if len(mined) != submitters*calls {
-		t.Errorf("%d transactions of the submitters are on chain, want %d", len(mined), submitters*calls)
+}
+
+// verifyMined looks for whatever these accounts have on the chain: so many transactions, all of them known.
+func verifyMined(t *testing.T, pool *pgxpool.Pool, c *testChain, from []common.Address, want int) {
+	t.Helper()
+	known := attemptHashes(t, pool)
+	mined := minedFrom(t, c, from)
+	if len(mined) != want {
+		t.Errorf("%d transactions of the submitters are on chain, want %d", len(mined), want)
 	}
 	for _, h := range mined {
 		if !known[h] {
@@ -205,9 +223,9 @@ func (n *node) verifyLedger(t *testing.T, c *testChain, submitters, calls int) {
 	}
 }
 
-func (n *node) attemptHashes(t *testing.T) map[common.Hash]bool {
+func attemptHashes(t *testing.T, pool *pgxpool.Pool) map[common.Hash]bool {
 	t.Helper()
-	rows, err := n.pool.Query(context.Background(), "SELECT tx_hash FROM tx_attempt")
+	rows, err := pool.Query(context.Background(), "SELECT tx_hash FROM tx_attempt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
-	"crypto/ecdsa"
 	"fmt"
 	"os"
 	"os/exec"
@@ -43,7 +43,14 @@ type node struct {
 type nodeOptions struct {
 	confirmations int
 	poll          time.Duration
+	release       int    // release_depth; 0: 1
+	name          string // empty: a
+	rpc           string // where the node reaches the chain; empty: directly
+	keys          string // a folder that has the keys already; empty: one of the node's own
+	lease         string // empty: defaultLease
 }
+
+const defaultLease = "duration: 2s, renew_interval: 500ms"
 
 // newNode prepares a node on a fresh database of the shared server and starts it.
 func newNode(t *testing.T, c *testChain, o nodeOptions) *node {
@@ -79,27 +86,30 @@ func (n *node) migrate(t *testing.T) {
 
 func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 	t.Helper()
-	keys := filepath.Join(n.dir, "keys")
+	if o.keys == "" {
+		o.keys = filepath.Join(n.dir, "keys")
+		saveKeys(t, o.keys, c)
+	}
 	writeFile(t, filepath.Join(n.dir, "password"), password)
 	var submitters strings.Builder
 	for i, key := range c.keys {
 		name := fmt.Sprintf("s%02d", i)
 		n.names = append(n.names, name)
-		saveKey(t, keys, key)
 		fmt.Fprintf(&submitters, "  - {name: %s, chain: dev, address: %q, signer: local, mode: strict, start_from: chain}\n", name, crypto.PubkeyToAddress(key.PublicKey).Hex())
 	}
 	writeFile(t, n.config, fmt.Sprintf(`
-node: {name: a}
+node: {name: %s}
 grpc: {listen: %q}
 ops: {listen: %q}
 database: {url: %q, statement_timeout: 500ms}
-lease: {duration: 2s, renew_interval: 500ms}
+lease: {%s}
 chains:
-  - {name: dev, chain_id: %d, rpc: [%q], poll_interval: %s, confirmations: %d, release_depth: 1, resubmit: {interval: 5s, max_attempts: 20}}
+  - {name: dev, chain_id: %d, rpc: [%q], poll_interval: %s, confirmations: %d, release_depth: %d, resubmit: {interval: 5s, max_attempts: 20}}
 signers:
-  - {name: local, keystore: {dir: ./keys, password_file: ./password}}
+  - {name: local, keystore: {dir: %q, password_file: ./password}}
 submitters:
-%s`, n.addr, address(freePort(t)), n.url, c.id, c.url, o.poll, o.confirmations, submitters.String()))
+%s`, cmp.Or(o.name, "a"), n.addr, address(freePort(t)), n.url, cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
+		max(o.release, 1), o.keys, submitters.String()))
 }
 
 func writeFile(t *testing.T, path, text string) {
@@ -109,11 +119,14 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-func saveKey(t *testing.T, dir string, key *ecdsa.PrivateKey) {
+// saveKeys writes the chain's keys as key files, encrypted as weakly as can be: nobody has to wait for them.
+func saveKeys(t *testing.T, dir string, c *testChain) {
 	t.Helper()
-	ks := keystore.NewKeyStore(dir, keystore.LightScryptN, keystore.LightScryptP)
-	if _, err := ks.ImportECDSA(key, password); err != nil {
-		t.Fatal(err)
+	ks := keystore.NewKeyStore(dir, 2, 1)
+	for _, key := range c.keys {
+		if _, err := ks.ImportECDSA(key, password); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

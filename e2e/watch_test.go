@@ -17,6 +17,12 @@ type watcher struct {
 
 func (n *node) watchAll(t *testing.T) *watcher {
 	t.Helper()
+	return watchAll(t, func() *node { return n })
+}
+
+// watchAll watches on whichever node is chosen each time that a stream breaks.
+func watchAll(t *testing.T, choose func() *node) *watcher {
+	t.Helper()
 	w := &watcher{seqs: map[string][]uint64{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -25,7 +31,7 @@ func (n *node) watchAll(t *testing.T) *watcher {
 		defer close(done)
 		token := ""
 		for ctx.Err() == nil {
-			token = w.follow(ctx, n, token, ready)
+			token = w.follow(ctx, choose(), token, ready)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/pgembed"
+)
+
+// TestChaos is three nodes under load while everything around them fails at random. `make chaos` runs it for CHAOS_TIME; here it is a short one.
+func TestChaos(t *testing.T) {
+	for name, chain := range map[string]func(t *testing.T, keys int) *testChain{
+		"embedded": func(t *testing.T, keys int) *testChain { return lasting(t, 250*time.Millisecond, keys) },
+		"geth":     geth,
+	} {
+		t.Run(name, func(t *testing.T) { chaos(t, chain) })
+	}
+}
+
+func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain) {
+	const submitters = 30
+	length, seed := chaosTime(t), chaosSeed(t)
+	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, length)
+	random := rand.New(rand.NewPCG(seed, 0))
+	postgres, err := pgembed.Start(t.Context(), pgembed.Options{Settings: pgembed.Disposable()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = postgres.Stop(context.Background()) })
+	c := chain(t, submitters+1)
+	cl := newCluster(t, c, 3, nodeOptions{confirmations: 3, poll: 100 * time.Millisecond}, postgres.URL("postgres"))
+	contract := cl.members[0].deploy(t, c)
+	var watchers []*watcher
+	for range 3 {
+		watchers = append(watchers, watchAll(t, func() *node { return cl.any().node }))
+	}
+	calls := cl.call(t, contract, submitters, time.Second, random)
+	s := &storm{t: t, cl: cl, postgres: postgres, random: random, lease: 2 * time.Second, hit: map[string]bool{}}
+	s.rage(length)
+	cl.drain(t, contract, calls, watchers, 5*time.Minute)
+	found := s.measure(readChronicle(t, cl.pool))
+	t.Logf("%d transactions of %d submitters through %d faults:\n%s", len(calls.ids), submitters, len(s.faults), report(found))
+	for kind, limit := range map[string]time.Duration{"killed": s.lease + time.Second, "stopped": 500 * time.Millisecond} {
+		if m := found[kind]; m == nil || len(m.clean) == 0 {
+			t.Errorf("no takeover from a node that was %s", kind)
+		} else if took := median(m.clean); took > limit {
+			t.Errorf("the median takeover from a node that was %s took %s, more than %s", kind, took, limit)
+		}
+	}
+	cl.stopAll(t)
+}
+
+func chaosTime(t *testing.T) time.Duration {
+	t.Helper()
+	text, set := os.LookupEnv("CHAOS_TIME")
+	if !set {
+		return time.Minute
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func chaosSeed(t *testing.T) uint64 {
+	t.Helper()
+	text, set := os.LookupEnv("CHAOS_SEED")
+	if !set {
+		return rand.Uint64()
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seed
+}

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// acquisition is one change of hands of a submitter, written down by a trigger of the test's own: what a lease row forgets when it is taken anew.
+type acquisition struct {
+	Submitter int
+	Owner     string
+	Token     int64
+	At        time.Time
+	Before    string // the owner before
+	Ended     time.Time
+	Released  bool       // by its owner; otherwise it lapsed, or its owner takes it anew
+	WorkSince *time.Time // oldest transaction that is not final; nil: none
+}
+
+// keepChronicle makes the database write it, and makes looking for the hash of an attempt quick.
+func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), `
+		CREATE SCHEMA chronicle;
+		CREATE TABLE chronicle.acquisition (
+			submitter INT, owner TEXT, token BIGINT, at TIMESTAMPTZ, before TEXT, ended TIMESTAMPTZ, released BOOLEAN, work_since TIMESTAMPTZ,
+			PRIMARY KEY (submitter, token));
+		CREATE FUNCTION chronicle.acquired() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			INSERT INTO chronicle.acquisition VALUES (NEW.submitter_id, NEW.owner_node, NEW.fencing_token, NEW.acquired_at, OLD.owner_node, OLD.expires_at, OLD.released,
+				LEAST((SELECT min(t.created_at) FROM public.managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL),
+				      (SELECT min(t.created_at) FROM public.managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)));
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER chronicle AFTER UPDATE ON public.submitter_lease FOR EACH ROW
+			WHEN (NEW.fencing_token <> OLD.fencing_token) EXECUTE FUNCTION chronicle.acquired();
+		CREATE INDEX chronicle_attempt ON public.tx_attempt (tx_hash);`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// chronicle is every acquisition so far, by submitter and then in order.
+type chronicle map[int][]acquisition
+
+func readChronicle(t *testing.T, pool *pgxpool.Pool) chronicle {
+	t.Helper()
+	rows, err := pool.Query(context.Background(), "SELECT submitter, owner, token, at, before, ended, released, work_since FROM chronicle.acquisition ORDER BY submitter, token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[acquisition])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := chronicle{}
+	for _, a := range list {
+		c[a.Submitter] = append(c[a.Submitter], a)
+	}
+	return c
+}
+
+// orphaned is how long a submitter had work and no owner before an acquisition.
+func (a acquisition) orphaned() time.Duration {
+	if a.WorkSince == nil {
+		return 0
+	}
+	since := a.Ended
+	if a.WorkSince.After(since) {
+		since = *a.WorkSince
+	}
+	return max(0, a.At.Sub(since))
+}
+
+// takeover is the first acquisition of a submitter after its owner was struck.
+type takeover struct {
+	acquisition
+	took time.Duration // from the stroke
+}
+
+// takeovers are those of the submitters with work that a node of this name owned at a moment.
+func (c chronicle) takeovers(name string, at time.Time) (list []takeover) {
+	for _, history := range c {
+		next := slices.IndexFunc(history, func(a acquisition) bool { return a.At.After(at) })
+		if next < 1 {
+			continue
+		}
+		a := history[next]
+		if strings.HasPrefix(history[next-1].Owner, name+"/") && a.Ended.After(at) && a.WorkSince != nil && a.WorkSince.Before(at) {
+			list = append(list, takeover{a, a.At.Sub(at)})
+		}
+	}
+	return list
+}
+
+func median(list []time.Duration) time.Duration {
+	if len(list) == 0 {
+		return 0
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}

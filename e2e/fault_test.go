@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/pgembed"
+)
+
+// faultKind is one way to hurt a cluster. strike does it, and returns when everything is as before.
+type faultKind struct {
+	name   string
+	target func(*storm) string // who suffers: nobody suffers two faults at a time
+	strike func(s *storm, target string)
+	owner  bool // its target loses what it owns
+}
+
+var faultKinds = []faultKind{
+	{"killed", (*storm).someNode, (*storm).kill, true},
+	{"stopped", (*storm).someNode, (*storm).stopNode, true},
+	{"frozen", (*storm).someNode, (*storm).freeze, true},
+	{"cut from PostgreSQL", (*storm).someNode, (*storm).cutDatabase, true},
+	{"cut from the chain", (*storm).someNode, (*storm).cutChain, false},
+	{"PostgreSQL restarted", func(*storm) string { return "database" }, (*storm).restartDatabase, false},
+	{"chain restarted", func(*storm) string { return "chain" }, (*storm).restartChain, false},
+}
+
+// storm is a series of faults, fixed by its seed as far as real processes allow.
+type storm struct {
+	t        *testing.T
+	cl       *cluster
+	postgres *pgembed.Server
+	random   *rand.Rand // of the loop; strikes get numbers from it beforehand
+	lease    time.Duration
+
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	hit    map[string]bool // targets
+	faults []fault
+}
+
+// fault is one that happened.
+type fault struct {
+	kind     faultKind
+	target   string
+	from, to time.Time
+}
+
+// rage strikes until the time is over, and returns when all faults have ended. First every kind has a turn of its own; then they overlap.
+func (s *storm) rage(d time.Duration) {
+	end := time.Now().Add(d)
+	first := slices.Clone(faultKinds)
+	s.random.Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
+	for time.Now().Before(end) && !s.t.Failed() {
+		kind := faultKinds[s.random.IntN(len(faultKinds))]
+		if alone := len(first) > 0; alone {
+			kind, first = first[0], first[1:]
+			s.wg.Wait()
+		} else if s.random.IntN(2) == 0 {
+			s.wg.Wait()
+		}
+		s.calm(500*time.Millisecond, 2500*time.Millisecond)
+		s.begin(kind)
+	}
+	s.wg.Wait()
+}
+
+// calm lets things go on for a random time.
+func (s *storm) calm(least, most time.Duration) {
+	<-time.After(least + time.Duration(s.random.Int64N(int64(most-least))))
+}
+
+func (s *storm) begin(k faultKind) {
+	target := k.target(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hit[target] {
+		return
+	}
+	s.hit[target] = true
+	s.wg.Go(func() {
+		from := time.Now()
+		k.strike(s, target)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.hit, target)
+		s.faults = append(s.faults, fault{k, target, from, time.Now()})
+	})
+}
+
+func (s *storm) someNode() string { return s.cl.members[s.random.IntN(len(s.cl.members))].name }
+
+func (s *storm) member(name string) *member {
+	return s.cl.members[slices.IndexFunc(s.cl.members, func(m *member) bool { return m.name == name })]
+}
+
+func (s *storm) kill(target string) {
+	m := s.member(target)
+	m.proc.kill()
+	m.start(s.t)
+}
+
+func (s *storm) stopNode(target string) {
+	m := s.member(target)
+	m.proc.stop(s.t)
+	m.start(s.t)
+}
+
+// freeze stops the process for longer than its lease.
+func (s *storm) freeze(target string) {
+	m := s.member(target)
+	m.freeze(s.t)
+	<-time.After(s.lease * 3 / 2)
+	m.thaw(s.t)
+}
+
+func (m *member) freeze(t *testing.T) { m.signal(t, syscall.SIGSTOP) }
+func (m *member) thaw(t *testing.T)   { m.signal(t, syscall.SIGCONT) }
+
+func (m *member) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := m.proc.cmd.Process.Signal(sig); err != nil {
+		t.Errorf("node %s: %v: %v", m.name, sig, err)
+	}
+}
+
+// cutDatabase leaves the node without PostgreSQL for longer than its lease.
+func (s *storm) cutDatabase(target string) {
+	m := s.member(target)
+	m.db.Refuse()
+	m.db.CutAll()
+	<-time.After(s.lease * 3 / 2)
+	m.db.Heal()
+}
+
+func (s *storm) cutChain(target string) {
+	m := s.member(target)
+	m.tap.cut.Store(true)
+	<-time.After(s.lease)
+	m.tap.cut.Store(false)
+}
+
+func (s *storm) restartDatabase(string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.postgres.Restart(ctx); err != nil { // as -m immediate
+		s.t.Error(err)
+	}
+}
+
+func (s *storm) restartChain(string) {
+	if err := s.cl.chain.restart(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// disturbed tells whether another fault than this one happened in a span of time.
+func (s *storm) disturbed(f fault, until time.Time) bool {
+	return slices.ContainsFunc(s.faults, func(o fault) bool { return o.from != f.from && o.from.Before(until) && o.to.After(f.from) })
+}
+
+// measured are takeover times after one kind of fault: of those that nothing else disturbed, and how long the submitters were without an owner then.
+type measured struct {
+	all, clean, orphaned []time.Duration
+	faults               int
+}
+
+func (s *storm) measure(c chronicle) map[string]*measured {
+	result := map[string]*measured{}
+	for _, f := range s.faults {
+		m := result[f.kind.name]
+		if m == nil {
+			m = &measured{}
+			result[f.kind.name] = m
+		}
+		m.faults++
+		if !f.kind.owner {
+			continue
+		}
+		for _, t := range c.takeovers(f.target, f.from) {
+			m.all = append(m.all, t.took)
+			if !s.disturbed(f, t.At) {
+				m.clean = append(m.clean, t.took)
+				m.orphaned = append(m.orphaned, t.orphaned())
+			}
+		}
+	}
+	return result
+}
+
+// report is a table of faults and of the takeovers after them.
+func report(m map[string]*measured) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-22s %6s %9s  %-21s %-21s %s\n", "fault", "times", "takeovers", "undisturbed: median", "max", "without an owner: median, max")
+	ms := func(list []time.Duration) (middle, most string) {
+		if len(list) == 0 {
+			return "-", "-"
+		}
+		return median(list).Round(time.Millisecond).String(), slices.Max(list).Round(time.Millisecond).String()
+	}
+	for _, k := range faultKinds {
+		one := m[k.name]
+		if one == nil {
+			continue
+		}
+		middle, most := ms(one.clean)
+		orphan, longest := ms(one.orphaned)
+		fmt.Fprintf(&b, "%-22s %6d %9d  %-21s %-21s %s, %s\n", k.name, one.faults, len(one.all), middle, most, orphan, longest)
+	}
+	return b.String()
+}

@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// tap stands between one node and its chain. It writes down every transaction that the node sends, and asks the ledger at that moment whether it is recorded
+// (law L3). It can be cut.
+type tap struct {
+	node   string
+	url    string
+	ledger *pgxpool.Pool
+	cut    atomic.Bool
+
+	mu   sync.Mutex
+	sent []sending
+}
+
+// sending is one hand-over of signed bytes, as the chain would get it.
+type sending struct {
+	at    time.Time
+	hash  common.Hash
+	asked bool // the ledger answered
+	known bool // and had it
+}
+
+func newTap(t *testing.T, node, chain string, ledger *pgxpool.Pool) *tap {
+	t.Helper()
+	to, err := url.Parse(chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &tap{node: node, ledger: ledger}
+	forward := &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Transport:    &http.Transport{MaxIdleConnsPerHost: 64},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { hangUp(w) }, // as the chain itself would
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || p.cut.Load() {
+			hangUp(w)
+			return
+		}
+		p.note(body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	p.url = server.URL
+	return p
+}
+
+func hangUp(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = conn.Close()
+	}
+}
+
+// note takes down what a request sends, before the chain has it.
+func (p *tap) note(body []byte) {
+	for _, raw := range rawTransactions(body) {
+		s := sending{at: time.Now(), hash: crypto.Keccak256Hash(raw)}
+		s.known, s.asked = p.recorded(s.hash)
+		p.mu.Lock()
+		p.sent = append(p.sent, s)
+		p.mu.Unlock()
+	}
+}
+
+// recorded asks the ledger, which may be down just now.
+func (p *tap) recorded(h common.Hash) (known, answered bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := p.ledger.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tx_attempt WHERE tx_hash = $1)", h.Bytes()).Scan(&known)
+	return known, err == nil
+}
+
+func rawTransactions(body []byte) (list [][]byte) {
+	type call struct {
+		Method string            `json:"method"`
+		Params []json.RawMessage `json:"params"`
+	}
+	var calls []call
+	if json.Unmarshal(body, &calls) != nil {
+		calls = make([]call, 1)
+		if json.Unmarshal(body, &calls[0]) != nil {
+			return nil
+		}
+	}
+	for _, c := range calls {
+		var raw hexutil.Bytes
+		if c.Method == "eth_sendRawTransaction" && len(c.Params) > 0 && json.Unmarshal(c.Params[0], &raw) == nil {
+			list = append(list, raw)
+		}
+	}
+	return list
+}
+
+// verify wants that nothing was sent that was not recorded before. When the ledger was down at the moment it tells that later, by the time of the record.
+func (p *tap) verify(t *testing.T) {
+	t.Helper()
+	for _, s := range p.all() {
+		if s.asked && s.known {
+			continue
+		}
+		var recorded *time.Time
+		err := p.ledger.QueryRow(context.Background(), "SELECT min(created_at) FROM tx_attempt WHERE tx_hash = $1", s.hash.Bytes()).Scan(&recorded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.asked || recorded == nil || recorded.After(s.at) {
+			t.Errorf("node %s sent %s at %s, when it was not recorded (recorded: %v)", p.node, s.hash, s.at.Format(time.StampMicro), recorded)
+		}
+	}
+}
+
+func (p *tap) all() []sending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]sending(nil), p.sent...)
+}
+
+func TestTapReadsWhatIsSent(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		`{"method":"eth_sendRawTransaction","params":["0x0102"]}`:                                                                 1,
+		`[{"method":"eth_sendRawTransaction","params":["0x01"]},{"method":"eth_sendRawTransaction","params":["0x02"]}]`:           2,
+		`[{"method":"eth_blockNumber","params":[]},{"method":"eth_sendRawTransaction","params":["0x02"]}, {"method":"eth_call"}]`: 1,
+		`{"method":"eth_call","params":["0x01"]}`:                                                                                 0,
+		`nonsense`: 0,
+	} {
+		if got := rawTransactions([]byte(body)); len(got) != want {
+			t.Errorf("%s: %s", body, fmt.Sprint(got))
+		}
+	}
+}
