@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -49,7 +48,7 @@ type usage int
 const (
 	unused  usage = iota // the nonce was free there
 	used                 // it was used there or below
-	refused              // the node has no state of it
+	refused              // the node does not tell: it has pruned that state, or is no archive for us
 )
 
 // block finds the lowest block with the nonce used: first in one batch at distances that double, then by halving what lies between two of them.
@@ -97,7 +96,7 @@ func (s useSearch) head(ctx context.Context) (uint64, error) {
 	return uint64(number), err
 }
 
-// at asks for the state of the nonce at some heights in one batch. A refusal of one height is an answer: nodes prune.
+// at asks for the state of the nonce at some heights in one batch.
 func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 	counts := make([]hexutil.Uint64, len(heights))
 	elems := make([]rpc.BatchElem, len(heights))
@@ -107,10 +106,13 @@ func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 	if err := s.client.BatchCallContext(ctx, elems); err != nil {
 		return nil, err
 	}
+	if err := refusedAsAWhole(elems); err != nil && len(elems) > 1 {
+		return nil, err // the newest state as well
+	}
 	states := make([]usage, len(heights))
 	for i := range elems {
 		switch {
-		case elems[i].Error != nil && !s.prunes(elems[i].Error):
+		case elems[i].Error != nil && s.e.faultOf(elems[i].Error, nil).class == txn.RateLimited:
 			return nil, elems[i].Error
 		case elems[i].Error != nil:
 			states[i] = refused
@@ -119,19 +121,6 @@ func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 		}
 	}
 	return states, nil
-}
-
-// prunes tells whether the node refused because of what was asked, and not because it is asked too much or by somebody whom it does not know.
-func (s useSearch) prunes(err error) bool {
-	var answer rpc.Error
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch s.e.faultOf(err, nil).class {
-	case txn.RateLimited, txn.Unauthorized, txn.Unavailable:
-		return false
-	}
-	return true
 }
 
 // consumer reads the block and names the transaction in it.

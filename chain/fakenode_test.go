@@ -44,6 +44,7 @@ type fakeNode struct {
 	send      func(raw hexutil.Bytes) (common.Hash, error)
 	receipt   func(hash common.Hash) (map[string]any, error)
 	count     func(tag string) (hexutil.Uint64, error)
+	full      func(number uint64) map[string]any // a block with its transactions; nil: one without
 	estimate  func(args map[string]any) (hexutil.Uint64, error)
 	history   func() (map[string]any, error)
 	balance   *hexutil.Big
@@ -164,9 +165,16 @@ func (a *fakeAPI) BlockNumber() hexutil.Uint64 {
 	return hexutil.Uint64(n.head)
 }
 
-func (a *fakeAPI) GetBlockByNumber(tag string, _ bool) (map[string]any, error) {
+func (a *fakeAPI) GetBlockByNumber(tag string, full bool) (map[string]any, error) {
 	n := a.begin("eth_getBlockByNumber")
 	defer n.mu.Unlock()
+	if full && n.full != nil {
+		number, err := hexutil.DecodeUint64(tag)
+		if err != nil {
+			return nil, err
+		}
+		return n.full(number), nil
+	}
 	if tag == "latest" {
 		return n.block(n.head), nil
 	}

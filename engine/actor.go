@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -157,10 +158,16 @@ func (a *actor) load(ctx context.Context) error {
 	return nil
 }
 
-// forget ends the following of every hash of this submitter.
+// forget ends the following of every hash of this submitter, and of the head.
 func (a *actor) forget() {
-	for _, tx := range a.ledger.Open {
-		a.unfollow(tx)
+	if a.track == nil {
+		return
+	}
+	a.track.awaitNoHead(a.id)
+	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue} {
+		for _, tx := range txs {
+			a.unfollow(tx)
+		}
 	}
 }
 
@@ -179,8 +186,24 @@ func (a *actor) view() txn.View {
 	}
 }
 
+// waitsForHead tells whether the next block alone may make something to do: a second look, an answer about receipts, a decision that waits for either.
+func (a *actor) waitsForHead() bool {
+	return a.suspicion != nil || len(a.inbox.Commands) > 0 || slices.ContainsFunc(a.ledger.Open, func(tx txn.Tx) bool { return tx.Doubted })
+}
+
+// lookAgainAfter is the idle spell after which the account is looked at again before the next nonce is taken. A submitter at work would notice another user of
+// its key by the answers to its own transactions; one that rested cannot, and one more look costs it nothing then. It is longer than what passes between the
+// transactions of a busy one.
+const lookAgainAfter = 5 * time.Second
+
 // step does the one next thing.
 func (a *actor) step(ctx context.Context) error {
+	if a.waitsForHead() {
+		a.track.awaitHead(a.id, a.wake)
+	}
+	if a.e.Clock.Now().Sub(a.busyAt) > lookAgainAfter {
+		a.account = nil
+	}
 	view := a.view()
 	next := txn.Decide(view)
 	if rest, ok := next.(txn.Rest); ok {
@@ -220,7 +243,7 @@ func (a *actor) rest(ctx context.Context, v txn.View, r txn.Rest) error {
 			return errIdle
 		}
 	} else {
-		a.busyAt = v.Now
+		defer func() { a.busyAt = a.e.Clock.Now() }()
 	}
 	if !r.Until.IsZero() && r.Until.Before(until) {
 		until = r.Until

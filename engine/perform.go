@@ -63,6 +63,12 @@ func (a *actor) investigate(ctx context.Context, v txn.View, s txn.Investigate) 
 		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(s.Finding.Nonce), "error", err)
 		by = nil
 	}
+	if s.Finding.RefutedBy(by) {
+		a.log.Warn("a transaction that seemed to have lost its nonce is in a block; its receipt comes late", "tx_hash", by.TxHash.Hex(), "block", by.Block)
+		a.track.located(by.TxHash, by.Block, by.BlockHash)
+		a.account, a.suspicion = nil, nil
+		return txn.Change{}, nil
+	}
 	return txn.Investigated(v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
 }
 

@@ -34,6 +34,7 @@ type tracker struct {
 	mu      sync.Mutex
 	window  window // published view
 	follows map[txn.Hash]*follow
+	waits   map[txn.SubmitterID]func() // who wants to be woken by the next head, whatever it has
 	healthy bool
 }
 
@@ -78,7 +79,7 @@ func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
 	policy := complete(o.Policy)
 	return &tracker{
 		chain: o.Chain, policy: policy, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
-		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, healthy: true, walked: map[txn.Hash]txn.Block{},
+		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, waits: map[txn.SubmitterID]func(){}, healthy: true, walked: map[txn.Hash]txn.Block{},
 		window: window{limit: windowLimit(policy)},
 	}
 }
@@ -124,6 +125,30 @@ func (t *tracker) doubt(hash txn.Hash) {
 		f.known = false
 		t.nudgeNow()
 	}
+}
+
+// located tells where a hash is that somebody has found in a block: while that block is canonical, "no receipt" says nothing.
+func (t *tracker) located(hash txn.Hash, number uint64, block txn.Hash) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f := t.follows[hash]; f != nil && f.receipt == nil {
+		f.known, f.listed = false, &place{number, block}
+		t.nudgeNow()
+	}
+}
+
+// awaitHead has the next head wake a submitter's owner, once. Whoever asks before it takes its view misses none.
+func (t *tracker) awaitHead(id txn.SubmitterID, wake func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waits[id] = wake
+}
+
+// awaitNoHead takes that back.
+func (t *tracker) awaitNoHead(id txn.SubmitterID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.waits, id)
 }
 
 // view freezes what the published view shows of the attempts of these transactions, and the number of its head.
@@ -374,6 +399,12 @@ func (t *tracker) publish(next window, added []txn.Block, answers []txn.ReceiptA
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first, moved := t.window.empty(), len(added) > 0
+	if first || next.tip().Hash != t.window.tip().Hash {
+		for _, wake := range t.waits {
+			wake()
+		}
+		clear(t.waits)
+	}
 	t.window = next
 	changed := map[*follow]bool{}
 	for _, a := range answers {

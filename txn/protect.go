@@ -39,7 +39,9 @@ func suspect(v View) *Suspicion {
 	switch {
 	case reason == "":
 		return nil
-	case v.Suspicion != nil && v.Suspicion.Reason == reason && v.Suspicion.Nonce == nonce:
+	case v.Suspicion == nil || v.Suspicion.Reason != reason || v.Suspicion.Nonce != nonce:
+	case reason == ReasonChainBehind && v.Suspicion.Head < v.Cursor.LastBlock: // it was a look at an endpoint that might only have lagged
+	default:
 		return v.Suspicion
 	}
 	return &Suspicion{Reason: reason, Nonce: nonce, Head: v.Account.Head, Hash: v.Account.HeadHash, Since: v.Now}
@@ -105,6 +107,11 @@ func finding(v View) (Finding, bool) {
 		return Finding{}, false // an endpoint that is behind the block which the ledger knows only lags
 	}
 	return Finding{Reason: reason, Nonce: v.Cursor.Next, Used: a.Latest > v.Cursor.Next, Evidence: message + "; " + twice}, true
+}
+
+// RefutedBy tells whether whoever used the nonce is the very transaction that was thought to have lost it: then it was the receipts that could not be trusted.
+func (f Finding) RefutedBy(by *Consumer) bool {
+	return f.Tx != nil && by != nil && slices.ContainsFunc(f.Tx.Attempts, func(a Attempt) bool { return a.Hash == by.TxHash })
 }
 
 // Investigated tells what follows from a finding: the submitter is protected, and the transaction that lost its nonce says so.

@@ -109,6 +109,49 @@ func TestAChainThatIsBehindProtectsOnlyWhenItIsNoLag(t *testing.T) {
 	}
 }
 
+// A chain that has lost blocks is first seen below the block that the ledger knows, and grows past it.
+func TestAChainThatLostBlocksIsBehindOnceItHasGrownPastThem(t *testing.T) {
+	t.Parallel()
+	w := idle(t)
+	w.view.Cursor.LastBlock = 105
+	behind := func(head uint64, wait time.Duration) {
+		t.Helper()
+		w.head = head
+		w.view.Now = w.view.Now.Add(wait)
+		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+	}
+	for _, at := range []uint64{101, 104, 105, 106} {
+		if behind(at, 50*time.Second); protected(w) != nil {
+			t.Fatalf("protected at block %d: %s", at, protected(w).Evidence)
+		}
+	}
+	if behind(107, 50*time.Second); protected(w) == nil || protected(w).Reason != ReasonChainBehind {
+		t.Fatalf("%+v", protected(w))
+	}
+}
+
+func TestAFindingIsRefutedByOurOwnTransaction(t *testing.T) {
+	t.Parallel()
+	tx := Tx{Attempts: []Attempt{{Hash: Hash{1}}, {Hash: Hash{2}}}}
+	for name, c := range map[string]struct {
+		tx   *Tx
+		by   *Consumer
+		want bool
+	}{
+		"ours":                      {&tx, &Consumer{TxHash: Hash{2}}, true},
+		"another's":                 {&tx, &Consumer{TxHash: Hash{3}}, false},
+		"an authorization":          {&tx, &Consumer{}, false},
+		"not known":                 {&tx, nil, false},
+		"about no transaction":      {nil, &Consumer{TxHash: Hash{2}}, false},
+		"about none, by an unknown": {nil, nil, false},
+	} {
+		if got := (Finding{Tx: c.tx}).RefutedBy(c.by); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 2)
