@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
@@ -23,11 +25,11 @@ type faultKind struct {
 }
 
 var faultKinds = []faultKind{
-	{"killed", (*storm).someNode, (*storm).kill, true},
-	{"stopped", (*storm).someNode, (*storm).stopNode, true},
-	{"frozen", (*storm).someNode, (*storm).freeze, true},
-	{"cut from PostgreSQL", (*storm).someNode, (*storm).cutDatabase, true},
-	{"cut from the chain", (*storm).someNode, (*storm).cutChain, false},
+	{"killed", (*storm).owner, (*storm).kill, true},
+	{"stopped", (*storm).owner, (*storm).stopNode, true},
+	{"frozen", (*storm).owner, (*storm).freeze, true},
+	{"cut from PostgreSQL", (*storm).owner, (*storm).cutDatabase, true},
+	{"cut from the chain", (*storm).owner, (*storm).cutChain, false},
 	{"PostgreSQL restarted", func(*storm) string { return "database" }, (*storm).restartDatabase, false},
 	{"chain restarted", func(*storm) string { return "chain" }, (*storm).restartChain, false},
 }
@@ -53,21 +55,24 @@ type fault struct {
 	from, to time.Time
 }
 
-// rage strikes until the time is over, and returns when all faults have ended. First every kind has a turn of its own; then they overlap.
+// rage strikes until the time is over, and returns when all faults have ended. First every kind has a turn of its own; then they overlap at times.
 func (s *storm) rage(d time.Duration) {
 	end := time.Now().Add(d)
 	first := slices.Clone(faultKinds)
 	s.random.Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
 	for time.Now().Before(end) && !s.t.Failed() {
-		kind := faultKinds[s.random.IntN(len(faultKinds))]
-		if alone := len(first) > 0; alone {
-			kind, first = first[0], first[1:]
-			s.wg.Wait()
-		} else if s.random.IntN(2) == 0 {
+		kind, alone := faultKinds[s.random.IntN(len(faultKinds))], s.random.IntN(2) == 0
+		if len(first) > 0 {
+			kind, first, alone = first[0], first[1:], true
+		}
+		if alone {
 			s.wg.Wait()
 		}
 		s.calm(500*time.Millisecond, 2500*time.Millisecond)
 		s.begin(kind)
+		if alone && kind.owner {
+			<-time.After(s.lease + time.Second) // undisturbed, what it owned is taken over by then
+		}
 	}
 	s.wg.Wait()
 }
@@ -85,6 +90,7 @@ func (s *storm) begin(k faultKind) {
 		return
 	}
 	s.hit[target] = true
+	s.t.Logf("%s %s: %s", time.Now().Format("15:04:05.000"), target, k.name)
 	s.wg.Go(func() {
 		from := time.Now()
 		k.strike(s, target)
@@ -95,7 +101,22 @@ func (s *storm) begin(k faultKind) {
 	})
 }
 
-func (s *storm) someNode() string { return s.cl.members[s.random.IntN(len(s.cl.members))].name }
+func (s *storm) anyNode() string { return s.cl.members[s.random.IntN(len(s.cl.members))].name }
+
+// owner is a node that owns something.
+func (s *storm) owner() string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	rows, err := s.cl.pool.Query(ctx, "SELECT DISTINCT split_part(owner_node, '/', 1) FROM submitter_lease WHERE expires_at > clock_timestamp() ORDER BY 1")
+	if err != nil {
+		return s.anyNode() // the database is down just now
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(names) == 0 {
+		return s.anyNode()
+	}
+	return names[s.random.IntN(len(names))]
+}
 
 func (s *storm) member(name string) *member {
 	return s.cl.members[slices.IndexFunc(s.cl.members, func(m *member) bool { return m.name == name })]

@@ -98,6 +98,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
+// tail shows the end of a log once, however many processes have written it.
 func tail(t *testing.T, log string) {
 	const most = 6000
 	text, err := os.ReadFile(log)
@@ -108,6 +109,7 @@ func tail(t *testing.T, log string) {
 		text = text[len(text)-most:]
 	}
 	t.Logf("end of %s:\n%s", log, text)
+	_ = os.Remove(log)
 }
 
 func freePort(t *testing.T) string {
