@@ -18,6 +18,9 @@ func allocate(v View) (Step, bool) {
 	}
 	slot, free := freeSlot(v)
 	head := v.Queue[0]
+	if free && head.Terms.Late(v.Now) {
+		return Record{failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")}, true
+	}
 	if !free || head.Due.After(v.Now) || !surelyGone(v, head) {
 		return nil, false
 	}

@@ -55,6 +55,7 @@ type Write struct {
 	Next    Status
 	Delay   time.Duration // no outside effect before this much later; measured by the database
 	Attempt *Attempt      // recorded with it
+	Taken   int           // number of the attempt that a node has taken, to be remembered with it; 0: none
 }
 
 // Command is what a caller or an operator asks of the owner of a submitter.
@@ -79,10 +80,11 @@ const (
 	CommandProtect     CommandKind = "PROTECT"
 	CommandExitProtect CommandKind = "EXIT_PROTECT"
 	CommandResolve     CommandKind = "RESOLVE"
+	CommandSpeedUp     CommandKind = "SPEED_UP"
 )
 
 // CommandKinds lists every kind.
-var CommandKinds = []CommandKind{CommandPause, CommandResume, CommandCancel, CommandProtect, CommandExitProtect, CommandResolve}
+var CommandKinds = []CommandKind{CommandPause, CommandResume, CommandCancel, CommandProtect, CommandExitProtect, CommandResolve, CommandSpeedUp}
 
 // Action is what an operator decides. Of PROTECT it is the reason of the protection.
 type Action string
@@ -93,6 +95,7 @@ const (
 	ActionAlign   Action = "ALIGN_FORWARD" // EXIT_PROTECT: go on at the chain's settled nonce; the numbers between are recorded as gaps
 	ActionFail    Action = "FAIL"          // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
 	ActionRequeue Action = "REQUEUE"       // RESOLVE: put it back at its place in the queue, to be sent under another nonce
+	ActionRetry   Action = "RETRY"         // RESOLVE: count its hand-overs anew, beginning at once
 )
 
 // CommandResult ends a command.

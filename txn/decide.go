@@ -7,12 +7,15 @@ import (
 
 // Policy is how a chain's transactions are followed.
 type Policy struct {
-	Confirmations    uint64        // canonical blocks above the receipt's that make it final
-	ReleaseDepth     uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
-	ResubmitInterval time.Duration // between two hand-overs of the same bytes
-	ResubmitMax      int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
-	AuditDepth       uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
-	LagGrace         time.Duration // how long the chain may lack what the ledger has before that is no lag any more
+	Confirmations     uint64        // canonical blocks above the receipt's that make it final
+	ReleaseDepth      uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
+	ResubmitInterval  time.Duration // between two hand-overs of the same bytes
+	ResubmitMax       int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
+	Bump              BumpPolicy    // nil: only what callers and operators ask for is replaced
+	Permille          uint64        // by how much a replacement raises both fees, in thousandths
+	MaxReplacementFee Wei           // most per unit of gas that a replacement offers; zero: no limit
+	AuditDepth        uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
+	LagGrace          time.Duration // how long the chain may lack what the ledger has before that is no lag any more
 }
 
 // View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
@@ -115,6 +118,8 @@ func obey(v View, c Command) (step Step, ok bool) {
 		return exitProtect(v, c)
 	case CommandResolve:
 		return resolve(v, c)
+	case CommandSpeedUp:
+		return speedUp(v, c)
 	default:
 		done.Commands[0].Result = ResultUnknownCommand // it must not hold up the queue
 	}
@@ -140,7 +145,7 @@ func cancel(v View, id TxID) (Write, bool) {
 		}
 		next := tx.Status
 		next.CancelRequested = true
-		return v.move(tx, EventCancelRequested, next, v.remaining(tx)), true
+		return v.move(tx, EventCancelRequested, next, 0), true
 	}
 	for _, tx := range v.Queue {
 		if tx.ID == id {
@@ -210,6 +215,9 @@ func final(v View, tx Tx) Write {
 		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
 	case tx.Receipt.Success:
 		next.State, next.Executed = Confirmed, Success
+		if tx.CancelRequested {
+			next.Reason, next.LastError = ReasonCancelLost, "a cancel was asked for, and the transaction was included first"
+		}
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
@@ -219,18 +227,21 @@ func final(v View, tx Tx) Write {
 
 // dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is
 // not known whether it is included already, nothing is handed over.
-func dueBroadcast(v View) (Broadcast, bool) {
+func dueBroadcast(v View) (Step, bool) {
 	for _, tx := range v.Open {
 		seen := v.seen(tx)
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
 		if !seen.Known || tx.Due.After(v.Now) {
-			return Broadcast{}, false
+			return nil, false
+		}
+		if s, ok := replacement(v, tx); ok {
+			return s, true
 		}
 		return Broadcast{Tx: tx, Attempt: tx.newest()}, true
 	}
-	return Broadcast{}, false
+	return nil, false
 }
 
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
@@ -264,7 +275,11 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
-	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+	w := v.move(tx, kind, next, delay)
+	if taken && !b.Attempt.Accepted {
+		w.Taken = b.Attempt.No
+	}
+	return Change{Writes: []Write{w}}
 }
 
 // unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
@@ -314,8 +329,6 @@ func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 	}
 	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
 }
-
-func (v View) remaining(tx Tx) time.Duration { return max(0, tx.Due.Sub(v.Now)) }
 
 func (tx Tx) newest() Attempt { return tx.Attempts[len(tx.Attempts)-1] }
 

@@ -260,6 +260,8 @@ func resolve(v View, c Command) (Step, bool) {
 	depth := v.Policy.Confirmations
 	switch c.Action {
 	case ActionFail:
+	case ActionRetry:
+		return retry(v, c)
 	case ActionRequeue:
 		depth = max(depth, v.Policy.AuditDepth)
 	default:

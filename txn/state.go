@@ -57,6 +57,7 @@ const (
 	EventAllocated       Kind = "ALLOCATED"
 	EventSubmitted       Kind = "SUBMITTED"
 	EventResubmitted     Kind = "RESUBMITTED"
+	EventReplaced        Kind = "REPLACED"
 	EventIncluded        Kind = "INCLUDED"
 	EventReorged         Kind = "REORGED"
 	EventConfirmed       Kind = "CONFIRMED"
@@ -83,6 +84,9 @@ var Moves = []Move{
 	{Kind: EventSubmitted, From: []State{Allocated}, To: []State{Tracking}},
 	{Kind: EventResubmitted, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventResubmitted, From: []State{Stuck}, To: []State{Stuck}},
+	{Kind: EventReplaced, From: []State{Allocated}, To: []State{Allocated}},
+	{Kind: EventReplaced, From: []State{Tracking}, To: []State{Tracking}},
+	{Kind: EventReplaced, From: []State{Stuck}, To: []State{Stuck}},
 	{Kind: EventIncluded, From: []State{Allocated, Tracking, Stuck}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Confirmed, Failed, Cancelled}, To: []State{Stuck}},

@@ -10,6 +10,7 @@ type Tx struct {
 	RequestHash [32]byte
 	QueueSeq    int64 // order of acceptance within the submitter; gaps are normal
 	Payload     Payload
+	Terms       Terms
 	Status
 	Token     Token     // fencing token of the last write; 0 while only callers have written
 	Due       time.Time // no outside effect for this transaction before; zero is "now". The local clock's, for liveness only
@@ -48,6 +49,7 @@ type Attempt struct {
 	Raw      []byte // a bearer instrument: whoever holds it can send it. Never logged, never told
 	GasLimit uint64
 	Fees     Fees
+	Accepted bool // a node has said that it took it
 	At       time.Time
 }
 
@@ -101,6 +103,9 @@ const (
 	ReasonRejected          = "REJECTED_BY_NODE"
 	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
 	ReasonCancelled         = "CANCELLED_BY_CALLER"
+	ReasonCancelLost        = "CANCEL_LOST"     // a cancel was asked for, and what it should have stopped was included first
+	ReasonDeadline          = "DEADLINE"        // not_after has passed
+	ReasonFeeCapReached     = "FEE_CAP_REACHED" // a replacement would have to offer more than is allowed
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
 )
 

@@ -18,6 +18,7 @@ type world struct {
 
 	elsewhere Nonce // the account's next nonce, as somebody else has brought it there
 	consumer  *Consumer
+	market    Fees // what a new form has to offer
 	results   []CommandResult
 	gaps      []Nonce
 }
@@ -56,6 +57,14 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), For: s.For})
 	case Investigate:
 		w.apply(t, Investigated(w.view, s, w.consumer))
+	case Replace:
+		fees, ok := s.Offer(w.market)
+		r := Replacement{Outcome: prep.Outcome, Fees: fees, Capped: !ok, SignErr: prep.SignErr}
+		if r.SignErr == nil {
+			no := byte(len(s.Tx.Attempts) + 1)
+			r.Signed = Signed{Hash: Hash{byte(*s.Tx.Nonce), byte(*s.Tx.Nonce >> 8), no}, Raw: []byte{no}}
+		}
+		w.apply(t, Replaced(w.view, s, r))
 	case Prepare:
 		if prep.Outcome.Class == Accepted {
 			prep.Signed = Signed{Hash: Hash{byte(s.Nonce), byte(s.Nonce >> 8), 1}, Raw: []byte{1}}
@@ -165,6 +174,10 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.gaps = append(w.gaps, *tx.Nonce)
 	}
 	tx.Status, tx.Due = x.Next, w.view.Now.Add(x.Delay)
+	tx.Attempts = slices.Clone(tx.Attempts)
+	if x.Taken > 0 {
+		tx.Attempts[x.Taken-1].Accepted = true
+	}
 	if x.Attempt != nil {
 		tx.Attempts = append(tx.Attempts, *x.Attempt)
 	}

@@ -1,0 +1,220 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holiman/uint256"
+)
+
+// Bumping is when and how much more a transaction offers that is not included.
+type Bumping struct {
+	Enabled     bool
+	Permille    uint64        // what both fees are multiplied by, in thousandths; pools ask for at least 1100
+	MinInterval time.Duration // between two signed forms of a transaction
+	MaxAttempts int           // replacements of a transaction by this policy
+	MaxFee      Wei           // most per unit of gas that any replacement offers; zero: no limit
+}
+
+// BumpPolicy chooses whether a transaction that is due for another hand-over gets a replacement first. It is asked with what the ledger has, and must be pure.
+type BumpPolicy interface {
+	// Bump tells whether to offer more now; last is the newest attempt, n how many replacements there were.
+	Bump(now time.Time, tx Tx, last Attempt, n int) bool
+}
+
+// Bump is the default policy: replace what a node has had for a while, or refuses for its fees.
+func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
+	return b.Enabled && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (last.Accepted || tx.Reason != "" && priced[Class(tx.Reason)])
+}
+
+// priced are the answers that a higher fee answers.
+var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true}
+
+// Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
+type Replace struct {
+	Tx       Tx
+	Kind     AttemptKind
+	Accepted Fees // highest that a node has taken; zero: none
+	Newest   Fees
+	Permille uint64
+	Limit    Wei   // zero: none
+	For      int64 // the command that asks for it; 0: none
+}
+
+func (Replace) step() {}
+
+// Unsigned is what is to be signed, at these fees: the same payload, or for a cancel nothing, sent to oneself.
+func (s Replace) Unsigned(v View, fees Fees) Unsigned {
+	u := Unsigned{ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: *s.Tx.Nonce, Payload: s.Tx.Payload, Fees: fees, GasLimit: s.Tx.newest().GasLimit}
+	if s.Kind == Cancel {
+		self := v.Submitter.Address
+		u.Payload, u.GasLimit = Payload{To: &self}, max(cancelGas, 0)
+	}
+	return u
+}
+
+// cancelGas is what a transfer takes (yellow paper, G_transaction).
+const cancelGas = 21_000
+
+// Offer is what the replacement bids when the market asks this much. ok is false when the limit does not allow a bid that a pool would take.
+func (s Replace) Offer(market Fees) (fees Fees, ok bool) {
+	least := s.Accepted
+	fees.Legacy = s.Newest.Legacy
+	fees.Cap, fees.Tip = raised(least.Cap, s.Permille), raised(least.Tip, s.Permille)
+	fees.Cap, fees.Tip = higher(fees.Cap, onemore(s.Newest.Cap)), higher(fees.Tip, onemore(s.Newest.Tip))
+	needed := fees.Cap
+	fees.Cap, fees.Tip = higher(fees.Cap, market.Cap), higher(fees.Tip, market.Tip)
+	if fees.Legacy {
+		fees.Cap = higher(fees.Cap, fees.Tip)
+		fees.Tip = fees.Cap
+	}
+	fees.Cap = higher(fees.Cap, fees.Tip)
+	if s.Limit.IsZero() || !fees.Cap.Gt(&s.Limit) {
+		return fees, true
+	}
+	fees.Cap = s.Limit
+	if fees.Legacy || fees.Tip.Gt(&fees.Cap) {
+		fees.Tip = fees.Cap
+	}
+	return fees, !needed.Gt(&s.Limit)
+}
+
+// raised is the fee times the factor, rounded up, and at least one more: geth asks for both fields to be strictly higher and 10 % up (core/txpool/legacypool,
+// list.Add); rounded down, a fee of 1 wei would never rise.
+func raised(fee Wei, permille uint64) Wei {
+	if fee.IsZero() {
+		return fee
+	}
+	var up Wei
+	if _, overflow := up.MulDivOverflow(&fee, uint256.NewInt(permille), uint256.NewInt(1000)); overflow {
+		return *up.SetAllOne()
+	}
+	var rest Wei
+	if rest.MulMod(&fee, uint256.NewInt(permille), uint256.NewInt(1000)); !rest.IsZero() {
+		up.AddUint64(&up, 1)
+	}
+	return higher(up, onemore(fee))
+}
+
+func onemore(fee Wei) Wei {
+	var up Wei
+	if _, overflow := up.AddOverflow(&fee, uint256.NewInt(1)); overflow {
+		return fee
+	}
+	return up
+}
+
+func higher(a, b Wei) Wei {
+	if a.Lt(&b) {
+		return b
+	}
+	return a
+}
+
+// replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed.
+func replacement(v View, tx Tx) (Replace, bool) {
+	if v.Cursor.Protected != nil || tx.Reason == ReasonNonceElsewhere {
+		return Replace{}, false
+	}
+	last := tx.newest()
+	switch {
+	case last.Kind != Cancel && (tx.CancelRequested || tx.Terms.CancelLate && tx.Terms.Late(v.Now)):
+		return replace(v, tx, Cancel, 0), true
+	case v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
+		return replace(v, tx, Bump, 0), true
+	}
+	return Replace{}, false
+}
+
+func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
+	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.Permille, Limit: v.Policy.MaxReplacementFee, For: command}
+	if tx.newest().Kind == Cancel {
+		s.Kind = Cancel // what was given up is not taken up again
+	}
+	for _, a := range tx.Attempts {
+		if a.Accepted && a.Nonce == *tx.Nonce {
+			s.Accepted.Cap, s.Accepted.Tip = higher(s.Accepted.Cap, a.Fees.Cap), higher(s.Accepted.Tip, a.Fees.Tip)
+		}
+	}
+	if own := tx.Terms.MaxFee; !own.IsZero() && kind != Cancel && (s.Limit.IsZero() || own.Lt(&s.Limit)) {
+		s.Limit = own
+	}
+	return s
+}
+
+// Replacement is what asking for fees and signing gave.
+type Replacement struct {
+	Outcome Outcome // of asking for fees; ACCEPTED, or why there are none
+	Fees    Fees    // offered
+	Capped  bool    // Offer was not ok
+	Signed  Signed
+	SignErr error
+}
+
+// Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
+func Replaced(v View, s Replace, p Replacement) Change {
+	tx, next := s.Tx, s.Tx.Status
+	if s.Kind == Cancel && !tx.CancelRequested {
+		next.CancelRequested = true // by its deadline
+	}
+	wait := func(reason, message string) Change {
+		if s.For != 0 {
+			return told(Command{ID: s.For}, ResultRefused, message)
+		}
+		next.Reason, next.LastError = reason, message
+		kind := Kind("")
+		if reason == ReasonFeeCapReached && tx.State != Stuck {
+			kind, next.State, next.Sub = EventStuck, Stuck, None
+		}
+		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
+	}
+	switch {
+	case p.Outcome.Class != Accepted:
+		return wait(ReasonChainUnavailable, "the chain tells no fees ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail)
+	case p.Capped:
+		return wait(ReasonFeeCapReached, fmt.Sprintf("a replacement would have to offer more than the cap of %s wei per gas; the last form is still handed over", s.Limit.Dec()))
+	case errors.Is(p.SignErr, ErrKeyMissing):
+		return wait(ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex()))
+	case errors.Is(p.SignErr, ErrSignerFault):
+		return wait(ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped")
+	case p.SignErr != nil:
+		return wait(ReasonSignerUnavailable, "the signer did not answer; waiting for it")
+	}
+	u := s.Unsigned(v, p.Fees)
+	next.TxHash, next.Reason, next.LastError = p.Signed.Hash, "", ""
+	w := v.move(tx, EventReplaced, next, 0)
+	w.Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
+	c := Change{Writes: []Write{w}}
+	if s.For != 0 {
+		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
+	}
+	return c
+}
+
+// speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.
+func speedUp(v View, c Command) (Step, bool) {
+	tx, ok := open(v, c.Tx)
+	switch {
+	case !ok:
+		return Record{told(c, ResultRefused, "it is not in flight: it has no nonce yet, or is final")}, true
+	case tx.Receipt != nil:
+		return Record{told(c, ResultRefused, "it is in a block already")}, true
+	case v.Cursor.Protected != nil:
+		return Record{told(c, ResultRefused, "the submitter is protected: nothing new is signed")}, true
+	}
+	return replace(v, tx, Bump, c.ID), true
+}
+
+// retry counts the hand-overs of a STUCK transaction anew.
+func retry(v View, c Command) (Step, bool) {
+	tx, ok := open(v, c.Tx)
+	if !ok || tx.State != Stuck {
+		return Record{told(c, ResultRefused, "it is not STUCK")}, true
+	}
+	done := told(c, Applied, "")
+	next := tx.Status
+	next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = Tracking, Pending, "", "", 0
+	done.Writes = []Write{v.move(tx, EventUnstuck, next, 0)}
+	return Record{done}, true
+}

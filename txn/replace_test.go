@@ -1,0 +1,209 @@
+package txn
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holiman/uint256"
+	"pgregory.net/rapid"
+)
+
+func wei(n uint64) Wei { return *uint256.NewInt(n) }
+
+func bumping(p Policy) Policy {
+	p.Bump = Bumping{Enabled: true, Permille: 1125, MinInterval: 30 * time.Second, MaxAttempts: 3}
+	p.Permille = 1125
+	return p
+}
+
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		accepted, newest, market Fees
+		limit                    uint64
+		want                     Fees
+		ok                       bool
+	}{
+		"an eighth more on both":        {Fees{Cap: wei(800), Tip: wei(8)}, Fees{Cap: wei(800), Tip: wei(8)}, Fees{}, 0, Fees{Cap: wei(900), Tip: wei(9)}, true},
+		"rounded up":                    {Fees{Cap: wei(100), Tip: wei(1)}, Fees{Cap: wei(100), Tip: wei(1)}, Fees{}, 0, Fees{Cap: wei(113), Tip: wei(2)}, true},
+		"what the market asks":          {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 0, Fees{Cap: wei(500), Tip: wei(50)}, true},
+		"the market on one field alone": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(1)}, 0, Fees{Cap: wei(500), Tip: wei(12)}, true},
+		"from the accepted, past the newest": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(200), Tip: wei(20)}, Fees{}, 0,
+			Fees{Cap: wei(201), Tip: wei(21)}, true},
+		"none accepted":           {Fees{}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(90), Tip: wei(90)}, 0, Fees{Cap: wei(101), Tip: wei(90)}, true},
+		"cut to the limit":        {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 200, Fees{Cap: wei(200), Tip: wei(50)}, true},
+		"no bid within the limit": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 112, Fees{Cap: wei(112), Tip: wei(12)}, false},
+		"just within the limit":   {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 113, Fees{Cap: wei(113), Tip: wei(12)}, true},
+		"legacy": {Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, 0,
+			Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, true},
+	} {
+		got, ok := Replace{Accepted: c.accepted, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}.Offer(c.market)
+		if got != c.want || ok != c.ok {
+			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
+		}
+	}
+}
+
+// What is offered would be taken by geth's pool: both fields strictly above and at least a tenth above what it has; the tip never above the cap; never above
+// the limit when it says ok.
+func TestOfferIsWhatPoolsTake(t *testing.T) {
+	t.Parallel()
+	amount := func(t *rapid.T, name string) Wei {
+		w := rapid.Uint64().Draw(t, name)
+		wide := *uint256.NewInt(w)
+		if rapid.Bool().Draw(t, name+" huge") {
+			wide.Lsh(&wide, uint(rapid.IntRange(0, 192).Draw(t, name+" shift")))
+		}
+		return wide
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		old := Fees{Cap: amount(t, "cap"), Tip: amount(t, "tip")}
+		if old.Tip.Gt(&old.Cap) {
+			old.Tip = old.Cap
+		}
+		s := Replace{Accepted: old, Newest: old, Permille: rapid.Uint64Range(1100, 3000).Draw(t, "permille"), Limit: amount(t, "limit")}
+		got, ok := s.Offer(Fees{Cap: amount(t, "market cap"), Tip: amount(t, "market tip")})
+		if got.Tip.Gt(&got.Cap) {
+			t.Fatalf("tip %s above cap %s", got.Tip.Dec(), got.Cap.Dec())
+		}
+		if !ok {
+			return
+		}
+		if !s.Limit.IsZero() && got.Cap.Gt(&s.Limit) {
+			t.Fatalf("cap %s above the limit %s", got.Cap.Dec(), s.Limit.Dec())
+		}
+		for _, f := range [][2]Wei{{old.Cap, got.Cap}, {old.Tip, got.Tip}} {
+			var tenth Wei
+			if _, overflow := tenth.MulDivOverflow(&f[0], uint256.NewInt(110), uint256.NewInt(100)); overflow {
+				continue
+			}
+			if !f[0].IsZero() && (!f[1].Gt(&f[0]) || f[1].Lt(&tenth)) {
+				t.Fatalf("%s after %s", f[1].Dec(), f[0].Dec())
+			}
+		}
+	})
+}
+
+func TestWhatIsNotIncludedIsBumped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, bumping(policy))
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	var hashes []Hash
+	for range 20 {
+		step := Decide(w.view)
+		switch s := step.(type) {
+		case Rest:
+			w.view.Now = s.Until
+			continue
+		case Broadcast:
+			hashes = append(hashes, s.Attempt.Hash)
+		}
+		w.do(t, step, Outcome{Class: Accepted}, accepted)
+	}
+	tx := w.view.Open[0]
+	if len(tx.Attempts) != 4 || w.kindCount(EventReplaced) != 3 {
+		t.Fatalf("%d attempts, %v", len(tx.Attempts), w.kinds)
+	}
+	for i, a := range tx.Attempts {
+		if a.No != i+1 || a.Nonce != 0 || !a.Accepted || (i > 0) != (a.Kind == Bump) || !slices.Contains(append(hashes, b.Attempt.Hash), a.Hash) {
+			t.Errorf("%+v", a)
+		}
+	}
+	w.include(tx.Attempts[1].Hash, true) // any of them may be
+	w.clearUp(t)
+	if w.final[0].State != Confirmed || w.final[0].TxHash != tx.Attempts[1].Hash {
+		t.Fatalf("%+v", w.final[0])
+	}
+}
+
+func TestACancelOfWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	for name, wins := range map[string]int{"the cancel wins": 1, "the cancel loses": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(2, policy)
+			b := until[Broadcast](t, w)
+			w.do(t, b, Outcome{Class: Accepted}, accepted)
+			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+			w.do(t, Decide(w.view), Outcome{}, accepted)
+			s, ok := Decide(w.view).(Replace)
+			if !ok || s.Kind != Cancel {
+				t.Fatalf("%T", Decide(w.view))
+			}
+			if u := s.Unsigned(w.view, Fees{}); *u.Payload.To != w.view.Submitter.Address || !u.Payload.Value.IsZero() || len(u.Payload.Data) > 0 || u.GasLimit != 21000 || u.Nonce != 0 {
+				t.Fatalf("%+v", u)
+			}
+			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
+			w.view.Now = w.view.Now.Add(time.Hour)
+			s = Decide(w.view).(Replace)
+			w.do(t, s, Outcome{}, accepted)
+			next, ok := Decide(w.view).(Broadcast)
+			if !ok || next.Attempt.Kind != Cancel {
+				t.Fatalf("%+v", Decide(w.view))
+			}
+			w.do(t, next, Outcome{Class: Accepted}, accepted)
+			w.include(w.view.Open[0].Attempts[wins].Hash, true)
+			w.clearUp(t)
+			got := w.final[0]
+			if wins == 1 && (got.State != Cancelled || got.Executed != No) || wins == 0 && (got.State != Confirmed || got.Executed != Success || got.Reason != ReasonCancelLost) {
+				t.Fatalf("%+v", got.Status)
+			}
+			if len(w.final) != 2 || w.final[1].State != Confirmed {
+				t.Fatal("the one behind it does not go on")
+			}
+		})
+	}
+}
+
+func TestACapIsTold(t *testing.T) {
+	t.Parallel()
+	p := bumping(policy)
+	p.MaxReplacementFee = wei(100)
+	w := newWorld(1, p)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(95), Tip: wei(1)}
+	w.view.Now = w.view.Now.Add(time.Hour)
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached || len(tx.Attempts) != 1 {
+		t.Fatalf("%+v", tx.Status)
+	}
+	w.include(w.view.Open[0].Attempts[0].Hash, true) // the chain's fees fell
+	w.clearUp(t)
+	if w.final[0].State != Confirmed {
+		t.Fatalf("%+v", w.final[0].Status)
+	}
+}
+
+func TestNothingIsReplacedUnderProtection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, bumping(policy))
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.view.Cursor.Protected = &Protected{ID: 1}
+	w.view.Now = w.view.Now.Add(time.Hour)
+	w.view.Open[0].CancelRequested = true
+	if again, ok := Decide(w.view).(Broadcast); !ok || again.Attempt.Hash != b.Attempt.Hash {
+		t.Fatalf("%T", Decide(w.view))
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, policy)
+	w.view.Queue[0].Terms.NotAfter = w.view.Now.Add(-1)
+	until[Prepare](t, w)
+	if len(w.final) != 1 || w.final[0].Reason != ReasonDeadline || w.final[0].Executed != No || w.final[0].Nonce != nil {
+		t.Fatalf("%+v", w.final)
+	}
+	for _, late := range []bool{true, false} {
+		w := newWorld(1, policy)
+		w.view.Queue[0].Terms = Terms{NotAfter: w.view.Now.Add(time.Second), CancelLate: late}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		if _, ok := Decide(w.view).(Replace); ok != late {
+			t.Fatalf("%T", Decide(w.view))
+		}
+	}
+}
