@@ -27,6 +27,10 @@ func allocate(v View) (Step, bool) {
 	if v.Account == nil {
 		return LookAtAccount{Tx: head, Depth: v.Policy.Confirmations}, true
 	}
+	if v.Account.HasCode {
+		return Record{backOff(v, head, ReasonHasCode,
+			"the account has code (EIP-7702), which can raise its nonce without a transaction of ours; remove the delegation, or use another account", 0)}, true
+	}
 	if v.Cursor == nil {
 		return start(v, head), true
 	}
@@ -132,9 +136,9 @@ func takeNonce(v View, s Prepare, p Preparation) Change {
 	next := s.Tx.Status
 	nonce := s.Nonce
 	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
-	next.TxHash, next.SubmitAttempts, next.Reason, next.LastError = p.Signed.Hash, 0, "", ""
+	next.TxHash, next.SubmitAttempts, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", time.Time{}
 	w := v.move(s.Tx, EventAllocated, next, 0)
-	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees}
+	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
 	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{w}}
 }
 
@@ -167,6 +171,11 @@ func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
 	next, kind := tx.Status, Kind("")
 	if tx.Reason != reason {
 		kind, next.SubmitAttempts = EventDelayed, 0
+	}
+	if next.WaitingSince.IsZero() {
+		next.WaitingSince = v.Now
+	} else if age := v.Policy.PrepareMaxAge; age > 0 && v.Now.Sub(next.WaitingSince) > age {
+		return failUnsent(v, tx, ReasonPrepareTimeout, fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s", age, reason, message))
 	}
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++

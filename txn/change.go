@@ -55,6 +55,8 @@ type Write struct {
 	Next    Status
 	Delay   time.Duration // no outside effect before this much later; measured by the database
 	Attempt *Attempt      // recorded with it
+	NewFork bool          // the event's blocks above the receipt replace those told before
+	Told    []BlockRef    // and are these
 	Taken   int           // number of the attempt that a node has taken, to be remembered with it; 0: none
 }
 
@@ -133,6 +135,15 @@ const (
 	Paused SubmitterStatus = "PAUSED"
 )
 
+// OnFailure is what happens to the queue when a transaction was included and reverted.
+type OnFailure string
+
+// The choices.
+const (
+	Continue       OnFailure = "CONTINUE" // the next one goes on
+	PauseOnFailure OnFailure = "PAUSE"    // the submitter is paused
+)
+
 // StartChain is the start_from that goes on after whatever the account has sent.
 const StartChain = "chain"
 
@@ -147,6 +158,8 @@ type Submitter struct {
 	Limit     int // in-flight set; 1 in strict mode
 	Status    SubmitterStatus
 	StartFrom string // decimal nonce, or StartChain
+	OnFailure OnFailure
+	MaxFee    Wei // most per unit of gas that anything of this account offers; zero: the chain's limit alone
 	CreatedAt time.Time
 }
 

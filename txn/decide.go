@@ -7,15 +7,19 @@ import (
 
 // Policy is how a chain's transactions are followed.
 type Policy struct {
-	Confirmations     uint64        // canonical blocks above the receipt's that make it final
-	ReleaseDepth      uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
-	ResubmitInterval  time.Duration // between two hand-overs of the same bytes
-	ResubmitMax       int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
-	Bump              BumpPolicy    // nil: only what callers and operators ask for is replaced
-	Permille          uint64        // by how much a replacement raises both fees, in thousandths
-	MaxReplacementFee Wei           // most per unit of gas that a replacement offers; zero: no limit
-	AuditDepth        uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
-	LagGrace          time.Duration // how long the chain may lack what the ledger has before that is no lag any more
+	Confirmations    uint64        // canonical blocks above the receipt's that make it final
+	ReleaseDepth     uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
+	AuditDepth       uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
+	LagGrace         time.Duration // how long the chain may lack what the ledger has before that is no lag any more
+	TellAbove        bool          // each block above the receipt's is an event
+	PrepareMaxAge    time.Duration // how long the head of the queue may wait for something outside; 0: for ever
+	ResubmitInterval time.Duration // between two hand-overs of the same bytes
+	ResubmitMax      int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
+	Diagnose         bool          // look into the pool before a transaction is handed over again
+	Stuck            bool          // a stuck policy is there to be asked
+	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced
+	BumpPermille     uint64        // what a replacement multiplies both fees by at least, in thousandths
+	BumpMaxFee       Wei           // most per unit of gas that a replacement offers; zero: no limit
 }
 
 // View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
@@ -26,11 +30,13 @@ type View struct {
 	Cursor    *Cursor // nil before the account was looked at
 	Open      []Tx    // with a nonce and not final, lowest nonce first
 	Queue     []Tx    // head of the queue, in order
+	Audited   []Tx    // final, with a receipt, and not yet so deep that no reorg is believed possible; without attempts
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion
 	Head      uint64 // number of the newest block of this view; 0 before there is one
 	Seen      func(Hash) Inclusion
+	Canonical func(number uint64) (Hash, bool) // of the blocks that the view has; nil: none
 }
 
 // Step is what the owner does next. At most one thing outside, then one commit.
@@ -79,6 +85,9 @@ func Decide(v View) Step {
 		}
 	}
 	if change := follow(v); !change.Empty() {
+		return Record{change}
+	}
+	if change := audit(v); !change.Empty() {
 		return Record{change}
 	}
 	if step, ok := protect(v); ok {
@@ -164,6 +173,9 @@ func follow(v View) Change {
 	for _, tx := range v.Open {
 		if w, ok := followOne(v, tx); ok {
 			c.Writes = append(c.Writes, w)
+			if w.Kind == EventFailed && v.Submitter.OnFailure == PauseOnFailure {
+				c.Status = Paused
+			}
 		}
 	}
 	return c
@@ -182,10 +194,15 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		next.Reason, next.LastError = "", ""
-		return v.move(tx, EventIncluded, next, 0), true
+		next.Reason, next.LastError, next.Above = "", "", nil
+		w := v.move(tx, EventIncluded, next, 0)
+		w.NewFork = true // what was told of blocks before is void
+		return w, true
 	}
-	if seen.Confirmations >= v.Policy.Confirmations {
+	if w, ok := tellAbove(v, tx, seen); ok {
+		return w, true
+	}
+	if seen.Final {
 		return final(v, tx), true
 	}
 	if next.Released != tx.Released {
@@ -201,8 +218,10 @@ func reorged(v View, tx Tx) (Write, bool) {
 	}
 	next := tx.Status
 	next.State, next.Sub, next.Receipt, next.SubmitAttempts = Tracking, Pending, nil, 0
-	next.TxHash = tx.newest().Hash
-	return v.move(tx, EventReorged, next, 0), true
+	next.TxHash, next.Above = tx.newest().Hash, nil
+	w := v.move(tx, EventReorged, next, 0)
+	w.NewFork = true
+	return w, true
 }
 
 // final ends an included transaction by what its receipt says of the attempt that was included.
@@ -233,11 +252,17 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Claimed && tx.Answer == "" {
 			return nil, false
 		}
-		if s, ok := replacement(v, tx); ok {
-			return s, true
+		if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && tx.DiagnosedAt != v.Head {
+			return Diagnose{tx}, true
+		}
+		if step, ok := replacement(v, tx); ok {
+			return step, true
+		}
+		if step, ok := govern(v, tx); ok {
+			return step, true
 		}
 		return Broadcast{Tx: tx, Attempt: tx.newest()}, true
 	}
@@ -250,7 +275,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	if !unasked(answer.Class) {
 		next.SubmitAttempts++
 	}
-	next.Doubted = answer.Class == NonceTooLow
+	next.Doubted, next.Claimed, next.Answer = answer.Class == NonceTooLow, false, ""
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
 	if !taken {

@@ -53,6 +53,18 @@ type Consumer struct {
 	TxHash    Hash // zero: no transaction of the account is in that block
 }
 
+// Diagnosis is what a node's pool shows of a transaction that is not included. It is a hint for whoever decides, and decides nothing (theme 20).
+type Diagnosis string
+
+// The diagnoses.
+const (
+	Undiagnosed      Diagnosis = ""
+	InPool           Diagnosis = "IN_POOL"           // the node has one of our attempts in its pool
+	PossiblyLost     Diagnosis = "POSSIBLY_LOST"     // the node knows none of them, and its next nonce is ours
+	PossiblyReplaced Diagnosis = "POSSIBLY_REPLACED" // the node knows none of them, and its pool has something under our nonce
+	NonceConsumed    Diagnosis = "NONCE_CONSUMED"    // the newest block is past our nonce
+)
+
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.
 var ErrUnavailable = errors.New("unavailable")
 
@@ -96,6 +108,8 @@ type Outcome struct {
 type Draft struct {
 	From    Address
 	Payload Payload
+	Speed   Speed
+	MaxFee  Wei // the caller's or the account's own limit per unit of gas; zero: none
 }
 
 // Quote is what it takes to send a draft now.
@@ -122,7 +136,15 @@ type Signed struct {
 
 // Inclusion is what the tracker knows of one hash under its current view of the canonical chain.
 type Inclusion struct {
-	Known         bool     // false: it has not been looked for yet, or could not be
-	Receipt       *Receipt // nil: not in a canonical block
-	Confirmations uint64   // canonical, parent-linked blocks above the receipt's
+	Known         bool       // false: it has not been looked for yet, or could not be
+	Receipt       *Receipt   // nil: not in a canonical block
+	Confirmations uint64     // canonical, parent-linked blocks above the receipt's
+	Final         bool       // as many as the policy asks for, and not above the chain's safe or finalized block where the policy names one
+	Above         []BlockRef // those blocks, lowest first, as far as the policy wants them told: at most Policy.Confirmations
+}
+
+// BlockRef names a block.
+type BlockRef struct {
+	Number uint64
+	Hash   Hash
 }

@@ -128,7 +128,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 }
 
 func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
-	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.Permille, Limit: v.Policy.MaxReplacementFee, For: command}
+	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
 	if tx.newest().Kind == Cancel {
 		s.Kind = Cancel // what was given up is not taken up again
 	}
@@ -182,7 +182,11 @@ func Replaced(v View, s Replace, p Replacement) Change {
 		return wait(ReasonSignerUnavailable, "the signer did not answer; waiting for it")
 	}
 	u := s.Unsigned(v, p.Fees)
-	next.TxHash, next.Reason, next.LastError = p.Signed.Hash, "", ""
+	next.TxHash, next.SubmitAttempts = p.Signed.Hash, 0 // the new form is handed over before anything else is decided
+	if tx.State != Stuck {
+		next.Reason, next.LastError = "", ""
+	}
+	next.Claimed, next.Answer = false, ""
 	w := v.move(tx, EventReplaced, next, 0)
 	w.Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
 	c := Change{Writes: []Write{w}}

@@ -13,7 +13,7 @@ func wei(n uint64) Wei { return *uint256.NewInt(n) }
 
 func bumping(p Policy) Policy {
 	p.Bump = Bumping{Enabled: true, Permille: 1125, MinInterval: 30 * time.Second, MaxAttempts: 3}
-	p.Permille = 1125
+	p.BumpPermille = 1125
 	return p
 }
 
@@ -160,7 +160,7 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 func TestACapIsTold(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)
-	p.MaxReplacementFee = wei(100)
+	p.BumpMaxFee = wei(100)
 	w := newWorld(1, p)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(95), Tip: wei(1)}

@@ -60,6 +60,7 @@ const (
 	EventReplaced        Kind = "REPLACED"
 	EventIncluded        Kind = "INCLUDED"
 	EventReorged         Kind = "REORGED"
+	EventConfirmations   Kind = "CONFIRMATIONS"
 	EventConfirmed       Kind = "CONFIRMED"
 	EventFailed          Kind = "FAILED"
 	EventCancelRequested Kind = "CANCEL_REQUESTED"
@@ -88,6 +89,7 @@ var Moves = []Move{
 	{Kind: EventReplaced, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReplaced, From: []State{Stuck}, To: []State{Stuck}},
 	{Kind: EventIncluded, From: []State{Allocated, Tracking, Stuck}, To: []State{Tracking}},
+	{Kind: EventConfirmations, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Confirmed, Failed, Cancelled}, To: []State{Stuck}},
 	{Kind: EventConfirmed, From: []State{Allocated, Tracking, Stuck}, To: []State{Confirmed}},

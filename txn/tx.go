@@ -38,6 +38,12 @@ type Status struct {
 	Doubted         bool   // a node said that its nonce is used; in memory alone: the next hand-over says it again
 	Requeued        int    // times that an operator gave it back to the queue; its attempts of then have nonces of their own
 	CancelRequested bool
+	Claimed         bool        // the stuck policy is about to be asked; in memory alone
+	Answer          StuckAction // what it has said; in memory alone, until that is done
+	DiagnosedAt     uint64      // head at the newest diagnosis; in memory alone
+	WaitingSince    time.Time   // the head of the queue waits for something outside since then; zero: it does not
+	Diagnosis       Diagnosis   // the newest, where the policy asks for one
+	Above           []BlockRef  // blocks above the receipt's that were told, where the policy wants them told
 }
 
 // Attempt is one signed form of a transaction. All attempts of a nonce exclude each other on chain.
@@ -83,6 +89,8 @@ type Event struct {
 	Receipt   *Receipt
 	Reason    string
 	Message   string
+	NewFork   bool       // Above replaces all that was told of blocks before
+	Above     []BlockRef // otherwise they are added to it
 	At        time.Time
 }
 
@@ -103,8 +111,11 @@ const (
 	ReasonRejected          = "REJECTED_BY_NODE"
 	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
 	ReasonCancelled         = "CANCELLED_BY_CALLER"
-	ReasonCancelLost        = "CANCEL_LOST"     // a cancel was asked for, and what it should have stopped was included first
-	ReasonDeadline          = "DEADLINE"        // not_after has passed
+	ReasonCancelLost        = "CANCEL_LOST"      // a cancel was asked for, and what it should have stopped was included first
+	ReasonDeadline          = "DEADLINE"         // not_after has passed
+	ReasonHasCode           = "ACCOUNT_HAS_CODE" // code at the account can raise its nonce without a transaction (EIP-7702)
+	ReasonPrepareTimeout    = "PREPARE_TIMEOUT"  // the head of the queue waited longer than prepare.max_age
+	ReasonReorgedFinal      = "REORGED_AFTER_FINAL"
 	ReasonFeeCapReached     = "FEE_CAP_REACHED" // a replacement would have to offer more than is allowed
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
 )

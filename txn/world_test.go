@@ -18,7 +18,11 @@ type world struct {
 
 	elsewhere Nonce // the account's next nonce, as somebody else has brought it there
 	consumer  *Consumer
-	market    Fees // what a new form has to offer
+	asked     []string
+	answer    StuckAction
+	forkAt    uint64
+	told      map[TxID][]BlockRef // what a watcher has after all events
+	market    Fees                // what a new form has to offer
 	results   []CommandResult
 	gaps      []Nonce
 }
@@ -31,6 +35,10 @@ func newWorld(queued int, p Policy) *world {
 		i := Inclusion{Known: !w.unknown[h], Receipt: r}
 		if r != nil {
 			i.Confirmations = w.head - r.BlockNumber
+			i.Final = i.Confirmations >= w.view.Policy.Confirmations
+			for n := r.BlockNumber + 1; w.view.Policy.TellAbove && n <= w.head && n <= r.BlockNumber+w.view.Policy.Confirmations; n++ {
+				i.Above = append(i.Above, BlockRef{n, w.blockHash(n)})
+			}
 		}
 		return i
 	}
@@ -40,6 +48,15 @@ func newWorld(queued int, p Policy) *world {
 		w.events[id] = 1
 	}
 	return w
+}
+
+// blockHash is the canonical hash of a block; a fork that a test makes changes those above it.
+func (w *world) blockHash(n uint64) Hash {
+	h := Hash{byte(n), byte(n >> 8), 2}
+	if w.forkAt > 0 && n >= w.forkAt {
+		h[3] = 1
+	}
+	return h
 }
 
 type fataler interface {
@@ -55,6 +72,11 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.apply(t, s.Change)
 	case LookAtAccount:
 		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), For: s.For})
+	case AskPolicy:
+		w.asked = append(w.asked, s.Case.ActionID)
+		w.view.Open = PolicySaid(w.view, s, w.answer)
+	case Diagnose:
+		w.view.Open = Diagnosed(w.view, s, InPool)
 	case Investigate:
 		w.apply(t, Investigated(w.view, s, w.consumer))
 	case Replace:
@@ -159,6 +181,13 @@ func (w *world) write(t fataler, c Change, x Write) {
 			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State, x.Next.Version)
 		}
 		w.events[tx.ID]++
+		if w.told == nil {
+			w.told = map[TxID][]BlockRef{}
+		}
+		if x.NewFork {
+			w.told[tx.ID] = nil
+		}
+		w.told[tx.ID] = append(w.told[tx.ID], x.Told...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
 	if x.Next.Nonce != nil && tx.Nonce == nil {
@@ -193,7 +222,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 }
 
 func (w *world) remove(id TxID) Tx {
-	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue} {
+	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.view.Audited} {
 		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
 			tx := (*list)[i]
 			*list = slices.Delete(slices.Clone(*list), i, i+1)
@@ -205,7 +234,7 @@ func (w *world) remove(id TxID) Tx {
 
 func (w *world) include(h Hash, ok bool) {
 	w.head++
-	w.included[h] = &Receipt{TxHash: h, BlockNumber: w.head, BlockHash: Hash{byte(w.head), byte(w.head >> 8), 2}, Success: ok, GasUsed: 21000}
+	w.included[h] = &Receipt{TxHash: h, BlockNumber: w.head, BlockHash: w.blockHash(w.head), Success: ok, GasUsed: 21000}
 }
 
 var accepted = Preparation{Outcome: Outcome{Class: Accepted}}

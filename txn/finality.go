@@ -1,0 +1,61 @@
+package txn
+
+import (
+	"fmt"
+	"slices"
+)
+
+// tellAbove tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
+// chain any more (newFork; C24).
+func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
+	if !v.Policy.TellAbove || slices.Equal(seen.Above, tx.Above) || len(seen.Above) == 0 {
+		return Write{}, false
+	}
+	next := tx.Status
+	next.Above = seen.Above
+	w := v.move(tx, EventConfirmations, next, 0)
+	n := len(tx.Above)
+	w.NewFork = n > len(seen.Above) || !slices.Equal(seen.Above[:n], tx.Above)
+	w.Told = seen.Above
+	if !w.NewFork {
+		w.Told = seen.Above[n:]
+	}
+	return w, true
+}
+
+// audit finds final transactions whose block is not canonical any more. Finality was promised and did not hold: they are STUCK, their recorded bytes are handed
+// over again, which can run them no second time, and the submitter is protected until all of them are final again (H22).
+func audit(v View) Change {
+	if v.Cursor == nil {
+		return Change{}
+	}
+	var c Change
+	for _, tx := range v.Audited {
+		hash, known := v.canonical(tx.Receipt.BlockNumber)
+		if !known || hash == tx.Receipt.BlockHash {
+			continue
+		}
+		next := tx.Status
+		next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts = Stuck, None, Unknown, ReasonReorgedFinal, 0
+		next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
+		next.Receipt, next.Above = nil, nil
+		w := v.move(tx, EventReorged, next, 0)
+		w.NewFork = true
+		c.Writes = append(c.Writes, w)
+	}
+	guard := v.Cursor.Protected
+	switch {
+	case len(c.Writes) > 0 && guard == nil:
+		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonReorgedFinal, Evidence: c.Writes[0].Next.LastError}
+	case len(c.Writes) == 0 && guard != nil && guard.Reason == ReasonReorgedFinal && !slices.ContainsFunc(v.Open, func(tx Tx) bool { return tx.Released }):
+		c.Unprotect = &Unprotection{ID: guard.ID, Expect: v.Cursor.Next, To: v.Cursor.Next, Reason: "all that was reorged is final again"}
+	}
+	return c
+}
+
+func (v View) canonical(number uint64) (Hash, bool) {
+	if v.Canonical == nil {
+		return Hash{}, false
+	}
+	return v.Canonical(number)
+}

@@ -1,0 +1,218 @@
+package txn
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// What a watcher has, after any forks, is what the chain has above the receipt; a change of what was told comes as one whole new list.
+func TestConfirmationsAreTold(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.TellAbove = true
+	w := newWorld(1, p)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.include(b.Attempt.Hash, true)
+	w.head++
+	w.settle(t)
+	w.head++
+	w.settle(t)
+	first := w.included[b.Attempt.Hash].BlockNumber + 1
+	want := []BlockRef{{first, w.blockHash(first)}, {first + 1, w.blockHash(first + 1)}}
+	if got := w.told[b.Tx.ID]; !slices.Equal(got, want) || w.kindCount(EventConfirmations) != 2 {
+		t.Fatalf("%v, want %v", got, want)
+	}
+	w.forkAt = first + 1 // the newest block is replaced
+	step := Decide(w.view).(Record)
+	if write := step.Change.Writes[0]; !write.NewFork || len(write.Told) != 2 || write.Told[1].Hash != w.blockHash(first+1) {
+		t.Fatalf("%+v", write)
+	}
+	w.settle(t)
+	want[1].Hash = w.blockHash(first + 1)
+	if got := w.told[b.Tx.ID]; !slices.Equal(got, want) {
+		t.Fatalf("%v, want %v", got, want)
+	}
+	delete(w.included, b.Attempt.Hash) // now its own block goes
+	w.settle(t)
+	if got := w.told[b.Tx.ID]; len(got) != 0 || len(w.view.Open[0].Above) != 0 {
+		t.Fatalf("%v", got)
+	}
+	w.clearUp(t)
+	if got := w.told[b.Tx.ID]; len(got) != int(policy.Confirmations) || w.final[0].State != Confirmed {
+		t.Fatalf("%v", got)
+	}
+}
+
+func TestForksInAnyOrderAreTold(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		told := []BlockRef{}
+		tx := Tx{Status: Status{State: Tracking, Sub: Included, Version: 1}}
+		v := View{Policy: Policy{TellAbove: true}}
+		for range rapid.IntRange(1, 20).Draw(t, "changes") {
+			var above []BlockRef
+			for n := range rapid.IntRange(0, 5).Draw(t, "length") {
+				above = append(above, BlockRef{uint64(n), Hash{byte(rapid.IntRange(0, 1).Draw(t, "branch"))}})
+			}
+			w, ok := tellAbove(v, tx, Inclusion{Above: above})
+			if !ok {
+				continue
+			}
+			if w.NewFork {
+				told = nil
+			}
+			told = append(told, w.Told...)
+			tx.Status = w.Next
+			if !slices.Equal(told, above) {
+				t.Fatalf("told %v, on chain %v", told, above)
+			}
+		}
+	})
+}
+
+// reorgedFinal is a world whose first transaction was final and whose block is gone.
+func reorgedFinal(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(1, policy)
+	w.clearUp(t)
+	tx := w.final[0]
+	w.view.Audited, w.final = []Tx{tx}, nil
+	w.forkAt = tx.Receipt.BlockNumber
+	w.view.Canonical = func(n uint64) (Hash, bool) { return w.blockHash(n), n >= w.forkAt-10 }
+	delete(w.included, tx.newest().Hash)
+	return w
+}
+
+func TestAReorgAfterFinality(t *testing.T) {
+	t.Parallel()
+	w := reorgedFinal(t)
+	hash := w.view.Audited[0].newest().Hash
+	id, _ := NewTxID(noon, 1)
+	w.view.Queue = []Tx{{ID: id, Submitter: 1, QueueSeq: 9, Status: Status{State: Queued, Version: 1}}}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	tx := w.view.Open[0]
+	if tx.State != Stuck || tx.Reason != ReasonReorgedFinal || tx.Executed != Unknown || !tx.Released || protected(w) == nil || protected(w).Reason != ReasonReorgedFinal {
+		t.Fatalf("%+v %+v", tx.Status, protected(w))
+	}
+	w.view.Now = w.view.Now.Add(time.Hour)
+	b, ok := Decide(w.view).(Broadcast)
+	if !ok || b.Attempt.Hash != hash {
+		t.Fatalf("%T", Decide(w.view))
+	}
+	w.clearUp(t) // it is included again, and final; then the queue goes on
+	if len(w.final) != 2 || w.final[0].TxHash != hash || w.final[0].State != Confirmed || protected(w) != nil || w.final[1].ID != id {
+		t.Fatalf("%+v %+v", w.final, protected(w))
+	}
+}
+
+func TestWhatIsBelowTheViewIsNoReorg(t *testing.T) {
+	t.Parallel()
+	w := reorgedFinal(t)
+	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{}, false }
+	if _, ok := Decide(w.view).(Rest); !ok {
+		t.Fatalf("%T", Decide(w.view))
+	}
+}
+
+func TestAStuckPolicy(t *testing.T) {
+	t.Parallel()
+	for answer, done := range map[StuckAction]func(*world, Step) bool{
+		"":          func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
+		StuckWait:   func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
+		StuckRetry:  func(w *world, s Step) bool { return w.view.Open[0].State == Tracking },
+		StuckBump:   func(_ *world, s Step) bool { r, ok := s.(Replace); return ok && r.Kind == Bump },
+		StuckCancel: func(w *world, s Step) bool { r, ok := s.(Replace); return ok && r.Kind == Cancel },
+	} {
+		w := newWorld(1, policy)
+		for w.kindCount(EventStuck) == 0 {
+			w.do(t, until[Broadcast](t, w), Outcome{Class: Ambiguous}, accepted)
+		}
+		w.view.Policy.Stuck, w.answer = true, answer
+		w.view.Now = w.view.Now.Add(time.Hour)
+		claim, ok := Decide(w.view).(Record)
+		if !ok || claim.Change.Writes[0].Delay != policy.ResubmitInterval || claim.Change.Writes[0].Kind != "" {
+			t.Fatalf("the asking is not claimed first: %+v", Decide(w.view))
+		}
+		w.do(t, claim, Outcome{}, accepted)
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+		if len(w.asked) != 1 {
+			t.Fatalf("asked %v", w.asked)
+		}
+		step := Decide(w.view)
+		if _, ok := step.(Record); ok {
+			w.do(t, step, Outcome{}, accepted)
+			step = Decide(w.view)
+		}
+		if !done(w, step) || len(w.asked) != 1 {
+			t.Errorf("%q leads to %T, asked %v", answer, step, w.asked)
+		}
+		w.clearUp(t)
+		if len(w.final) != 1 {
+			t.Errorf("%q: %d attempts", answer, len(w.view.Open[0].Attempts))
+		}
+	}
+}
+
+func TestARevertPausesTheQueueWhereThatIsWanted(t *testing.T) {
+	t.Parallel()
+	for choice, want := range map[OnFailure]SubmitterStatus{Continue: Active, "": Active, PauseOnFailure: Paused} {
+		w := newWorld(1, policy)
+		w.view.Submitter.OnFailure = choice
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		w.include(b.Attempt.Hash, false)
+		w.clearUp(t)
+		if w.final[0].Executed != Reverted || w.view.Submitter.Status != want {
+			t.Errorf("%q: %s", choice, w.view.Submitter.Status)
+		}
+	}
+}
+
+func TestTheHeadOfTheQueueWaitsOnlySoLong(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.PrepareMaxAge = time.Hour
+	w := newWorld(2, p)
+	for len(w.final) == 0 {
+		w.do(t, until[Prepare](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: InsufficientFunds}})
+		w.view.Now = w.view.Now.Add(time.Minute)
+	}
+	if f := w.final[0]; f.Reason != ReasonPrepareTimeout || f.Executed != No || f.Nonce != nil {
+		t.Fatalf("%+v", f.Status)
+	}
+	w.clearUp(t)
+	if len(w.final) != 2 || w.final[1].State != Confirmed {
+		t.Fatal("the one behind it does not go on")
+	}
+}
+
+func TestAnAccountWithCodeIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, cursor := range []*Cursor{nil, {}} {
+		w := newWorld(1, policy)
+		w.view.Cursor = cursor
+		w.look(Account{HasCode: true})
+		r, ok := Decide(w.view).(Record)
+		if !ok || r.Change.Init != nil || r.Change.Writes[0].Next.Reason != ReasonHasCode {
+			t.Errorf("%+v", Decide(w.view))
+		}
+	}
+}
+
+func TestAPoolIsLookedIntoBeforeAHandOver(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.Diagnose = true
+	w := newWorld(1, p)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted) // the first needs none
+	w.view.Head++
+	until[Diagnose](t, w)
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if _, ok := Decide(w.view).(Broadcast); !ok || w.view.Open[0].Diagnosis != InPool {
+		t.Fatalf("%T", Decide(w.view))
+	}
+}

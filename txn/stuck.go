@@ -1,0 +1,82 @@
+package txn
+
+import (
+	"fmt"
+	"slices"
+)
+
+// StuckCase is what a stuck policy is told.
+type StuckCase struct {
+	ActionID string // the same for as long as nothing has changed: a policy that acts outside can tell a repeat
+	Tx       Tx
+}
+
+// StuckAction is what a stuck policy answers.
+type StuckAction string
+
+// The actions. None of them frees a nonce.
+const (
+	StuckWait   StuckAction = "WAIT" // go on following and handing over
+	StuckRetry  StuckAction = "RETRY"
+	StuckBump   StuckAction = "BUMP"
+	StuckCancel StuckAction = "CANCEL"
+)
+
+// AskPolicy asks what to do about a STUCK transaction; PolicySaid tells what the owner remembers of the answer.
+type AskPolicy struct{ Case StuckCase }
+
+// Diagnose asks a node's pool for a transaction; Diagnosed tells what the owner remembers of the answer.
+type Diagnose struct{ Tx Tx }
+
+func (AskPolicy) step() {}
+func (Diagnose) step()  {}
+
+// govern asks the policy, if there is one, about a STUCK transaction that is due, and does what it has said. The asking is claimed in the ledger first: a
+// crash costs one interval and never asks twice at once (C27, H70).
+func govern(v View, tx Tx) (Step, bool) {
+	if !v.Policy.Stuck || tx.State != Stuck || tx.SubmitAttempts == 0 || tx.Reason == ReasonNonceElsewhere || v.Cursor.Protected != nil {
+		return nil, false
+	}
+	next := tx.Status
+	next.Claimed, next.Answer = false, ""
+	switch {
+	case tx.Answer == "" && !tx.Claimed:
+		next.Claimed = true
+		return Record{Change{Writes: []Write{v.move(tx, "", next, v.Policy.ResubmitInterval)}}}, true
+	case tx.Answer == "":
+		return AskPolicy{StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: tx}}, true
+	case tx.Answer == StuckRetry:
+		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = Tracking, Pending, "", "", 0
+		return Record{Change{Writes: []Write{v.move(tx, EventUnstuck, next, 0)}}}, true
+	case tx.Answer == StuckBump:
+		tx.Status = next
+		return replace(v, tx, Bump, 0), true
+	case tx.Answer == StuckCancel && !tx.CancelRequested:
+		next.CancelRequested = true
+		return Record{Change{Writes: []Write{v.move(tx, EventCancelRequested, next, 0)}}}, true
+	}
+	return nil, false // WAIT, and whatever is not known: it is handed over
+}
+
+// PolicySaid is what is in flight once the policy has answered. An error of the policy is WAIT.
+func PolicySaid(v View, s AskPolicy, action StuckAction) []Tx {
+	if action == "" {
+		action = StuckWait
+	}
+	return v.with(s.Case.Tx.ID, func(tx *Tx) { tx.Claimed, tx.Answer = false, action })
+}
+
+// Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.
+func Diagnosed(v View, s Diagnose, d Diagnosis) []Tx {
+	return v.with(s.Tx.ID, func(tx *Tx) { tx.DiagnosedAt = v.Head; tx.Diagnosis = d })
+}
+
+func (v View) with(id TxID, change func(*Tx)) []Tx {
+	open := slices.Clone(v.Open)
+	for i := range open {
+		if open[i].ID == id {
+			change(&open[i])
+		}
+	}
+	return open
+}
