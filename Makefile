@@ -89,6 +89,23 @@ e2e: $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests: re
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -timeout 30m ./e2e/...
 
+# The run to repeat, without the faults that DROP names (numbers, separated by commas); 0 is none in particular.
+SEED ?= 0
+DROP ?=
+# How many runs, and the first of them.
+SEEDS ?= 200
+FIRST ?= 1
+
+.PHONY: sim
+sim: ## Simulate a cluster under faults: SEEDS runs from FIRST on, or again the one of SEED, with all of its steps
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  go test -count=1 -timeout 30m ./sim -run '^TestSeeds$$' -args -seed=$(SEED) -drop=$(DROP) -seeds=$(SEEDS) -first=$(FIRST)
+
+.PHONY: sim-long
+sim-long: ## Simulate for hours, and let every mutant be caught: SEEDS runs from FIRST on, 20000 unless said otherwise
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  go test -count=1 -timeout 24h ./sim -args -mutants -seeds=$(if $(filter file,$(origin SEEDS)),20000,$(SEEDS)) -first=$(FIRST)
+
 .PHONY: run
 run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
 	@# Built and then executed, not `go run`: signals and the exit code are the program's own. The guide that it prints uses fencepost and grpcurl.

@@ -93,6 +93,9 @@ func (a *actor) run(ctx context.Context) error {
 	defer a.forget()
 	failures := 0
 	for ctx.Err() == nil {
+		if err := a.e.Gate(ctx, BeforeStep, a.id); err != nil {
+			return err
+		}
 		if err := a.proceed(); err != nil {
 			return err
 		}

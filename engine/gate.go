@@ -11,6 +11,7 @@ type Point string
 
 // The points of peek, sign, commit, send, in their order.
 const (
+	BeforeStep      Point = "before-step" // awake, about to read what is new and to decide
 	BeforeQuote     Point = "before-quote"
 	BeforeSign      Point = "before-sign"
 	BeforeAllocate  Point = "before-allocate" // signed, nothing recorded
@@ -23,7 +24,7 @@ const (
 )
 
 // Points lists every point, for tests that try them all.
-var Points = []Point{BeforeQuote, BeforeSign, BeforeAllocate, AfterAllocate, BeforeSend, AfterSend, AfterRecordSend, BeforeRecord, AfterRecord}
+var Points = []Point{BeforeStep, BeforeQuote, BeforeSign, BeforeAllocate, AfterAllocate, BeforeSend, AfterSend, AfterRecordSend, BeforeRecord, AfterRecord}
 
 // Gate is passed at every point. An error ends the actor on the spot, as a crash would: nothing is tidied up. Simulations use it to fix the interleaving and
 // to inject faults; in production it is open.

@@ -56,7 +56,8 @@ func (r *router) run(ctx, actors context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.e.Store.Woken():
-			_ = r.acquire(ctx, actors, r.deliver(r.e.Store.TakeWoken()))
+			ids, _ := r.e.Store.TakeWoken()
+			_ = r.acquire(ctx, actors, r.deliver(ids))
 		case <-poll.C:
 			r.deliverAll()
 			poll.Reset(r.e.PollInterval)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -159,7 +160,7 @@ func TestRepeatedCancelsDoNotStarveTheQueue(t *testing.T) {
 	defer cancel()
 	go func() { // what server.CancelTx does for each call, four times a second
 		for ctx.Err() == nil {
-			_, _ = r.admin.AddCommand(ctx, r.submitters[0], txn.CommandCancel, &a, "")
+			_, _ = r.admin.AddCommand(ctx, r.submitters[0], store.Ask{Kind: txn.CommandCancel, Tx: &a})
 			<-time.After(250 * time.Millisecond)
 		}
 	}()

@@ -55,7 +55,7 @@ func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelO
 		return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 	}
 	// The nonce is taken: only the owner can do something about it, and only the chain decides.
-	if _, err := s.store.AddCommand(ctx, id.Submitter(), txn.CommandCancel, &id, ""); err != nil {
+	if _, err := s.store.AddCommand(ctx, id.Submitter(), store.Ask{Kind: txn.CommandCancel, Tx: &id}); err != nil {
 		return outcome, info, onTx(text, err)
 	}
 	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil

@@ -18,6 +18,7 @@ func requests() []proto.Message {
 	return []proto.Message{
 		&pb.CreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.WatchTxRequest{},
 		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{}, &pb.PauseSubmitterRequest{}, &pb.ResumeSubmitterRequest{},
+		&pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{}, &pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
 	}
 }
 
@@ -63,6 +64,8 @@ func sentence(v *protovalidate.Violation) string {
 		return "names nothing; set exactly one of its fields"
 	case rule == "required":
 		return "is missing; set it"
+	case rule == "enum.not_in" && v.FieldDescriptor != nil && !v.FieldDescriptor.IsList():
+		return "must not be unspecified; name one"
 	case rule == "enum.not_in":
 		return "must not be unspecified; leave it out, or name one"
 	case rule == "string.pattern" && v.FieldDescriptor.Name() == "address":

@@ -31,6 +31,14 @@ func stateOfWire(s pb.TxState) txn.State {
 	return txn.State(strings.TrimPrefix(s.String(), "TX_STATE_"))
 }
 
+func exitOfWire(d pb.ProtectionDecision) txn.Action {
+	return txn.Action(strings.TrimPrefix(d.String(), "PROTECTION_DECISION_"))
+}
+
+func resolveOfWire(d pb.StuckDecision) txn.Action {
+	return txn.Action(strings.TrimPrefix(d.String(), "STUCK_DECISION_"))
+}
+
 // wireTime leaves out a time that is not known.
 func wireTime(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
@@ -110,7 +118,7 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 	if s.Cursor != nil {
 		out.NextNonce, out.InitNonce = new(uint64(s.Cursor.Next)), new(uint64(s.Cursor.Init))
 		if p := s.Cursor.Protected; p != nil {
-			out.Protection = &pb.Protection{Reason: p.Reason, Evidence: p.Evidence, Time: wireTime(p.At)}
+			out.Protection = &pb.Protection{ProtectionId: p.ID, Reason: p.Reason, Evidence: p.Evidence, Time: wireTime(p.At)}
 		}
 	}
 	return out
@@ -126,4 +134,38 @@ func wireLease(l store.LeaseInfo) *pb.LeaseInfo {
 		out.OwnerNode = l.OwnerNode
 	}
 	return out
+}
+
+// wireWaiting leaves out a transaction that is not there.
+func wireWaiting(t *txn.Tx) *pb.Waiting {
+	if t == nil {
+		return nil
+	}
+	out := &pb.Waiting{TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), Reason: t.Reason, Message: t.LastError, CreateTime: wireTime(t.CreatedAt)}
+	if t.Nonce != nil {
+		out.Nonce = new(uint64(*t.Nonce))
+	}
+	return out
+}
+
+func wireGaps(gaps []store.Gap) (out []*pb.NonceGap) {
+	for _, g := range gaps {
+		out = append(out, &pb.NonceGap{FirstNonce: uint64(g.First), LastNonce: uint64(g.Last), TxId: wireID(g.Tx), Reason: g.Reason, Time: wireTime(g.At)})
+	}
+	return out
+}
+
+// wireID is empty for a transaction that is not there.
+func wireID(id *txn.TxID) string {
+	if id == nil || *id == (txn.TxID{}) {
+		return ""
+	}
+	return id.String()
+}
+
+func wireCommand(c store.CommandInfo) *pb.Command {
+	return &pb.Command{
+		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx), Reason: c.Reason, Operator: c.Operator,
+		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result,
+	}
 }

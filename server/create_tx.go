@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"google.golang.org/grpc/codes"
+
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -21,17 +23,32 @@ func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.Cr
 	}
 	info, created, err := s.store.CreateTx(ctx, store.Intent{Submitter: submitter, RequestID: r.GetRequestId(), Payload: payload})
 	if err != nil {
-		return nil, onCreate(r, err)
+		return nil, s.onCreate(ctx, r, submitter, err)
 	}
 	return &pb.CreateTxResponse{Tx: wireTx(info), Created: created}, nil
 }
 
 // onCreate says whether the key or the submitter is what stood in the way.
-func onCreate(r *pb.CreateTxRequest, err error) error {
+func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
 	if isKeyReused(err) {
 		return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
+	if isProtected(err) {
+		err = s.underProtection(ctx, submitter, err)
+	}
 	return onSubmitter(r.GetSubmitter(), err)
+}
+
+// underProtection says which protection it is, and how an operator ends it. The first answer stands when it was ended at this moment, or cannot be read.
+func (s *txService) underProtection(ctx context.Context, submitter txn.SubmitterID, first error) error {
+	info, err := s.store.Submitter(ctx, submitter)
+	if err != nil || inForce(info) == nil {
+		return first
+	}
+	p := inForce(info)
+	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
+		"it is under protection %d (%s) and takes no new transactions until an operator decides; look at the evidence with \"fencepost submitter show %s\", "+
+			"decide with \"fencepost submitter exit-protect %s --protection %d\", then repeat the call", p.ID, p.Reason, info.Name, info.Name, p.ID)
 }
 
 // payload checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.

@@ -77,6 +77,16 @@ func payloadTooLarge(size, limit int) error {
 }
 
 func isKeyReused(err error) bool { return errors.Is(err, store.ErrKeyReused) }
+func isProtected(err error) bool { return errors.Is(err, store.ErrProtected) }
+
+// declinedError is a decision that cannot be carried out as things stand; its sentence says why.
+type declinedError struct{ answer }
+
+func (d *declinedError) Error() string { return d.says }
+
+func decline(code codes.Code, reason pb.ErrorReason, format string, args ...any) error {
+	return &declinedError{answer{code: code, reason: reason, says: fmt.Sprintf(format, args...)}}
+}
 
 // answer is how an error is told.
 type answer struct {
@@ -122,6 +132,10 @@ func statusOf(err error, id string) *status.Status {
 	if errors.As(err, &bad) {
 		return statusOfInvalid(bad)
 	}
+	var no *declinedError
+	if errors.As(err, &no) {
+		return no.status(err)
+	}
 	// The caller gave up or ran out of time: that is no fault of anything, even if it made the database unreachable.
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -131,11 +145,16 @@ func statusOf(err error, id string) *status.Status {
 	}
 	for _, a := range answers {
 		if errors.Is(err, a.is) {
-			return withDetails(status.New(a.code, thing(err, a)+": "+a.says), a.reason, retryInfo(a.retry)...)
+			return a.status(err)
 		}
 	}
 	return withDetails(status.New(codes.Internal, "call "+id+": it failed by a defect of the server; the log of the node has the cause under this id"),
 		pb.ErrorReason_ERROR_REASON_INTERNAL, &errdetails.RequestInfo{RequestId: id})
+}
+
+// status is the answer to an error.
+func (a answer) status(err error) *status.Status {
+	return withDetails(status.New(a.code, thing(err, a)+": "+a.says), a.reason, retryInfo(a.retry)...)
 }
 
 // thing is what the error is about, if the handler said so and it is the cause.

@@ -16,5 +16,11 @@ func (s *submitterService) GetSubmitter(ctx context.Context, r *pb.GetSubmitterR
 	if err != nil {
 		return nil, onSubmitter(r.GetSubmitter(), err)
 	}
-	return &pb.GetSubmitterResponse{Submitter: wireSubmitter(info)}, nil
+	blocking, head, gaps, err := s.store.Waiting(ctx, id)
+	if err != nil {
+		return nil, onSubmitter(r.GetSubmitter(), err)
+	}
+	submitter := wireSubmitter(info)
+	submitter.Blocking, submitter.QueueHead, submitter.Gaps = wireWaiting(blocking), wireWaiting(head), wireGaps(gaps)
+	return &pb.GetSubmitterResponse{Submitter: submitter}, nil
 }

@@ -40,7 +40,7 @@ func (s *txService) txByRequest(ctx context.Context, key *pb.RequestKey) (store.
 }
 
 // txByID reads the transaction that a caller names. A UUID that Fencepost did not make names none.
-func (s *txService) txByID(ctx context.Context, text string) (txn.TxID, store.TxInfo, error) {
+func (s *Server) txByID(ctx context.Context, text string) (txn.TxID, store.TxInfo, error) {
 	id, err := txn.ParseTxID(text)
 	if err != nil {
 		return id, store.TxInfo{}, onTx(text, store.ErrTxNotFound)

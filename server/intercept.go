@@ -39,7 +39,12 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 
 // waits tells the methods that wait for an owner.
 func waits(method string) bool {
-	return method == pb.SubmitterService_PauseSubmitter_FullMethodName || method == pb.SubmitterService_ResumeSubmitter_FullMethodName
+	switch method {
+	case pb.SubmitterService_PauseSubmitter_FullMethodName, pb.SubmitterService_ResumeSubmitter_FullMethodName,
+		pb.SubmitterService_ProtectSubmitter_FullMethodName, pb.SubmitterService_ExitProtect_FullMethodName, pb.SubmitterService_ResolveStuck_FullMethodName:
+		return true
+	}
+	return false
 }
 
 func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {

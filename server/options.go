@@ -49,7 +49,7 @@ type Limits struct {
 	// Answer is how long the database may take for one read, and for one call as a whole but for CommandWait. Default 15 s, a little more than the database
 	// allows itself: it is for a database that has fallen silent.
 	Answer time.Duration
-	// CommandWait is the longest that pause and resume wait for the owner, default 30 s; CommandPoll is how often they look, default 100 ms.
+	// CommandWait is the longest that calls wait for the owner to decide on a command, default 30 s; CommandPoll is how often they look, default 100 ms.
 	CommandWait, CommandPoll time.Duration
 
 	// RingEvents is how many of the newest events all watchers share in memory. Default 16,384.

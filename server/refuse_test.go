@@ -62,16 +62,20 @@ func watchBad(change func(*pb.WatchTxRequest)) proto.Message {
 }
 
 const (
-	createTx  = "TxService/CreateTx"
-	getTx     = "TxService/GetTx"
-	listTxs   = "TxService/ListTxs"
-	cancelTx  = "TxService/CancelTx"
-	watchTx   = "TxService/WatchTx"
-	register  = "SubmitterService/RegisterSubmitter"
-	getSub    = "SubmitterService/GetSubmitter"
-	listSubs  = "SubmitterService/ListSubmitters"
-	pauseSub  = "SubmitterService/PauseSubmitter"
-	resumeSub = "SubmitterService/ResumeSubmitter"
+	createTx     = "TxService/CreateTx"
+	getTx        = "TxService/GetTx"
+	listTxs      = "TxService/ListTxs"
+	cancelTx     = "TxService/CancelTx"
+	watchTx      = "TxService/WatchTx"
+	register     = "SubmitterService/RegisterSubmitter"
+	getSub       = "SubmitterService/GetSubmitter"
+	listSubs     = "SubmitterService/ListSubmitters"
+	pauseSub     = "SubmitterService/PauseSubmitter"
+	resumeSub    = "SubmitterService/ResumeSubmitter"
+	protectSub   = "SubmitterService/ProtectSubmitter"
+	exitProtect  = "SubmitterService/ExitProtect"
+	resolveStuck = "SubmitterService/ResolveStuck"
+	listCommands = "SubmitterService/ListCommands"
 )
 
 // bad is a refusal for what is in a field.
@@ -129,7 +133,7 @@ func createRefusals() []refusal {
 		refusal{"submitter paused", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "paused" }),
 			codes.FailedPrecondition, "SUBMITTER_PAUSED", "", "resume it"},
 		refusal{"submitter protected", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "protected" }),
-			codes.FailedPrecondition, "SUBMITTER_PROTECTED", "", "look at its evidence"},
+			codes.FailedPrecondition, "SUBMITTER_PROTECTED", "", "it is under protection 1 (NONCE_USED_ELSEWHERE) and takes no new transactions until an operator decides"},
 		refusal{"key reused", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "used" }),
 			codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", `request_id "used" of submitter "alice": it was used with another payload`},
 		unknown("a field of tomorrow", createTx, with(createBad(func(*pb.CreateTxRequest) {}), 99), "99", "update the server"))
@@ -210,10 +214,14 @@ func submitterRefusals() []refusal {
 		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
 		bad("reason with a NUL", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
 	}
+	refusals = append(refusals, decisionRefusals()...)
 	for method, ask := range map[string]func(string) proto.Message{
-		getSub:    func(name string) proto.Message { return &pb.GetSubmitterRequest{Submitter: name} },
-		pauseSub:  func(name string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: name} },
-		resumeSub: func(name string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: name} },
+		getSub:       func(name string) proto.Message { return &pb.GetSubmitterRequest{Submitter: name} },
+		pauseSub:     func(name string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: name} },
+		resumeSub:    func(name string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: name} },
+		protectSub:   func(name string) proto.Message { return &pb.ProtectSubmitterRequest{Submitter: name, Reason: "r"} },
+		exitProtect:  func(name string) proto.Message { return exitBad(func(r *pb.ExitProtectRequest) { r.Submitter = name }) },
+		listCommands: func(name string) proto.Message { return &pb.ListCommandsRequest{Submitter: name} },
 	} {
 		refusals = append(refusals,
 			bad("no submitter", method, ask(""), "submitter", "at least 1 character"),
@@ -222,6 +230,50 @@ func submitterRefusals() []refusal {
 			unknown("a field of tomorrow", method, with(ask("alice"), 50), "50", "update the server"))
 	}
 	return refusals
+}
+
+func exitBad(change func(*pb.ExitProtectRequest)) proto.Message {
+	r := &pb.ExitProtectRequest{Submitter: "protected", ProtectionId: 1, Decision: pb.ProtectionDecision_PROTECTION_DECISION_RESUME, Reason: "r"}
+	change(r)
+	return r
+}
+
+func resolveBad(change func(*pb.ResolveStuckRequest)) proto.Message {
+	r := &pb.ResolveStuckRequest{TxId: uuid.NewString(), Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: "r"}
+	change(r)
+	return r
+}
+
+func decisionRefusals() []refusal {
+	long, e, r := strings.Repeat("a", 513), exitBad, resolveBad
+	return []refusal{
+		bad("no reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice"}, "reason", "at least 1 character"),
+		bad("reason too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: long}, "reason", "at most 512"),
+		bad("operator too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r", Operator: long}, "operator", "at most 128"),
+
+		bad("no protection", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 0 }), "protection_id", "greater than 0"),
+		bad("no decision", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
+		bad("decision of tomorrow", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 9 }), "decision", "defined enum"),
+		bad("no reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "" }), "reason", "at least 1 character"),
+		bad("operator with a NUL", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
+		{"a protection that never was", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 2 }), codes.Aborted, "PROTECTION_CHANGED", "",
+			`submitter "protected": it never had a protection 2; protection 1 (NONCE_USED_ELSEWHERE) is in force now; look at its evidence and decide again`},
+		{"an account that never started", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Submitter = "alice" }), codes.Aborted, "PROTECTION_CHANGED", "",
+			"it never had a protection 1; none is in force now, so there is nothing to decide"},
+
+		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }), "tx_id", "must be a valid UUID"),
+		bad("no decision", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
+		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }), "reason", "at least 1 character"),
+		noTx("a UUID of somebody else", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),
+		unknown("a field of tomorrow", resolveStuck, with(resolveBad(func(*pb.ResolveStuckRequest) {}), 50), "50", "update the server"),
+
+		bad("page too large", listCommands, &pb.ListCommandsRequest{Submitter: "alice", PageSize: 1001}, "page_size", "less than or equal to 1000"),
+		bad("token made up", listCommands, &pb.ListCommandsRequest{Submitter: "alice", PageToken: "!"}, "page_token", "not one that this service gave"),
+		bad("token of another submitter", listCommands, &pb.ListCommandsRequest{Submitter: "alice",
+			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "bob"}), make([]byte, 8))}, "page_token", "another filter"),
+		bad("token of another list", listCommands, &pb.ListCommandsRequest{Submitter: "alice",
+			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "alice"}), []byte("bob"))}, "page_token", "not one that this service gave"),
+	}
 }
 
 // stored is all that a refused call could have left behind.

@@ -259,7 +259,9 @@ func TestEveryErrorIsTold(t *testing.T) {
 		told[reasonOf(statusOf(bad, ""))] = true
 	}
 	told[reasonOf(statusOf(payloadTooLarge(2, 1), ""))] = true
-	told[reasonOf(statusOf(errors.New("defect"), ""))] = true
+	for _, err := range []error{errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over")} {
+		told[reasonOf(statusOf(fmt.Errorf("server: decide: %w", err), ""))] = true
+	}
 	for number := range pb.ErrorReason_name {
 		if reason := pb.ErrorReason(number); number != 0 && !told[reasonName(reason)] {
 			t.Errorf("no error has the reason %v", reason)
@@ -304,6 +306,18 @@ func TestEnumsAgree(t *testing.T) {
 	for _, e := range []txn.Executed{txn.Unknown, txn.No, txn.Success, txn.Reverted} {
 		if wireExecuted(e) == 0 {
 			t.Errorf("executed %s is not in the contract", e)
+		}
+	}
+	for value, action := range map[pb.ProtectionDecision]txn.Action{
+		pb.ProtectionDecision_PROTECTION_DECISION_RESUME: txn.ActionResume, pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD: txn.ActionAlign,
+	} {
+		if exitOfWire(value) != action {
+			t.Errorf("%v is the decision %s", value, exitOfWire(value))
+		}
+	}
+	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue} {
+		if resolveOfWire(value) != action {
+			t.Errorf("%v is the decision %s", value, resolveOfWire(value))
 		}
 	}
 }

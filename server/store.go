@@ -13,8 +13,10 @@ type Store interface {
 
 	CreateTx(ctx context.Context, intent store.Intent) (info store.TxInfo, created bool, err error)
 	CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error)
-	AddCommand(ctx context.Context, submitter txn.SubmitterID, kind txn.CommandKind, tx *txn.TxID, reason string) (id int64, err error)
+	AddCommand(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (id int64, err error)
 	CommandResult(ctx context.Context, submitter txn.SubmitterID, id int64) (result string, done bool, err error)
+	// Commands tells what was asked of the owners of a submitter, newest first, those before a number; 0: from the newest.
+	Commands(ctx context.Context, submitter txn.SubmitterID, before int64, limit int) ([]store.CommandInfo, error)
 	// Inboxes tells the commands that no owner has applied yet.
 	Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (map[txn.SubmitterID]store.Inbox, error)
 
@@ -26,5 +28,7 @@ type Store interface {
 	Register(ctx context.Context, registration store.Registration) (info store.SubmitterInfo, created bool, err error)
 	Lookup(ctx context.Context, nameOrAccountID string) (txn.SubmitterID, error)
 	Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error)
+	// Waiting tells what those in flight, and those in the queue, wait for, and which nonces were given up.
+	Waiting(ctx context.Context, id txn.SubmitterID) (blocking, head *txn.Tx, gaps []store.Gap, err error)
 	Submitters(ctx context.Context, afterName string, limit int) ([]store.SubmitterInfo, error)
 }

@@ -11,18 +11,20 @@ import (
 // checkChange finds what no database needs to be asked about: a change that breaks a law of its own is a fault of the program that made it.
 func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 	cursorOps := 0
-	for _, given := range []bool{c.Init != nil, c.Take != nil, c.Protect != nil} {
+	for _, given := range []bool{c.Init != nil, c.Take != nil, c.Protect != nil, c.Unprotect != nil} {
 		if given {
 			cursorOps++
 		}
 	}
 	switch {
 	case cursorOps > 1:
-		return errors.New("a change may start, move or protect the cursor, and only one of these")
+		return errors.New("a change may start, move or protect the cursor, or end its protection, and only one of these")
 	case c.Init != nil && !storable(uint64(c.Init.Nonce), c.Init.Block):
 		return errors.New("the start of the cursor is beyond 2^63-1")
 	case c.Protect != nil && (c.Protect.Reason == "" || !storable(uint64(c.Protect.Expect))):
 		return errors.New("a protection needs a reason and a nonce below 2^63")
+	case c.Unprotect != nil && (c.Unprotect.ID < 1 || c.Unprotect.To < c.Unprotect.Expect || !storable(uint64(c.Unprotect.To))):
+		return errors.New("an end of a protection names the protection, and a nonce below 2^63 that is not below the cursor's")
 	case c.Status != "" && c.Status != txn.Active && c.Status != txn.Paused:
 		return fmt.Errorf("status %q is not one of ACTIVE and PAUSED", c.Status)
 	case c.Status != "" && c.Take != nil:
@@ -88,6 +90,10 @@ func checkWrite(w txn.Write) error {
 		return fmt.Errorf("no move %s leads from %s to %s", w.Kind, w.From, next.State)
 	case w.Kind != "" && next.Version != w.Version+1:
 		return fmt.Errorf("a move raises the version by one: %d would become %d", w.Version, next.Version)
+	case hasNonce(w.From) && (next.Nonce == nil) != (w.Kind == txn.EventRequeued):
+		return fmt.Errorf("%s leads from %s to nonce %v: REQUEUED gives the nonce up, and nothing else does", w.Kind, w.From, next.Nonce)
+	case next.Requeued < 0 || next.Requeued > math.MaxInt16:
+		return fmt.Errorf("it was requeued %d times, which is not within 0 to %d", next.Requeued, math.MaxInt16)
 	case next.Nonce != nil && !storable(uint64(*next.Nonce)):
 		return errors.New("its nonce is beyond 2^63-1")
 	case w.Delay < 0:
@@ -97,6 +103,11 @@ func checkWrite(w txn.Write) error {
 		return err
 	}
 	return checkAttempt(w)
+}
+
+// hasNonce tells whether a transaction in this state surely has a nonce.
+func hasNonce(s txn.State) bool {
+	return s == txn.Allocated || s == txn.Tracking || s == txn.Stuck || s == txn.Confirmed
 }
 
 func checkReceipt(s txn.Status) error {

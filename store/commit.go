@@ -32,7 +32,7 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	<-job.ended
 	switch job.outcome {
 	case Done:
-		s.tell(change)
+		s.tellFeed(change)
 		return Done, nil
 	case Fenced, Unsettled:
 		lease.spent.Store(true)
@@ -40,8 +40,8 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	return job.outcome, fmt.Errorf("store: commit for submitter %d under token %d: %w", lease.submitter, lease.token, job.err)
 }
 
-// tell wakes the reader of the feed when there is something to read.
-func (s *Store) tell(change txn.Change) {
+// tellFeed wakes the reader of the feed when there is something to read.
+func (s *Store) tellFeed(change txn.Change) {
 	if slices.ContainsFunc(change.Writes, func(w txn.Write) bool { return w.Kind != "" }) {
 		s.wakes.told()
 	}
@@ -68,10 +68,13 @@ func (j *commitJob) end(outcome Outcome, err error) {
 
 // changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
 func changeSize(c txn.Change) int {
-	const perChange, perWrite, perAttempt, perCommand = 120, 360, 280, 40
+	const perChange, perWrite, perAttempt, perCommand = 160, 370, 280, 40
 	n := perChange
 	if c.Protect != nil {
 		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
+	}
+	if c.Unprotect != nil {
+		n += len(c.Unprotect.Reason)
 	}
 	for _, w := range c.Writes {
 		n += perWrite + len(w.Next.Reason) + len(w.Next.LastError)

@@ -26,7 +26,7 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		Status: txn.Status{
 			State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
 			TxHash: toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
-			SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested,
+			SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
 		},
 		Token: txn.Token(r.FencingToken), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
@@ -117,18 +117,28 @@ func toSubmitter(r db.Submitter) (txn.Submitter, error) {
 	}, nil
 }
 
-func toCursor(next, init *int64, reason, evidence *string, at *time.Time) *txn.Cursor {
-	if next == nil || init == nil {
+func toCursor(next, init, protections *int64, reason, evidence *string, at *time.Time) *txn.Cursor {
+	if next == nil || init == nil || protections == nil {
 		return nil
 	}
-	c := &txn.Cursor{Next: txn.Nonce(*next), Init: txn.Nonce(*init)}
+	c := &txn.Cursor{Next: txn.Nonce(*next), Init: txn.Nonce(*init), Protections: *protections}
 	if reason != nil && at != nil {
-		c.Protected = &txn.Protected{Reason: *reason, At: *at}
+		c.Protected = &txn.Protected{ID: *protections, Reason: *reason, At: *at}
 		if evidence != nil {
 			c.Protected.Evidence = *evidence
 		}
 	}
 	return c
+}
+
+func toCommand(k db.InboxCommandsRow) txn.Command {
+	command := txn.Command{
+		ID: k.CommandID, Kind: txn.CommandKind(k.Kind), Action: txn.Action(k.Action), Expect: k.Expect, Reason: k.Reason, Operator: k.Operator,
+	}
+	if k.TxID != nil {
+		command.Tx = txn.TxID(*k.TxID)
+	}
+	return command
 }
 
 func toEvent(r db.EventsSinceRow) (EventInfo, error) {

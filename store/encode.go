@@ -31,6 +31,8 @@ const none = -1
 func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	c := job.change
 	take, expect, init := int64(none), int64(none), int64(none)
+	u := txn.Unprotection{}
+	unprotect := int64(none)
 	var initBlock int64
 	var initHash []byte
 	var reason, evidence string
@@ -39,6 +41,9 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	}
 	if c.Protect != nil {
 		expect, reason, evidence = int64(c.Protect.Expect), c.Protect.Reason, c.Protect.Evidence
+	}
+	if c.Unprotect != nil {
+		u, unprotect = *c.Unprotect, int64(c.Unprotect.Expect)
 	}
 	if c.Init != nil {
 		init, initBlock, initHash = int64(c.Init.Nonce), int64(c.Init.Block), c.Init.BlockHash[:]
@@ -54,6 +59,10 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.ProtectExpect = append(p.ProtectExpect, expect)
 	p.ProtectReason = append(p.ProtectReason, reason)
 	p.ProtectEvidence = append(p.ProtectEvidence, evidence)
+	p.UnprotectExpect = append(p.UnprotectExpect, unprotect)
+	p.UnprotectID = append(p.UnprotectID, u.ID)
+	p.UnprotectTo = append(p.UnprotectTo, int64(u.To))
+	p.UnprotectReason = append(p.UnprotectReason, u.Reason)
 	p.NewStatus = append(p.NewStatus, string(c.Status))
 }
 
@@ -82,6 +91,7 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {
 	p.WLastError = append(p.WLastError, next.LastError)
 	p.WSubmitAttempts = append(p.WSubmitAttempts, int32(next.SubmitAttempts))
 	p.WCancelRequested = append(p.WCancelRequested, next.CancelRequested)
+	p.WRequeued = append(p.WRequeued, int32(next.Requeued))
 	p.WDelayMs = append(p.WDelayMs, w.Delay.Milliseconds())
 	addReceipt(p, next.Receipt)
 }

@@ -19,6 +19,7 @@ type mutation struct {
 	name  string
 	text  *strings.Replacer // of the fenced statement; nil: as it is
 	index bool              // drop the unique index
+	plain bool              // take over by an UPDATE alone, that locks nothing first
 }
 
 const lockClause = "FOR KEY SHARE OF l"
@@ -27,7 +28,9 @@ const lockClause = "FOR KEY SHARE OF l"
 // the lease by the statement's snapshot in the same way), and with the time of the transaction's start.
 var (
 	asItIs   = mutation{name: "as it is"}
-	noIndex  = mutation{name: "without the unique index", index: true}
+	byUpdate = mutation{name: "a plain UPDATE takes over", plain: true}
+	locked   = mutation{name: "without the unique index, but with the takeover's own lock", index: true}
+	noIndex  = mutation{name: "without the unique index", index: true, plain: true}
 	anExists = mutation{name: "EXISTS instead of a lock", text: strings.NewReplacer(
 		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token\n     WHERE l.owner_node",
 		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id\n     WHERE EXISTS (SELECT FROM submitter_lease x "+
@@ -102,7 +105,7 @@ func (d *duel) takeOver() <-chan *Lease {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l, err := d.heir.AcquireOne(d.ctx, d.id)
+		l, err := d.acquire()
 		if err != nil || l == nil {
 			d.t.Errorf("the takeover got %v, %v", l, err)
 		}
@@ -120,6 +123,21 @@ func (d *duel) takeOver() <-chan *Lease {
 	return taken
 }
 
+// acquire takes over as the store does, or, to show what the index alone is worth, by a plain UPDATE.
+func (d *duel) acquire() (*Lease, error) {
+	if !d.m.plain {
+		return d.heir.AcquireOne(d.ctx, d.id)
+	}
+	l := &Lease{submitter: d.id}
+	conn, err := d.heir.taker.Acquire(d.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	return l, conn.QueryRow(d.ctx, `UPDATE submitter_lease SET owner_node = 'heir/boot', fencing_token = fencing_token + 1, -- AcquireLease without a lock
+		expires_at = clock_timestamp() + INTERVAL '6 s' WHERE submitter_id = $1 AND expires_at <= clock_timestamp() RETURNING fencing_token`, d.id).Scan(&l.token)
+}
+
 func through(taken <-chan *Lease) bool { return len(taken) > 0 }
 
 // lateWrite tells whether a ledger row was written under the old token after the takeover.
@@ -135,7 +153,7 @@ func TestTakeoverWaitsForAnOpenCommit(t *testing.T) {
 	for _, c := range []struct {
 		mutation
 		fences bool
-	}{{asItIs, true}, {noIndex, false}, {anExists, false}} {
+	}{{asItIs, true}, {byUpdate, true}, {locked, true}, {noIndex, false}, {anExists, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDuel(t, c.mutation, dbtest.WithoutGuard())
@@ -166,7 +184,7 @@ func TestUpdateThatWaitsAcrossATakeover(t *testing.T) {
 	for _, c := range []struct {
 		mutation
 		fences bool
-	}{{asItIs, true}, {noIndex, false}, {anExists, false}} {
+	}{{asItIs, true}, {byUpdate, true}, {locked, true}, {noIndex, false}, {anExists, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDuel(t, c.mutation, dbtest.WithoutGuard())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -32,18 +34,36 @@ func (s *Store) CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, 
 	return false, err
 }
 
-// addTries bounds how often AddCommand meets a cancel that ends between two looks.
-const addTries = 5
+// Ask is what somebody wants of the owner of a submitter.
+type Ask struct {
+	Kind     txn.CommandKind
+	Tx       *txn.TxID // of CANCEL and RESOLVE alone
+	Action   txn.Action
+	Expect   int64
+	Reason   string // of PROTECT it is cut where it is too long: that is no reason not to protect
+	Operator string
+}
 
-// AddCommand asks something of the owner of a submitter. tx is for CANCEL alone; asking for the same cancel again, before it is carried out, returns the same
-// number.
-func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID, kind txn.CommandKind, tx *txn.TxID, reason string) (id int64, err error) {
-	verb := fmt.Sprintf("add a %s command for submitter %d", kind, submitter)
-	p := db.InsertCommandParams{SubmitterID: int32(submitter), Kind: string(kind), TxID: (*uuid.UUID)(tx), Reason: reason}
+const (
+	addTries  = 5    // bounds how often AddCommand meets a command that ends between two looks
+	maxReason = 4096 // characters, as the table has it
+)
+
+// AddCommand asks something of the owner of a submitter. Asking for the same cancel or for a protection again, before it is carried out, returns the number of
+// the first.
+func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID, ask Ask) (id int64, err error) {
+	verb := fmt.Sprintf("add a %s command for submitter %d", ask.Kind, submitter)
+	if ask.Kind == txn.CommandProtect {
+		ask.Reason = cut(ask.Reason, maxReason)
+	}
+	p := db.InsertCommandParams{
+		SubmitterID: int32(submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx), Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
+		Operator: ask.Operator,
+	}
 	for range addTries {
 		id, err = s.read().InsertCommand(ctx, p)
-		if errors.Is(err, pgx.ErrNoRows) && tx != nil {
-			id, err = s.read().PendingCancel(ctx, db.PendingCancelParams{SubmitterID: int32(submitter), TxID: uuid.UUID(*tx)})
+		if errors.Is(err, pgx.ErrNoRows) {
+			id, err = s.read().PendingCommand(ctx, db.PendingCommandParams{SubmitterID: int32(submitter), Kind: string(ask.Kind), TxID: p.TxID})
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			break
@@ -57,6 +77,48 @@ func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID, kind 
 	}
 	s.wakes.wake(submitter)
 	return id, nil
+}
+
+// cut leaves the first n characters.
+func cut(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// CommandInfo is a command as operators read it.
+type CommandInfo struct {
+	txn.Command
+	CreatedAt time.Time
+	AppliedAt time.Time // zero: not yet
+	Result    string
+}
+
+// Commands lists what was asked of the owner of a submitter, newest first. For the next page give the last number as before; 0 begins with the newest.
+func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before int64, limit int) ([]CommandInfo, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	rows, err := s.read().Commands(ctx, db.CommandsParams{SubmitterID: int32(submitter), Before: before, MaxRows: rowLimit(limit)})
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("list the commands of submitter %d", submitter), err)
+	}
+	infos := make([]CommandInfo, len(rows))
+	for i, r := range rows {
+		infos[i] = CommandInfo{
+			Command: toCommand(db.InboxCommandsRow{
+				CommandID: r.CommandID, Kind: r.Kind, TxID: r.TxID, Action: r.Action, Expect: r.Expect, Reason: r.Reason, Operator: r.Operator,
+			}),
+			CreatedAt: r.CreatedAt, Result: r.Result,
+		}
+		if r.AppliedAt != nil {
+			infos[i].AppliedAt = *r.AppliedAt
+		}
+	}
+	return infos, nil
 }
 
 // CommandResult tells whether a command was carried out, and with which result.

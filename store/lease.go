@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,7 +23,7 @@ func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, e
 	}
 	leases := make([]*Lease, len(rows))
 	for i, r := range rows {
-		leases[i] = &Lease{submitter: txn.SubmitterID(r.SubmitterID), token: txn.Token(r.FencingToken), takenAt: at}
+		leases[i] = taken(db.AcquireLeaseRow(r), at)
 	}
 	return leases, nil
 }
@@ -48,7 +49,14 @@ func (s *Store) AcquireOne(ctx context.Context, id txn.SubmitterID) (*Lease, err
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
-	return &Lease{submitter: id, token: txn.Token(row.FencingToken), takenAt: at}, nil
+	return taken(row, at), nil
+}
+
+func taken(r db.AcquireLeaseRow, at time.Time) *Lease {
+	return &Lease{
+		submitter: txn.SubmitterID(r.SubmitterID), token: txn.Token(r.FencingToken), takenAt: at,
+		before: Before{Owner: r.BeforeOwner, Released: r.BeforeReleased, Gap: time.Duration(r.GapMs) * time.Millisecond},
+	}
 }
 
 // endBlockers ends whoever keeps a session waiting for longer than a third of a lease, until stop is called. Whoever is ended was either stopped in the middle
@@ -101,13 +109,16 @@ func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, e
 	return among(leases, rows), nil
 }
 
-// Release ends leases at once, so that another node need not wait for them to lapse. Their rows and tokens stay.
+// Release ends leases at once, so that another node need not wait for them to lapse, and tells the others to look. Their rows and tokens stay.
 func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 	ids, tokens := columns(leases)
 	for _, l := range leases {
 		l.spent.Store(true)
 	}
 	_, err := s.own().ReleaseLeases(ctx, db.ReleaseLeasesParams{SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node})
+	if err == nil {
+		s.Notify()
+	}
 	return s.failed(ctx, fmt.Sprintf("release %d leases", len(leases)), err)
 }
 

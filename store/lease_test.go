@@ -119,7 +119,7 @@ func TestOrphans(t *testing.T) {
 	k.queue(s, queued, "r1")
 	k.queue(s, owned, "r1")
 	l := k.lease(s, owned)
-	_, err := s.AddCommand(k.ctx, asked, txn.CommandPause, nil, "")
+	_, err := s.AddCommand(k.ctx, asked, Ask{Kind: txn.CommandPause})
 	k.must(err)
 	orphans := func(chains ...txn.ChainID) []txn.SubmitterID {
 		t.Helper()

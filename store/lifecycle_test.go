@@ -139,11 +139,11 @@ func TestCommands(t *testing.T) {
 	id, l := k.owned(s, "alice")
 	tx := k.queue(s, id, "r1")
 
-	pause, err := s.AddCommand(k.ctx, id, txn.CommandPause, nil, "maintenance")
+	pause, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandPause, Reason: "maintenance"})
 	k.must(err)
-	cancel, err := s.AddCommand(k.ctx, id, txn.CommandCancel, &tx.ID, "")
+	cancel, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandCancel, Tx: &tx.ID})
 	k.must(err)
-	repeated, err := s.AddCommand(k.ctx, id, txn.CommandCancel, &tx.ID, "")
+	repeated, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandCancel, Tx: &tx.ID})
 	k.must(err)
 	if cancel != repeated {
 		t.Fatalf("a repeated cancel got number %d, the first one %d", repeated, cancel)
@@ -171,7 +171,7 @@ func TestCommands(t *testing.T) {
 	if _, _, err := s.CommandResult(k.ctx, id, 1<<40); !errors.Is(err, ErrCommandNotFound) {
 		t.Fatalf("%v", err)
 	}
-	if _, err := s.AddCommand(k.ctx, 4711, txn.CommandPause, nil, ""); !errors.Is(err, ErrSubmitterNotFound) {
+	if _, err := s.AddCommand(k.ctx, 4711, Ask{Kind: txn.CommandPause}); !errors.Is(err, ErrSubmitterNotFound) {
 		t.Fatalf("%v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/store/internal/db"
@@ -45,7 +46,8 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	}
 	switch c, err := q.Cursor(ctx, int32(id)); {
 	case err == nil:
-		l.Cursor = toCursor(&c.NextNonce, &c.InitNonce, c.ProtectReason, c.ProtectEvidence, c.ProtectAt)
+		l.Cursor = toCursor(&c.NextNonce, &c.InitNonce, &c.Protections, c.ProtectReason, c.ProtectEvidence, c.ProtectAt)
+		l.Cursor.LastBlock = uint64(c.LastBlock)
 	case !errors.Is(err, pgx.ErrNoRows):
 		return l, err
 	}
@@ -70,6 +72,26 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 		l.Open = append(l.Open, tx)
 	}
 	return l, nil
+}
+
+// SignedAttempts reads all signed forms of a transaction with their bytes, oldest first, for the owner alone. A transaction that was given back to the queue has
+// some of before, under nonces of their own.
+func (s *Store) SignedAttempts(ctx context.Context, lease *Lease, tx txn.TxID) ([]txn.Attempt, error) {
+	verb := fmt.Sprintf("read the signed attempts of transaction %s", tx)
+	if tx.Submitter() != lease.submitter {
+		return nil, fmt.Errorf("store: %s: it is of submitter %d, the lease of submitter %d", verb, tx.Submitter(), lease.submitter)
+	}
+	rows, err := s.own().SignedAttempts(ctx, db.SignedAttemptsParams{SubmitterID: int32(tx.Submitter()), TxID: uuid.UUID(tx)})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	attempts := make([]txn.Attempt, len(rows))
+	for i, r := range rows {
+		if attempts[i], err = toAttempt(db.OpenAttemptsRow(r)); err != nil {
+			return nil, s.failed(ctx, verb, err)
+		}
+	}
+	return attempts, nil
 }
 
 // Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and the commands that nobody has applied. A submitter with
@@ -99,11 +121,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 	}
 	for _, k := range commands {
 		box := boxes[txn.SubmitterID(k.SubmitterID)]
-		command := txn.Command{ID: k.CommandID, Kind: txn.CommandKind(k.Kind), Reason: k.Reason}
-		if k.TxID != nil {
-			command.Tx = txn.TxID(*k.TxID)
-		}
-		box.Commands = append(box.Commands, command)
+		box.Commands = append(box.Commands, toCommand(k))
 		boxes[txn.SubmitterID(k.SubmitterID)] = box
 	}
 	return boxes, nil

@@ -130,7 +130,7 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 	return SubmitterInfo{
 		Submitter: submitter,
 		Lease:     LeaseInfo{OwnerNode: r.OwnerNode, Token: txn.Token(r.FencingToken), AcquiredAt: r.AcquiredAt, ExpiresAt: r.ExpiresAt, Live: r.Live},
-		Cursor:    toCursor(r.NextNonce, r.InitNonce, r.ProtectReason, r.ProtectEvidence, r.ProtectAt),
+		Cursor:    toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason, r.ProtectEvidence, r.ProtectAt),
 		Queued:    r.Queued,
 		InFlight:  r.InFlight,
 	}, err

@@ -38,6 +38,9 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		cfg.RuntimeParams[key] = value
 	}
 	cfg.AfterConnect = makeDurable
+	if s.cfg.Dial != nil {
+		cfg.DialFunc = s.cfg.Dial
+	}
 	return cfg, nil
 }
 

@@ -26,8 +26,20 @@
 //
 // # Connections
 //
-// Callers, owners, and acquisitions that wait have a pool each, renewals and fenced statements a connection each of their own: no load of one starves another. Every session carries
-// its time limits on the server's side. All connect lazily, so that a node starts and runs without its database, and finds it again.
+// Callers, owners, and acquisitions that wait have a pool each; renewals (with heartbeats), fenced statements, and wake-ups of other nodes a connection each of
+// their own: no load of one starves another. Every session carries its time limits on the server's side. All connect lazily, so that a node starts and runs
+// without its database, and finds it again.
+//
+// # Many nodes
+//
+// Who is live is a table that each node writes once per heartbeat ([Store.Heartbeat]); it decides who takes what sooner, and nothing else. A node that wrote an
+// intent for a submitter of which it is not the owner tells the others by NOTIFY ([Store.Notify], [Store.Listen]). A wake-up carries names at most, no data, and
+// may be lost: polling is the net below it.
+//
+// # Operators
+//
+// [Store.Audit] reads the ledger against its own laws. A number that the sequence of a submitter passes over is in nonce_gap, put there by an operator's decision
+// and by nothing else. [Store.Recover] is for a ledger that lost commits: it spends every lease, protects every submitter and voids every resume token.
 //
 // # Events
 //
@@ -40,6 +52,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -62,8 +75,9 @@ type Config struct {
 	APIConns         int           // pool of callers; 0: 8
 	OwnerConns       int           // pool of owners: acquisitions, loads, inboxes; 0: 4
 
-	Logger *slog.Logger // nil: none
-	Clock  clock.Clock  // nil: the machine's
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // makes every connection; nil: the net package's
+	Logger *slog.Logger                                                         // nil: none
+	Clock  clock.Clock                                                          // nil: the machine's
 }
 
 const (
@@ -117,14 +131,16 @@ type Store struct {
 	api   *pgxpool.Pool
 	owner *pgxpool.Pool
 	taker *pgxpool.Pool // AcquireOne, which may wait for long
-	renew *lane
-	first *lane // fenced statements
-	side  *lane // those that failed, in parts
+	renew *lane         // and heartbeats
+	first *lane         // fenced statements
+	side  *lane         // those that failed, in parts
+	tell  *lane         // wake-ups of other nodes
 
 	commits *combiner[*commitJob]
 	creates *combiner[*createJob]
 
-	wakes   wakes
+	wakes   *wakes
+	notices *notices
 	lookups lookups
 }
 
@@ -140,6 +156,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
 	s.commits = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: cfg.MaxGroupBytes, outstanding: maxOutstanding}, s.sendCommits, s.refuseCommit)
+	s.notices = newNotices(s)
 	s.creates = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: maxCreateBytes, outstanding: maxOutstanding}, s.sendCreates, s.refuseCreate)
 	return s, nil
 }
@@ -165,7 +182,13 @@ func (s *Store) connect() (err error) {
 		return err
 	}
 	planFenced(commit)
+	notify, err := s.session("notify", noticeLimit, noticeLimit)
+	if err != nil {
+		return err
+	}
+	hasten(notify)
 	s.renew = newLane(s, renew, nil)
+	s.tell = newLane(s, notify, nil)
 	s.first, s.side = newLane(s, commit, prepareCommit), newLane(s, commit, prepareCommit)
 	return nil
 }
@@ -174,7 +197,8 @@ func (s *Store) connect() (err error) {
 func (s *Store) Close() {
 	s.commits.close()
 	s.creates.close()
-	for _, l := range []*lane{s.first, s.side, s.renew} {
+	s.notices.close()
+	for _, l := range []*lane{s.first, s.side, s.renew, s.tell} {
 		l.close()
 	}
 	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker} {

@@ -12,7 +12,8 @@ import (
 type Lease struct {
 	submitter txn.SubmitterID
 	token     txn.Token
-	takenAt   time.Time   // local clock, read before the request was sent: the lease lasts at least duration longer
+	takenAt   time.Time // local clock, read before the request was sent: the lease lasts at least duration longer
+	before    Before
 	spent     atomic.Bool // a change under it was fenced, or its fate is unknown: nothing more is sent under this token
 }
 
@@ -24,6 +25,16 @@ func (l *Lease) Token() txn.Token { return l.token }
 
 // TakenAt is the local time before the acquisition was asked for.
 func (l *Lease) TakenAt() time.Time { return l.takenAt }
+
+// Before is what the lease was before this acquisition of it.
+func (l *Lease) Before() Before { return l.before }
+
+// Before tells how a lease came to be free.
+type Before struct {
+	Owner    string        // node that held it last; empty: none ever did, or the ledger was restored since
+	Released bool          // given back, and not left to lapse
+	Gap      time.Duration // that nobody held it, by the database's clock; 0 when this node took it from itself
+}
 
 // Outcome is the fate of a Change.
 type Outcome int

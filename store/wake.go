@@ -6,19 +6,20 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// maxWoken bounds the names that a wake-up holds; one more is not told, and is found by the owner's next look.
+// maxWoken bounds the names that a wake-up holds; one more makes it a look.
 const maxWoken = 1 << 16
 
 // wakes tell owners and the reader of the feed on this node that there is something to look at. They carry no data: losing one costs time only.
 type wakes struct {
-	mu     *sync.Mutex
+	mu     sync.Mutex
 	ids    map[txn.SubmitterID]struct{}
+	look   bool
 	woken  chan struct{}
 	events chan struct{}
 }
 
-func newWakes() wakes {
-	return wakes{mu: new(sync.Mutex), ids: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
+func newWakes() *wakes {
+	return &wakes{ids: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
 }
 
 func signal(c chan struct{}) {
@@ -28,15 +29,25 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (w wakes) told() { signal(w.events) }
+func (w *wakes) told() { signal(w.events) }
 
-func (w wakes) wake(ids ...txn.SubmitterID) {
+func (w *wakes) wake(ids ...txn.SubmitterID) {
 	w.mu.Lock()
 	for _, id := range ids {
-		if len(w.ids) < maxWoken {
-			w.ids[id] = struct{}{}
+		if len(w.ids) >= maxWoken {
+			w.look = true
+			break
 		}
+		w.ids[id] = struct{}{}
 	}
+	w.mu.Unlock()
+	signal(w.woken)
+}
+
+// wakeAll says that anything may have something to look at.
+func (w *wakes) wakeAll() {
+	w.mu.Lock()
+	w.look = true
 	w.mu.Unlock()
 	signal(w.woken)
 }
@@ -44,16 +55,18 @@ func (w wakes) wake(ids ...txn.SubmitterID) {
 // Woken signals that TakeWoken has something.
 func (s *Store) Woken() <-chan struct{} { return s.wakes.woken }
 
-// TakeWoken returns the submitters for which somebody on this node wrote an intent since the last call.
-func (s *Store) TakeWoken() []txn.SubmitterID {
+// TakeWoken returns the submitters for which somebody wrote an intent since the last call: on this node, or on another one that did not own them. look says
+// that there may be more: submitters without an owner, and inboxes.
+func (s *Store) TakeWoken() (ids []txn.SubmitterID, look bool) {
 	s.wakes.mu.Lock()
 	defer s.wakes.mu.Unlock()
-	ids := make([]txn.SubmitterID, 0, len(s.wakes.ids))
+	ids = make([]txn.SubmitterID, 0, len(s.wakes.ids))
 	for id := range s.wakes.ids {
 		ids = append(ids, id)
 	}
 	clear(s.wakes.ids)
-	return ids
+	look, s.wakes.look = s.wakes.look, false
+	return ids, look
 }
 
 // Told signals that something on this node wrote events. It has one reader.

@@ -35,6 +35,11 @@ type Timer struct {
 	reset func(time.Duration) bool
 }
 
+// NewTimer makes the timer of a clock of another kind, such as one that a simulation's scheduler drives. stop and reset must keep what Timer promises.
+func NewTimer(c <-chan time.Time, stop func() bool, reset func(time.Duration) bool) *Timer {
+	return &Timer{C: c, stop: stop, reset: reset}
+}
+
 // Stop unsets the timer and reports whether its value was still to be received.
 func (t *Timer) Stop() bool { return t.stop() }
 

@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -41,6 +42,9 @@ func TestGuard(t *testing.T) {
 		"a queued row untold":       {strings.SplitN(queued(other, 0), ";", 2)[0], "version 1 and 0 events"},
 		"a cursor moves":            {"UPDATE submitter_nonce_cursor SET next_nonce = 1, fencing_token = 6", "under token 6"},
 		"a cursor vanishes":         {"DELETE FROM submitter_nonce_cursor", "deletes a row"},
+		"a cursor skips":            {"UPDATE submitter_nonce_cursor SET next_nonce = 1", "0 of these nonces are accounted for"},
+		"a cursor skips too much":   {"UPDATE submitter_nonce_cursor SET next_nonce = 3; " + gap(0, 1, 7), "2 of these nonces are accounted for"},
+		"a gap under a stale token": {"UPDATE submitter_nonce_cursor SET next_nonce = 1; " + gap(0, 0, 6), "under token 6"},
 		"a payload is changed":      {"UPDATE managed_tx SET data = 'x', fencing_token = 7", "what was asked for is changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +56,7 @@ func TestGuard(t *testing.T) {
 	}
 	t.Run("what is right passes", func(t *testing.T) {
 		right := uuid.New()
-		for _, sql := range []string{queued(right, 0), moved(right, 7, true), "UPDATE submitter_nonce_cursor SET next_nonce = 1"} {
+		for _, sql := range []string{queued(right, 0), moved(right, 7, true), "UPDATE submitter_nonce_cursor SET next_nonce = 1; " + gap(0, 0, 7)} {
 			if _, err := db.Pool.Exec(ctx, sql); err != nil {
 				t.Fatal(err)
 			}
@@ -73,6 +77,10 @@ func moved(id uuid.UUID, token int, tell bool) string {
 		return move
 	}
 	return move + told(id, 2, token)
+}
+
+func gap(first, last, token int) string {
+	return fmt.Sprintf("INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES (1, %d, %d, 'x', %d)", first, last, token)
 }
 
 func told(id uuid.UUID, seq, token int) string {
@@ -98,8 +106,8 @@ func TestEachTestHasItsOwn(t *testing.T) {
 		}
 		return n
 	}
-	if guards(a) != 4 || guards(b) != 0 {
-		t.Fatalf("%d and %d guards, want 4 and 0", guards(a), guards(b))
+	if guards(a) != 5 || guards(b) != 0 {
+		t.Fatalf("%d and %d guards, want 5 and 0", guards(a), guards(b))
 	}
 }
 

@@ -37,6 +37,9 @@ BEGIN
                          IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit) THEN
         RAISE EXCEPTION 'guard: what was asked for is changed in transaction %', NEW.tx_id;
     END IF;
+    IF EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND NEW.nonce BETWEEN g.first_nonce AND g.last_nonce) THEN
+        RAISE EXCEPTION 'guard: transaction % has nonce %, which is recorded as a gap', NEW.tx_id, NEW.nonce;
+    END IF;
     SELECT count(*) INTO told FROM tx_event e WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id AND e.seq <= NEW.version;
     IF told <> NEW.version THEN
         RAISE EXCEPTION 'guard: transaction % has version % and % events', NEW.tx_id, NEW.version, told;
@@ -66,6 +69,24 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- A cursor passes over no number that nobody accounts for.
+CREATE FUNCTION guard_cursor() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE first BIGINT; used BIGINT;
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        RAISE EXCEPTION 'guard: the cursor of submitter % is deleted', OLD.submitter_id;
+    END IF;
+    first := CASE WHEN TG_OP = 'INSERT' THEN NEW.init_nonce ELSE OLD.next_nonce END;
+    SELECT (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce >= first AND t.nonce < NEW.next_nonce)
+         + (SELECT coalesce(sum(least(g.last_nonce, NEW.next_nonce - 1) - greatest(g.first_nonce, first) + 1), 0)
+              FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND g.last_nonce >= first AND g.first_nonce < NEW.next_nonce)
+      INTO used;
+    IF used <> NEW.next_nonce - first THEN
+        RAISE EXCEPTION 'guard: the cursor of submitter % moves from % to %, and % of these nonces are accounted for', NEW.submitter_id, first, NEW.next_nonce, used;
+    END IF;
+    RETURN NULL;
+END $$;
+
 CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON managed_tx
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_tx();
 CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON tx_event
@@ -73,4 +94,8 @@ CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON tx_event
 CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON tx_attempt
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_row();
 CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON submitter_nonce_cursor
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_row();
+CREATE CONSTRAINT TRIGGER guard_numbers AFTER INSERT OR UPDATE OR DELETE ON submitter_nonce_cursor
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_cursor();
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON nonce_gap
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_row();

@@ -19,6 +19,10 @@ WITH change AS (
            unnest(@protect_expect::BIGINT[])      AS protect_expect, -- -1: does not protect
            unnest(@protect_reason::TEXT[])        AS protect_reason,
            unnest(@protect_evidence::TEXT[])      AS protect_evidence,
+           unnest(@unprotect_expect::BIGINT[])    AS unprotect_expect, -- -1: does not end a protection
+           unnest(@unprotect_id::BIGINT[])        AS unprotect_id,
+           unnest(@unprotect_to::BIGINT[])        AS unprotect_to,
+           unnest(@unprotect_reason::TEXT[])      AS unprotect_reason,
            unnest(@new_status::TEXT[])            AS new_status      -- '': unchanged
 ), write AS (
     SELECT unnest(@w_change_no::INT[])            AS change_no,
@@ -46,6 +50,7 @@ WITH change AS (
            unnest(@w_last_error::TEXT[])          AS last_error,
            unnest(@w_submit_attempts::INT[])      AS submit_attempts,
            unnest(@w_cancel_requested::BOOLEAN[]) AS cancel_requested,
+           unnest(@w_requeued::INT[])             AS requeued,
            unnest(@w_delay_ms::BIGINT[])          AS delay_ms
 ), attempt AS (
     SELECT unnest(@a_change_no::INT[])            AS change_no,
@@ -81,11 +86,12 @@ WITH change AS (
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
      WHERE l.init_nonce >= 0
         OR (l.take_nonce >= 0 AND n.next_nonce = l.take_nonce AND n.protect_reason IS NULL)
-        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect)
+        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect AND n.protect_reason IS NULL)
+        OR (l.unprotect_expect >= 0 AND n.next_nonce = l.unprotect_expect AND n.protect_reason IS NOT NULL AND n.protections = l.unprotect_id)
      ORDER BY n.submitter_id
        FOR NO KEY UPDATE OF n
 ), tx AS MATERIALIZED (
-    SELECT w.change_no
+    SELECT w.change_no, w.submitter_id, w.fencing_token, w.tx_id, w.kind, t.nonce AS old_nonce, t.reason AS old_reason
       FROM write w
       JOIN managed_tx t ON t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id
      WHERE ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT l.change_no, l.submitter_id, l.fencing_token FROM lease l)) IS TRUE
@@ -97,7 +103,7 @@ WITH change AS (
     SELECT l.*
       FROM lease l
      WHERE CASE WHEN l.init_nonce >= 0 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
-                WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
+                WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 OR l.unprotect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
                 ELSE TRUE END
        AND (l.write_count = 0 OR (l.change_no, l.write_count) IN (SELECT t.change_no, count(*)::INT FROM tx t GROUP BY t.change_no))
        AND (l.take_nonce < 0
@@ -113,14 +119,26 @@ WITH change AS (
       FROM ok o WHERE o.init_nonce >= 0
 ), cursor_moved AS (
     UPDATE submitter_nonce_cursor n
-       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_nonce + 1 ELSE n.next_nonce END,
-           protect_reason   = CASE WHEN o.protect_expect >= 0 THEN o.protect_reason ELSE n.protect_reason END,
-           protect_evidence = CASE WHEN o.protect_expect >= 0 THEN o.protect_evidence ELSE n.protect_evidence END,
-           protect_at       = CASE WHEN o.protect_expect >= 0 THEN clock_timestamp() ELSE n.protect_at END,
+       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_nonce + 1 WHEN o.unprotect_expect >= 0 THEN o.unprotect_to ELSE n.next_nonce END,
+           protect_reason   = CASE WHEN o.protect_expect >= 0 THEN o.protect_reason END, -- what takes a nonce found none, and the third ends it
+           protect_evidence = CASE WHEN o.protect_expect >= 0 THEN o.protect_evidence END,
+           protect_at       = CASE WHEN o.protect_expect >= 0 THEN clock_timestamp() END,
+           protections      = n.protections + (o.protect_expect >= 0)::INT,
            fencing_token    = o.fencing_token,
            updated_at       = clock_timestamp()
       FROM ok o
-     WHERE n.submitter_id = o.submitter_id AND (o.take_nonce >= 0 OR o.protect_expect >= 0)
+     WHERE n.submitter_id = o.submitter_id AND (o.take_nonce >= 0 OR o.protect_expect >= 0 OR o.unprotect_expect >= 0)
+), gap_recorded AS (
+    -- Law L10: a number that the cursor passes over is written down, and so is one that a transaction gives up. No Take can come upon it again: each is below
+    -- the cursor (the table's trigger sees to that), and the cursor never falls.
+    INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, tx_id, reason, fencing_token)
+    SELECT o.submitter_id, o.unprotect_expect, o.unprotect_to - 1, NULL::UUID, o.unprotect_reason, o.fencing_token
+      FROM ok o WHERE o.unprotect_expect >= 0 AND o.unprotect_to > o.unprotect_expect
+     UNION ALL
+    SELECT x.submitter_id, x.old_nonce, x.old_nonce, x.tx_id, x.old_reason, x.fencing_token
+      FROM tx x
+     WHERE x.kind = 'REQUEUED'
+       AND ((x.change_no, x.submitter_id, x.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), status_set AS (
     UPDATE submitter s SET status = o.new_status
       FROM ok o WHERE s.submitter_id = o.submitter_id AND o.new_status <> ''
@@ -143,6 +161,7 @@ WITH change AS (
            last_error         = w.last_error,
            submit_attempts    = w.submit_attempts,
            cancel_requested   = w.cancel_requested,
+           requeued           = w.requeued,
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,

@@ -20,6 +20,36 @@ CREATE TABLE nonce_gap (
     created_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (submitter_id, first_nonce)
 );
+CREATE INDEX nonce_gap_tx ON nonce_gap (submitter_id, tx_id) WHERE tx_id IS NOT NULL;
+
+-- +goose StatementBegin
+-- A gap is a number that was passed and that nobody has. Gaps are rare, so the look at the other tables is paid by an operator's decision alone; what takes a
+-- nonce pays nothing, because it takes the one at which the cursor stands, above all gaps.
+CREATE FUNCTION gap_is_free() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM submitter_nonce_cursor n
+                    WHERE n.submitter_id = NEW.submitter_id AND n.init_nonce <= NEW.first_nonce AND NEW.last_nonce < n.next_nonce) THEN
+        RAISE EXCEPTION 'nonces % to % of submitter % are not below its cursor: they cannot have been passed over', NEW.first_nonce, NEW.last_nonce, NEW.submitter_id;
+    END IF;
+    IF EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce BETWEEN NEW.first_nonce AND NEW.last_nonce) THEN
+        RAISE EXCEPTION 'nonces % to % of submitter % are not free: a transaction has one of them', NEW.first_nonce, NEW.last_nonce, NEW.submitter_id;
+    END IF;
+    IF EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND g.first_nonce <> NEW.first_nonce
+                  AND g.first_nonce <= NEW.last_nonce AND g.last_nonce >= NEW.first_nonce) THEN
+        RAISE EXCEPTION 'nonces % to % of submitter % are recorded as a gap already', NEW.first_nonce, NEW.last_nonce, NEW.submitter_id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION cursor_only_rises() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the nonce cursor of submitter % must not fall (% to %)', OLD.submitter_id, OLD.next_nonce, NEW.next_nonce;
+END $$;
+-- +goose StatementEnd
+-- After the statement, which frees the number of a transaction in another part of itself.
+CREATE TRIGGER gap_is_free AFTER INSERT ON nonce_gap FOR EACH ROW EXECUTE FUNCTION gap_is_free();
+CREATE TRIGGER cursor_only_rises BEFORE UPDATE ON submitter_nonce_cursor FOR EACH ROW
+    WHEN (NEW.next_nonce < OLD.next_nonce) EXECUTE FUNCTION cursor_only_rises();
 
 -- protections counts them; the one in force has that number, and an operator's decision names it.
 ALTER TABLE submitter_nonce_cursor ADD COLUMN protections BIGINT NOT NULL DEFAULT 0 CHECK (protections >= 0);
@@ -59,4 +89,6 @@ ALTER TABLE submitter_command
     ADD CONSTRAINT submitter_command_check1 CHECK ((kind = 'CANCEL') = (tx_id IS NOT NULL));
 ALTER TABLE managed_tx DROP COLUMN requeued;
 ALTER TABLE submitter_nonce_cursor DROP COLUMN protections;
+DROP TRIGGER cursor_only_rises ON submitter_nonce_cursor;
 DROP TABLE nonce_gap, node;
+DROP FUNCTION gap_is_free, cursor_only_rises;

@@ -49,14 +49,25 @@ WITH queued AS MATERIALIZED (
 SELECT c.version FROM cancelled c;
 
 -- name: InsertCommand :one
-INSERT INTO submitter_command (submitter_id, kind, tx_id, reason)
-VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @reason)
+INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator)
+VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @action, @expect, @reason, @operator)
 ON CONFLICT DO NOTHING
 RETURNING command_id;
 
--- name: PendingCancel :one
+-- PendingCommand is the command of this kind, and for the same transaction, that no owner has applied.
+-- name: PendingCommand :one
 SELECT k.command_id FROM submitter_command k
- WHERE k.submitter_id = @submitter_id AND k.tx_id = @tx_id::UUID AND k.kind = 'CANCEL' AND k.applied_at IS NULL;
+ WHERE k.submitter_id = @submitter_id AND k.kind = @kind AND k.applied_at IS NULL AND k.tx_id IS NOT DISTINCT FROM sqlc.narg('tx_id')::UUID
+ ORDER BY k.command_id
+ LIMIT 1;
 
 -- name: CommandResult :one
 SELECT coalesce(k.result, '')::TEXT AS result FROM submitter_command k WHERE k.submitter_id = @submitter_id AND k.command_id = @command_id;
+
+-- Commands are what was asked for, newest first, whether it was applied or not.
+-- name: Commands :many
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+  FROM submitter_command k
+ WHERE k.submitter_id = @submitter_id AND k.command_id < @before::BIGINT
+ ORDER BY k.command_id DESC
+ LIMIT @max_rows::INT;

@@ -1,7 +1,7 @@
 -- Leases. Expiry is judged by the database's clock alone, as it is at that moment (clock_timestamp), not at the start of the transaction.
 
--- AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a new token. A lease whose holder is in the middle of a
--- commit is skipped; AcquireLease waits for it.
+-- AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a new token, and tells what it was before: gap_ms is the time
+-- that nobody held it. A lease whose holder is in the middle of a commit is skipped; AcquireLease waits for it.
 -- name: AcquireLeases :many
 UPDATE submitter_lease l
    SET owner_node    = @owner_node::TEXT,
@@ -9,14 +9,16 @@ UPDATE submitter_lease l
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
        released      = FALSE
-  FROM (SELECT f.submitter_id
+  FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
           FROM submitter_lease f
          WHERE f.submitter_id = ANY(@submitter_ids::INT[])
            AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
  WHERE l.submitter_id = free.submitter_id
-RETURNING l.submitter_id, l.fencing_token;
+RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner, free.released::BOOLEAN AS before_released,
+          (CASE WHEN free.owner_node IN ('', @owner_node::TEXT) THEN 0
+                ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000) END)::BIGINT AS gap_ms;
 
 -- AcquireLease is AcquireLeases for one submitter, and waits until the commit of its holder has ended, whichever way.
 -- name: AcquireLease :one
@@ -26,9 +28,15 @@ UPDATE submitter_lease l
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
        released      = FALSE
- WHERE l.submitter_id = @submitter_id
-   AND (l.owner_node = @owner_node::TEXT OR l.expires_at <= clock_timestamp())
-RETURNING l.submitter_id, l.fencing_token;
+  FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
+          FROM submitter_lease f
+         WHERE f.submitter_id = @submitter_id
+           AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
+           FOR UPDATE) free
+ WHERE l.submitter_id = free.submitter_id
+RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner, free.released::BOOLEAN AS before_released,
+          (CASE WHEN free.owner_node IN ('', @owner_node::TEXT) THEN 0
+                ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000) END)::BIGINT AS gap_ms;
 
 -- RenewLeases extends leases that are held and live. It leaves the token, a key column, alone: so it never waits for a commit under way.
 -- name: RenewLeases :many

@@ -6,7 +6,8 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
   FROM submitter s WHERE s.submitter_id = @submitter_id;
 
 -- name: Cursor :one
-SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at
+SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+       coalesce((SELECT t.receipt_block FROM managed_tx t WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = @submitter_id;
 
 -- OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.
@@ -23,6 +24,13 @@ SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit,
  WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY a.tx_id, a.attempt_no;
 
+-- SignedAttempts are all forms of one transaction with their bytes, those of before a REQUEUE among them.
+-- name: SignedAttempts :many
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
+  FROM tx_attempt a
+ WHERE a.submitter_id = @submitter_id AND a.tx_id = @tx_id
+ ORDER BY a.attempt_no;
+
 -- InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order.
 -- name: InboxTxs :many
 SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
@@ -36,7 +44,7 @@ SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_t
  ORDER BY t.submitter_id, t.queue_seq;
 
 -- name: InboxCommands :many
-SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.reason
+SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator
   FROM submitter_command k
  WHERE k.submitter_id = ANY(@submitter_ids::INT[]) AND k.applied_at IS NULL
  ORDER BY k.submitter_id, k.command_id

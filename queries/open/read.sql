@@ -35,3 +35,40 @@ SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, 
 SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
+
+-- Blocking is the lowest nonce in flight that is in no block: whatever is above or behind waits for it.
+-- name: Blocking :one
+SELECT t.* FROM managed_tx t
+ WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
+ ORDER BY t.nonce
+ LIMIT 1;
+
+-- name: QueueHead :one
+SELECT t.* FROM managed_tx t
+ WHERE t.submitter_id = @submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+ ORDER BY t.queue_seq
+ LIMIT 1;
+
+-- name: Gaps :many
+SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
+  FROM nonce_gap g WHERE g.submitter_id = @submitter_id
+ ORDER BY g.first_nonce
+ LIMIT @max_rows::INT;
+
+-- Census counts over many submitters, for metrics.
+-- name: Census :one
+SELECT coalesce(sum(q.queued), 0)::BIGINT                                                                AS queued,
+       coalesce(sum(f.in_flight), 0)::BIGINT                                                             AS in_flight,
+       coalesce(sum(f.stuck), 0)::BIGINT                                                                 AS stuck,
+       count(n.protect_reason)::BIGINT                                                                   AS protected,
+       count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT                                               AS paused,
+       count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT                                  AS owned,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
+  FROM submitter s
+  JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+  LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
+ CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest
+                       FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) q
+ CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck
+                       FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
+ WHERE s.submitter_id = ANY(@submitter_ids::INT[]);

@@ -34,7 +34,7 @@ SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.addres
 -- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
-       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
+       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
   FROM submitter s

@@ -24,60 +24,65 @@ WITH change AS (
            unnest($9::BIGINT[])      AS protect_expect, -- -1: does not protect
            unnest($10::TEXT[])        AS protect_reason,
            unnest($11::TEXT[])      AS protect_evidence,
-           unnest($12::TEXT[])            AS new_status      -- '': unchanged
+           unnest($12::BIGINT[])    AS unprotect_expect, -- -1: does not end a protection
+           unnest($13::BIGINT[])        AS unprotect_id,
+           unnest($14::BIGINT[])        AS unprotect_to,
+           unnest($15::TEXT[])      AS unprotect_reason,
+           unnest($16::TEXT[])            AS new_status      -- '': unchanged
 ), write AS (
-    SELECT unnest($13::INT[])            AS change_no,
-           unnest($14::INT[])          AS submitter_id,
-           unnest($15::BIGINT[])      AS fencing_token,
-           unnest($16::UUID[])               AS tx_id,
-           unnest($17::BIGINT[])           AS version,
-           unnest($18::TEXT[])          AS from_state,
-           unnest($19::TEXT[])                AS kind,           -- '': no event
-           unnest($20::TEXT[])               AS state,
-           unnest($21::TEXT[])           AS sub_state,
-           unnest($22::BIGINT[])             AS nonce,          -- -1: none
-           unnest($23::INT[])                 AS slot,
-           unnest($24::BOOLEAN[])         AS released,
-           unnest($25::BOOLEAN[])         AS terminal,
-           unnest($26::BYTEA[])            AS tx_hash,        -- empty: none
-           unnest($27::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
-           unnest($28::BIGINT[])     AS receipt_block,
-           unnest($29::BYTEA[]) AS receipt_block_hash,
-           unnest($30::BOOLEAN[])  AS receipt_success,
-           unnest($31::BIGINT[])  AS receipt_gas_used,
-           unnest($32::TEXT[])   AS receipt_gas_price,
-           unnest($33::TEXT[])            AS executed,
-           unnest($34::TEXT[])              AS reason,
-           unnest($35::TEXT[])          AS last_error,
-           unnest($36::INT[])      AS submit_attempts,
-           unnest($37::BOOLEAN[]) AS cancel_requested,
-           unnest($38::BIGINT[])          AS delay_ms
+    SELECT unnest($17::INT[])            AS change_no,
+           unnest($18::INT[])          AS submitter_id,
+           unnest($19::BIGINT[])      AS fencing_token,
+           unnest($20::UUID[])               AS tx_id,
+           unnest($21::BIGINT[])           AS version,
+           unnest($22::TEXT[])          AS from_state,
+           unnest($23::TEXT[])                AS kind,           -- '': no event
+           unnest($24::TEXT[])               AS state,
+           unnest($25::TEXT[])           AS sub_state,
+           unnest($26::BIGINT[])             AS nonce,          -- -1: none
+           unnest($27::INT[])                 AS slot,
+           unnest($28::BOOLEAN[])         AS released,
+           unnest($29::BOOLEAN[])         AS terminal,
+           unnest($30::BYTEA[])            AS tx_hash,        -- empty: none
+           unnest($31::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
+           unnest($32::BIGINT[])     AS receipt_block,
+           unnest($33::BYTEA[]) AS receipt_block_hash,
+           unnest($34::BOOLEAN[])  AS receipt_success,
+           unnest($35::BIGINT[])  AS receipt_gas_used,
+           unnest($36::TEXT[])   AS receipt_gas_price,
+           unnest($37::TEXT[])            AS executed,
+           unnest($38::TEXT[])              AS reason,
+           unnest($39::TEXT[])          AS last_error,
+           unnest($40::INT[])      AS submit_attempts,
+           unnest($41::BOOLEAN[]) AS cancel_requested,
+           unnest($42::INT[])             AS requeued,
+           unnest($43::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($39::INT[])            AS change_no,
-           unnest($40::INT[])          AS submitter_id,
-           unnest($41::BIGINT[])      AS fencing_token,
-           unnest($42::UUID[])               AS tx_id,
-           unnest($43::INT[])           AS attempt_no,
-           unnest($44::TEXT[])                AS kind,
-           unnest($45::BIGINT[])             AS nonce,
-           unnest($46::BYTEA[])            AS tx_hash,
-           unnest($47::BYTEA[])             AS raw_tx,
-           unnest($48::BIGINT[])         AS gas_limit,
-           unnest($49::TEXT[])             AS fee_cap,
-           unnest($50::TEXT[])                 AS tip,
-           unnest($51::BOOLEAN[])           AS legacy
+    SELECT unnest($44::INT[])            AS change_no,
+           unnest($45::INT[])          AS submitter_id,
+           unnest($46::BIGINT[])      AS fencing_token,
+           unnest($47::UUID[])               AS tx_id,
+           unnest($48::INT[])           AS attempt_no,
+           unnest($49::TEXT[])                AS kind,
+           unnest($50::BIGINT[])             AS nonce,
+           unnest($51::BYTEA[])            AS tx_hash,
+           unnest($52::BYTEA[])             AS raw_tx,
+           unnest($53::BIGINT[])         AS gas_limit,
+           unnest($54::TEXT[])             AS fee_cap,
+           unnest($55::TEXT[])                 AS tip,
+           unnest($56::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($52::INT[])            AS change_no,
-           unnest($53::INT[])          AS submitter_id,
-           unnest($54::BIGINT[])      AS fencing_token,
-           unnest($55::BIGINT[])        AS command_id,
-           unnest($56::TEXT[])              AS result
+    SELECT unnest($57::INT[])            AS change_no,
+           unnest($58::INT[])          AS submitter_id,
+           unnest($59::BIGINT[])      AS fencing_token,
+           unnest($60::BIGINT[])        AS command_id,
+           unnest($61::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
-    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.new_status
+    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.new_status
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $57::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $62::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -86,11 +91,12 @@ WITH change AS (
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
      WHERE l.init_nonce >= 0
         OR (l.take_nonce >= 0 AND n.next_nonce = l.take_nonce AND n.protect_reason IS NULL)
-        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect)
+        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect AND n.protect_reason IS NULL)
+        OR (l.unprotect_expect >= 0 AND n.next_nonce = l.unprotect_expect AND n.protect_reason IS NOT NULL AND n.protections = l.unprotect_id)
      ORDER BY n.submitter_id
        FOR NO KEY UPDATE OF n
 ), tx AS MATERIALIZED (
-    SELECT w.change_no
+    SELECT w.change_no, w.submitter_id, w.fencing_token, w.tx_id, w.kind, t.nonce AS old_nonce, t.reason AS old_reason
       FROM write w
       JOIN managed_tx t ON t.submitter_id = w.submitter_id AND t.tx_id = w.tx_id
      WHERE ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT l.change_no, l.submitter_id, l.fencing_token FROM lease l)) IS TRUE
@@ -99,10 +105,10 @@ WITH change AS (
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
-    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.new_status
+    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.new_status
       FROM lease l
      WHERE CASE WHEN l.init_nonce >= 0 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
-                WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
+                WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 OR l.unprotect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
                 ELSE TRUE END
        AND (l.write_count = 0 OR (l.change_no, l.write_count) IN (SELECT t.change_no, count(*)::INT FROM tx t GROUP BY t.change_no))
        AND (l.take_nonce < 0
@@ -118,14 +124,26 @@ WITH change AS (
       FROM ok o WHERE o.init_nonce >= 0
 ), cursor_moved AS (
     UPDATE submitter_nonce_cursor n
-       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_nonce + 1 ELSE n.next_nonce END,
-           protect_reason   = CASE WHEN o.protect_expect >= 0 THEN o.protect_reason ELSE n.protect_reason END,
-           protect_evidence = CASE WHEN o.protect_expect >= 0 THEN o.protect_evidence ELSE n.protect_evidence END,
-           protect_at       = CASE WHEN o.protect_expect >= 0 THEN clock_timestamp() ELSE n.protect_at END,
+       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_nonce + 1 WHEN o.unprotect_expect >= 0 THEN o.unprotect_to ELSE n.next_nonce END,
+           protect_reason   = CASE WHEN o.protect_expect >= 0 THEN o.protect_reason END, -- what takes a nonce found none, and the third ends it
+           protect_evidence = CASE WHEN o.protect_expect >= 0 THEN o.protect_evidence END,
+           protect_at       = CASE WHEN o.protect_expect >= 0 THEN clock_timestamp() END,
+           protections      = n.protections + (o.protect_expect >= 0)::INT,
            fencing_token    = o.fencing_token,
            updated_at       = clock_timestamp()
       FROM ok o
-     WHERE n.submitter_id = o.submitter_id AND (o.take_nonce >= 0 OR o.protect_expect >= 0)
+     WHERE n.submitter_id = o.submitter_id AND (o.take_nonce >= 0 OR o.protect_expect >= 0 OR o.unprotect_expect >= 0)
+), gap_recorded AS (
+    -- Law L10: a number that the cursor passes over is written down, and so is one that a transaction gives up. No Take can come upon it again: each is below
+    -- the cursor (the table's trigger sees to that), and the cursor never falls.
+    INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, tx_id, reason, fencing_token)
+    SELECT o.submitter_id, o.unprotect_expect, o.unprotect_to - 1, NULL::UUID, o.unprotect_reason, o.fencing_token
+      FROM ok o WHERE o.unprotect_expect >= 0 AND o.unprotect_to > o.unprotect_expect
+     UNION ALL
+    SELECT x.submitter_id, x.old_nonce, x.old_nonce, x.tx_id, x.old_reason, x.fencing_token
+      FROM tx x
+     WHERE x.kind = 'REQUEUED'
+       AND ((x.change_no, x.submitter_id, x.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), status_set AS (
     UPDATE submitter s SET status = o.new_status
       FROM ok o WHERE s.submitter_id = o.submitter_id AND o.new_status <> ''
@@ -148,6 +166,7 @@ WITH change AS (
            last_error         = w.last_error,
            submit_attempts    = w.submit_attempts,
            cancel_requested   = w.cancel_requested,
+           requeued           = w.requeued,
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,
@@ -212,6 +231,10 @@ type CommitParams struct {
 	ProtectExpect     []int64
 	ProtectReason     []string
 	ProtectEvidence   []string
+	UnprotectExpect   []int64
+	UnprotectID       []int64
+	UnprotectTo       []int64
+	UnprotectReason   []string
 	NewStatus         []string
 	WChangeNo         []int32
 	WSubmitterID      []int32
@@ -238,6 +261,7 @@ type CommitParams struct {
 	WLastError        []string
 	WSubmitAttempts   []int32
 	WCancelRequested  []bool
+	WRequeued         []int32
 	WDelayMs          []int64
 	AChangeNo         []int32
 	ASubmitterID      []int32
@@ -285,6 +309,10 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.ProtectExpect,
 		arg.ProtectReason,
 		arg.ProtectEvidence,
+		arg.UnprotectExpect,
+		arg.UnprotectID,
+		arg.UnprotectTo,
+		arg.UnprotectReason,
 		arg.NewStatus,
 		arg.WChangeNo,
 		arg.WSubmitterID,
@@ -311,6 +339,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WLastError,
 		arg.WSubmitAttempts,
 		arg.WCancelRequested,
+		arg.WRequeued,
 		arg.WDelayMs,
 		arg.AChangeNo,
 		arg.ASubmitterID,

@@ -62,9 +62,68 @@ func (q *Queries) CommandResult(ctx context.Context, arg CommandResultParams) (s
 	return result, err
 }
 
+const commands = `-- name: Commands :many
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+  FROM submitter_command k
+ WHERE k.submitter_id = $1 AND k.command_id < $2::BIGINT
+ ORDER BY k.command_id DESC
+ LIMIT $3::INT
+`
+
+type CommandsParams struct {
+	SubmitterID int32
+	Before      int64
+	MaxRows     int32
+}
+
+type CommandsRow struct {
+	CommandID int64
+	Kind      string
+	TxID      *uuid.UUID
+	Action    string
+	Expect    int64
+	Reason    string
+	Operator  string
+	CreatedAt time.Time
+	AppliedAt *time.Time
+	Result    string
+}
+
+// Commands are what was asked for, newest first, whether it was applied or not.
+func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsRow, error) {
+	rows, err := q.db.Query(ctx, commands, arg.SubmitterID, arg.Before, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CommandsRow
+	for rows.Next() {
+		var i CommandsRow
+		if err := rows.Scan(
+			&i.CommandID,
+			&i.Kind,
+			&i.TxID,
+			&i.Action,
+			&i.Expect,
+			&i.Reason,
+			&i.Operator,
+			&i.CreatedAt,
+			&i.AppliedAt,
+			&i.Result,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const insertCommand = `-- name: InsertCommand :one
-INSERT INTO submitter_command (submitter_id, kind, tx_id, reason)
-VALUES ($1, $2, $3::UUID, $4)
+INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator)
+VALUES ($1, $2, $3::UUID, $4, $5, $6, $7)
 ON CONFLICT DO NOTHING
 RETURNING command_id
 `
@@ -73,7 +132,10 @@ type InsertCommandParams struct {
 	SubmitterID int32
 	Kind        string
 	TxID        *uuid.UUID
+	Action      string
+	Expect      int64
 	Reason      string
+	Operator    string
 }
 
 func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (int64, error) {
@@ -81,7 +143,10 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (i
 		arg.SubmitterID,
 		arg.Kind,
 		arg.TxID,
+		arg.Action,
+		arg.Expect,
 		arg.Reason,
+		arg.Operator,
 	)
 	var command_id int64
 	err := row.Scan(&command_id)
@@ -173,18 +238,22 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 	return items, nil
 }
 
-const pendingCancel = `-- name: PendingCancel :one
+const pendingCommand = `-- name: PendingCommand :one
 SELECT k.command_id FROM submitter_command k
- WHERE k.submitter_id = $1 AND k.tx_id = $2::UUID AND k.kind = 'CANCEL' AND k.applied_at IS NULL
+ WHERE k.submitter_id = $1 AND k.kind = $2 AND k.applied_at IS NULL AND k.tx_id IS NOT DISTINCT FROM $3::UUID
+ ORDER BY k.command_id
+ LIMIT 1
 `
 
-type PendingCancelParams struct {
+type PendingCommandParams struct {
 	SubmitterID int32
-	TxID        uuid.UUID
+	Kind        string
+	TxID        *uuid.UUID
 }
 
-func (q *Queries) PendingCancel(ctx context.Context, arg PendingCancelParams) (int64, error) {
-	row := q.db.QueryRow(ctx, pendingCancel, arg.SubmitterID, arg.TxID)
+// PendingCommand is the command of this kind, and for the same transaction, that no owner has applied.
+func (q *Queries) PendingCommand(ctx context.Context, arg PendingCommandParams) (int64, error) {
+	row := q.db.QueryRow(ctx, pendingCommand, arg.SubmitterID, arg.Kind, arg.TxID)
 	var command_id int64
 	err := row.Scan(&command_id)
 	return command_id, err

@@ -16,9 +16,15 @@ UPDATE submitter_lease l
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => $2::FLOAT8),
        released      = FALSE
- WHERE l.submitter_id = $3
-   AND (l.owner_node = $1::TEXT OR l.expires_at <= clock_timestamp())
-RETURNING l.submitter_id, l.fencing_token
+  FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
+          FROM submitter_lease f
+         WHERE f.submitter_id = $3
+           AND (f.owner_node = $1::TEXT OR f.expires_at <= clock_timestamp())
+           FOR UPDATE) free
+ WHERE l.submitter_id = free.submitter_id
+RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner, free.released::BOOLEAN AS before_released,
+          (CASE WHEN free.owner_node IN ('', $1::TEXT) THEN 0
+                ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000) END)::BIGINT AS gap_ms
 `
 
 type AcquireLeaseParams struct {
@@ -28,15 +34,24 @@ type AcquireLeaseParams struct {
 }
 
 type AcquireLeaseRow struct {
-	SubmitterID  int32
-	FencingToken int64
+	SubmitterID    int32
+	FencingToken   int64
+	BeforeOwner    string
+	BeforeReleased bool
+	GapMs          int64
 }
 
 // AcquireLease is AcquireLeases for one submitter, and waits until the commit of its holder has ended, whichever way.
 func (q *Queries) AcquireLease(ctx context.Context, arg AcquireLeaseParams) (AcquireLeaseRow, error) {
 	row := q.db.QueryRow(ctx, acquireLease, arg.OwnerNode, arg.Seconds, arg.SubmitterID)
 	var i AcquireLeaseRow
-	err := row.Scan(&i.SubmitterID, &i.FencingToken)
+	err := row.Scan(
+		&i.SubmitterID,
+		&i.FencingToken,
+		&i.BeforeOwner,
+		&i.BeforeReleased,
+		&i.GapMs,
+	)
 	return i, err
 }
 
@@ -48,14 +63,16 @@ UPDATE submitter_lease l
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => $2::FLOAT8),
        released      = FALSE
-  FROM (SELECT f.submitter_id
+  FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
           FROM submitter_lease f
          WHERE f.submitter_id = ANY($3::INT[])
            AND (f.owner_node = $1::TEXT OR f.expires_at <= clock_timestamp())
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
  WHERE l.submitter_id = free.submitter_id
-RETURNING l.submitter_id, l.fencing_token
+RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner, free.released::BOOLEAN AS before_released,
+          (CASE WHEN free.owner_node IN ('', $1::TEXT) THEN 0
+                ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000) END)::BIGINT AS gap_ms
 `
 
 type AcquireLeasesParams struct {
@@ -65,13 +82,16 @@ type AcquireLeasesParams struct {
 }
 
 type AcquireLeasesRow struct {
-	SubmitterID  int32
-	FencingToken int64
+	SubmitterID    int32
+	FencingToken   int64
+	BeforeOwner    string
+	BeforeReleased bool
+	GapMs          int64
 }
 
 // Leases. Expiry is judged by the database's clock alone, as it is at that moment (clock_timestamp), not at the start of the transaction.
-// AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a new token. A lease whose holder is in the middle of a
-// commit is skipped; AcquireLease waits for it.
+// AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a new token, and tells what it was before: gap_ms is the time
+// that nobody held it. A lease whose holder is in the middle of a commit is skipped; AcquireLease waits for it.
 func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([]AcquireLeasesRow, error) {
 	rows, err := q.db.Query(ctx, acquireLeases, arg.OwnerNode, arg.Seconds, arg.SubmitterIds)
 	if err != nil {
@@ -81,7 +101,13 @@ func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([
 	var items []AcquireLeasesRow
 	for rows.Next() {
 		var i AcquireLeasesRow
-		if err := rows.Scan(&i.SubmitterID, &i.FencingToken); err != nil {
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.FencingToken,
+			&i.BeforeOwner,
+			&i.BeforeReleased,
+			&i.GapMs,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -13,7 +13,8 @@ import (
 )
 
 const cursor = `-- name: Cursor :one
-SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at
+SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+       coalesce((SELECT t.receipt_block FROM managed_tx t WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = $1
 `
 
@@ -23,6 +24,8 @@ type CursorRow struct {
 	ProtectReason   *string
 	ProtectEvidence *string
 	ProtectAt       *time.Time
+	Protections     int64
+	LastBlock       int64
 }
 
 func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, error) {
@@ -34,12 +37,14 @@ func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, err
 		&i.ProtectReason,
 		&i.ProtectEvidence,
 		&i.ProtectAt,
+		&i.Protections,
+		&i.LastBlock,
 	)
 	return i, err
 }
 
 const inboxCommands = `-- name: InboxCommands :many
-SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.reason
+SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator
   FROM submitter_command k
  WHERE k.submitter_id = ANY($1::INT[]) AND k.applied_at IS NULL
  ORDER BY k.submitter_id, k.command_id
@@ -56,7 +61,10 @@ type InboxCommandsRow struct {
 	CommandID   int64
 	Kind        string
 	TxID        *uuid.UUID
+	Action      string
+	Expect      int64
 	Reason      string
+	Operator    string
 }
 
 func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([]InboxCommandsRow, error) {
@@ -73,7 +81,10 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 			&i.CommandID,
 			&i.Kind,
 			&i.TxID,
+			&i.Action,
+			&i.Expect,
 			&i.Reason,
+			&i.Operator,
 		); err != nil {
 			return nil, err
 		}
@@ -309,4 +320,63 @@ func (q *Queries) OwnedSubmitter(ctx context.Context, submitterID int32) (Submit
 		&i.CreatedAt,
 	)
 	return i, err
+}
+
+const signedAttempts = `-- name: SignedAttempts :many
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
+  FROM tx_attempt a
+ WHERE a.submitter_id = $1 AND a.tx_id = $2
+ ORDER BY a.attempt_no
+`
+
+type SignedAttemptsParams struct {
+	SubmitterID int32
+	TxID        uuid.UUID
+}
+
+type SignedAttemptsRow struct {
+	TxID      uuid.UUID
+	AttemptNo int16
+	Kind      string
+	Nonce     int64
+	TxHash    []byte
+	RawTx     []byte
+	GasLimit  int64
+	FeeCap    string
+	Tip       string
+	Legacy    bool
+	CreatedAt time.Time
+}
+
+// SignedAttempts are all forms of one transaction with their bytes, those of before a REQUEUE among them.
+func (q *Queries) SignedAttempts(ctx context.Context, arg SignedAttemptsParams) ([]SignedAttemptsRow, error) {
+	rows, err := q.db.Query(ctx, signedAttempts, arg.SubmitterID, arg.TxID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SignedAttemptsRow
+	for rows.Next() {
+		var i SignedAttemptsRow
+		if err := rows.Scan(
+			&i.TxID,
+			&i.AttemptNo,
+			&i.Kind,
+			&i.Nonce,
+			&i.TxHash,
+			&i.RawTx,
+			&i.GasLimit,
+			&i.FeeCap,
+			&i.Tip,
+			&i.Legacy,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -64,6 +64,145 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 	return items, nil
 }
 
+const blocking = `-- name: Blocking :one
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued FROM managed_tx t
+ WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
+ ORDER BY t.nonce
+ LIMIT 1
+`
+
+// Blocking is the lowest nonce in flight that is in no block: whatever is above or behind waits for it.
+func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, error) {
+	row := q.db.QueryRow(ctx, blocking, submitterID)
+	var i ManagedTx
+	err := row.Scan(
+		&i.SubmitterID,
+		&i.TxID,
+		&i.RequestID,
+		&i.RequestHash,
+		&i.QueueSeq,
+		&i.ToAddress,
+		&i.Value,
+		&i.Data,
+		&i.GasLimit,
+		&i.CreatedAt,
+		&i.State,
+		&i.SubState,
+		&i.Version,
+		&i.Nonce,
+		&i.Slot,
+		&i.TxHash,
+		&i.ReceiptTxHash,
+		&i.ReceiptBlock,
+		&i.ReceiptBlockHash,
+		&i.ReceiptSuccess,
+		&i.ReceiptGasUsed,
+		&i.ReceiptGasPrice,
+		&i.Executed,
+		&i.Reason,
+		&i.LastError,
+		&i.SubmitAttempts,
+		&i.CancelRequested,
+		&i.DueAt,
+		&i.ReleasedAt,
+		&i.TerminalAt,
+		&i.FencingToken,
+		&i.UpdatedAt,
+		&i.Requeued,
+	)
+	return i, err
+}
+
+const census = `-- name: Census :one
+SELECT coalesce(sum(q.queued), 0)::BIGINT                                                                AS queued,
+       coalesce(sum(f.in_flight), 0)::BIGINT                                                             AS in_flight,
+       coalesce(sum(f.stuck), 0)::BIGINT                                                                 AS stuck,
+       count(n.protect_reason)::BIGINT                                                                   AS protected,
+       count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT                                               AS paused,
+       count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT                                  AS owned,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
+  FROM submitter s
+  JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+  LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
+ CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest
+                       FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) q
+ CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck
+                       FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
+ WHERE s.submitter_id = ANY($1::INT[])
+`
+
+type CensusRow struct {
+	Queued    int64
+	InFlight  int64
+	Stuck     int64
+	Protected int64
+	Paused    int64
+	Owned     int64
+	OldestMs  int64
+}
+
+// Census counts over many submitters, for metrics.
+func (q *Queries) Census(ctx context.Context, submitterIds []int32) (CensusRow, error) {
+	row := q.db.QueryRow(ctx, census, submitterIds)
+	var i CensusRow
+	err := row.Scan(
+		&i.Queued,
+		&i.InFlight,
+		&i.Stuck,
+		&i.Protected,
+		&i.Paused,
+		&i.Owned,
+		&i.OldestMs,
+	)
+	return i, err
+}
+
+const gaps = `-- name: Gaps :many
+SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
+  FROM nonce_gap g WHERE g.submitter_id = $1
+ ORDER BY g.first_nonce
+ LIMIT $2::INT
+`
+
+type GapsParams struct {
+	SubmitterID int32
+	MaxRows     int32
+}
+
+type GapsRow struct {
+	FirstNonce int64
+	LastNonce  int64
+	TxID       *uuid.UUID
+	Reason     string
+	CreatedAt  time.Time
+}
+
+func (q *Queries) Gaps(ctx context.Context, arg GapsParams) ([]GapsRow, error) {
+	rows, err := q.db.Query(ctx, gaps, arg.SubmitterID, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []GapsRow
+	for rows.Next() {
+		var i GapsRow
+		if err := rows.Scan(
+			&i.FirstNonce,
+			&i.LastNonce,
+			&i.TxID,
+			&i.Reason,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const gate = `-- name: Gate :many
 SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
@@ -183,6 +322,54 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 		return nil, err
 	}
 	return items, nil
+}
+
+const queueHead = `-- name: QueueHead :one
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued FROM managed_tx t
+ WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.terminal_at IS NULL
+ ORDER BY t.queue_seq
+ LIMIT 1
+`
+
+func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, error) {
+	row := q.db.QueryRow(ctx, queueHead, submitterID)
+	var i ManagedTx
+	err := row.Scan(
+		&i.SubmitterID,
+		&i.TxID,
+		&i.RequestID,
+		&i.RequestHash,
+		&i.QueueSeq,
+		&i.ToAddress,
+		&i.Value,
+		&i.Data,
+		&i.GasLimit,
+		&i.CreatedAt,
+		&i.State,
+		&i.SubState,
+		&i.Version,
+		&i.Nonce,
+		&i.Slot,
+		&i.TxHash,
+		&i.ReceiptTxHash,
+		&i.ReceiptBlock,
+		&i.ReceiptBlockHash,
+		&i.ReceiptSuccess,
+		&i.ReceiptGasUsed,
+		&i.ReceiptGasPrice,
+		&i.Executed,
+		&i.Reason,
+		&i.LastError,
+		&i.SubmitAttempts,
+		&i.CancelRequested,
+		&i.DueAt,
+		&i.ReleasedAt,
+		&i.TerminalAt,
+		&i.FencingToken,
+		&i.UpdatedAt,
+		&i.Requeued,
+	)
+	return i, err
 }
 
 const txByID = `-- name: TxByID :one

@@ -120,7 +120,7 @@ func (q *Queries) SubmitterByName(ctx context.Context, name string) (int32, erro
 const submitters = `-- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
-       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
+       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
   FROM submitter s
@@ -158,6 +158,7 @@ type SubmittersRow struct {
 	ProtectReason   *string
 	ProtectEvidence *string
 	ProtectAt       *time.Time
+	Protections     *int64
 	Queued          int64
 	InFlight        int64
 }
@@ -192,6 +193,7 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 			&i.ProtectReason,
 			&i.ProtectEvidence,
 			&i.ProtectAt,
+			&i.Protections,
 			&i.Queued,
 			&i.InFlight,
 		); err != nil {

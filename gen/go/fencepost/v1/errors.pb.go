@@ -42,7 +42,7 @@ const (
 	ErrorReason_ERROR_REASON_SUBMITTER_EXISTS ErrorReason = 7
 	// FAILED_PRECONDITION: the submitter is paused. Resume it.
 	ErrorReason_ERROR_REASON_SUBMITTER_PAUSED ErrorReason = 8
-	// FAILED_PRECONDITION: the submitter is protected. Look at its evidence and decide.
+	// FAILED_PRECONDITION: the submitter is protected; the message names the protection. Look at its evidence with GetSubmitter and decide with ExitProtect.
 	ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED ErrorReason = 9
 	// OUT_OF_RANGE: the resume token lies before what is kept, or before a restore. Start anew without a token.
 	ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED ErrorReason = 10
@@ -54,7 +54,8 @@ const (
 	ErrorReason_ERROR_REASON_NOT_YET_APPLIED ErrorReason = 13
 	// INTERNAL: a defect in Fencepost. The log has the cause under the request's id.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 14
-	// ABORTED: another protection is in force than the decision names. Look at its evidence and decide again.
+	// ABORTED: the protection that the decision names is not in force: there is another one, or another decision has ended it. Look at the submitter, and decide
+	// again if there is something to decide.
 	ErrorReason_ERROR_REASON_PROTECTION_CHANGED ErrorReason = 15
 	// FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
 	// ask again once they do.

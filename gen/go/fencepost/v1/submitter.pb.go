@@ -1370,7 +1370,7 @@ func (x *ProtectSubmitterResponse) GetSubmitter() *Submitter {
 type ExitProtectRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+	// Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
 	ProtectionId int64              `protobuf:"varint,2,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	Decision     ProtectionDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=fencepost.v1.ProtectionDecision" json:"decision,omitempty"`
 	// Why; kept with the command and the gaps.

@@ -47,13 +47,16 @@ type SubmitterServiceClient interface {
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(ctx context.Context, in *ResumeSubmitterRequest, opts ...grpc.CallOption) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
 	ProtectSubmitter(ctx context.Context, in *ProtectSubmitterRequest, opts ...grpc.CallOption) (*ProtectSubmitterResponse, error)
 	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-	// what the chain does not bear out. Returns once the owner has decided.
+	// what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
 	ExitProtect(ctx context.Context, in *ExitProtectRequest, opts ...grpc.CallOption) (*ExitProtectResponse, error)
 	// ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+	// with the transaction as it is now when it is repeated.
 	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
 	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
 	ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error)
@@ -174,13 +177,16 @@ type SubmitterServiceServer interface {
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(context.Context, *ResumeSubmitterRequest) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
 	ProtectSubmitter(context.Context, *ProtectSubmitterRequest) (*ProtectSubmitterResponse, error)
 	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-	// what the chain does not bear out. Returns once the owner has decided.
+	// what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
 	ExitProtect(context.Context, *ExitProtectRequest) (*ExitProtectResponse, error)
 	// ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+	// with the transaction as it is now when it is repeated.
 	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
 	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
 	ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error)

@@ -79,7 +79,7 @@ export enum ErrorReason {
   SUBMITTER_PAUSED = 8,
 
   /**
-   * FAILED_PRECONDITION: the submitter is protected. Look at its evidence and decide.
+   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Look at its evidence with GetSubmitter and decide with ExitProtect.
    *
    * @generated from enum value: ERROR_REASON_SUBMITTER_PROTECTED = 9;
    */
@@ -121,7 +121,8 @@ export enum ErrorReason {
   INTERNAL = 14,
 
   /**
-   * ABORTED: another protection is in force than the decision names. Look at its evidence and decide again.
+   * ABORTED: the protection that the decision names is not in force: there is another one, or another decision has ended it. Look at the submitter, and decide
+   * again if there is something to decide.
    *
    * @generated from enum value: ERROR_REASON_PROTECTION_CHANGED = 15;
    */

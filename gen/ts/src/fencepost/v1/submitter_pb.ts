@@ -609,7 +609,7 @@ export type ExitProtectRequest = Message<"fencepost.v1.ExitProtectRequest"> & {
   submitter: string;
 
   /**
-   * Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+   * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
    *
    * @generated from field: int64 protection_id = 2 [jstype = JS_STRING];
    */
@@ -1005,7 +1005,8 @@ export const SubmitterService: GenService<{
   },
   /**
    * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-   * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+   * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+   * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ProtectSubmitter
    */
@@ -1016,7 +1017,8 @@ export const SubmitterService: GenService<{
   },
   /**
    * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-   * what the chain does not bear out. Returns once the owner has decided.
+   * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+   * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
    *
    * @generated from rpc fencepost.v1.SubmitterService.ExitProtect
    */
@@ -1027,7 +1029,8 @@ export const SubmitterService: GenService<{
   },
   /**
    * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-   * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+   * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+   * with the transaction as it is now when it is repeated.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ResolveStuck
    */

@@ -85,7 +85,7 @@ public enum ErrorReason
   ERROR_REASON_SUBMITTER_PAUSED(8),
   /**
    * <pre>
-   * FAILED_PRECONDITION: the submitter is protected. Look at its evidence and decide.
+   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Look at its evidence with GetSubmitter and decide with ExitProtect.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_PROTECTED = 9;</code>
@@ -133,7 +133,8 @@ public enum ErrorReason
   ERROR_REASON_INTERNAL(14),
   /**
    * <pre>
-   * ABORTED: another protection is in force than the decision names. Look at its evidence and decide again.
+   * ABORTED: the protection that the decision names is not in force: there is another one, or another decision has ended it. Look at the submitter, and decide
+   * again if there is something to decide.
    * </pre>
    *
    * <code>ERROR_REASON_PROTECTION_CHANGED = 15;</code>
@@ -230,7 +231,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_SUBMITTER_PAUSED_VALUE = 8;
   /**
    * <pre>
-   * FAILED_PRECONDITION: the submitter is protected. Look at its evidence and decide.
+   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Look at its evidence with GetSubmitter and decide with ExitProtect.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_PROTECTED = 9;</code>
@@ -278,7 +279,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_INTERNAL_VALUE = 14;
   /**
    * <pre>
-   * ABORTED: another protection is in force than the decision names. Look at its evidence and decide again.
+   * ABORTED: the protection that the decision names is not in force: there is another one, or another decision has ended it. Look at the submitter, and decide
+   * again if there is something to decide.
    * </pre>
    *
    * <code>ERROR_REASON_PROTECTION_CHANGED = 15;</code>

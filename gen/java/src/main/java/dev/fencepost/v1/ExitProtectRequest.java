@@ -95,7 +95,7 @@ private static final long serialVersionUID = 0L;
   private long protectionId_ = 0L;
   /**
    * <pre>
-   * Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+   * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
    * </pre>
    *
    * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
@@ -683,7 +683,7 @@ private static final long serialVersionUID = 0L;
     private long protectionId_ ;
     /**
      * <pre>
-     * Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+     * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
      * </pre>
      *
      * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
@@ -695,7 +695,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+     * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
      * </pre>
      *
      * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
@@ -711,7 +711,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+     * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
      * </pre>
      *
      * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>

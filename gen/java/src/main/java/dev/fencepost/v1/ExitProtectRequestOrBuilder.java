@@ -24,7 +24,7 @@ public interface ExitProtectRequestOrBuilder extends
 
   /**
    * <pre>
-   * Of the protection whose evidence was looked at. Another one in force is refused with ABORTED (PROTECTION_CHANGED).
+   * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
    * </pre>
    *
    * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>

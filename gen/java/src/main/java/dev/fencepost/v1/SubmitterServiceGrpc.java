@@ -413,7 +413,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
     default void protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request,
@@ -424,7 +425,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided.
+     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
      * </pre>
      */
     default void exitProtect(dev.fencepost.v1.ExitProtectRequest request,
@@ -435,7 +437,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+     * with the transaction as it is now when it is repeated.
      * </pre>
      */
     default void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
@@ -545,7 +548,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
     public void protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request,
@@ -557,7 +561,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided.
+     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
      * </pre>
      */
     public void exitProtect(dev.fencepost.v1.ExitProtectRequest request,
@@ -569,7 +574,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+     * with the transaction as it is now when it is repeated.
      * </pre>
      */
     public void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
@@ -662,7 +668,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
     public dev.fencepost.v1.ProtectSubmitterResponse protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request) throws io.grpc.StatusException {
@@ -673,7 +680,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided.
+     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
      * </pre>
      */
     public dev.fencepost.v1.ExitProtectResponse exitProtect(dev.fencepost.v1.ExitProtectRequest request) throws io.grpc.StatusException {
@@ -684,7 +692,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+     * with the transaction as it is now when it is repeated.
      * </pre>
      */
     public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) throws io.grpc.StatusException {
@@ -775,7 +784,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
     public dev.fencepost.v1.ProtectSubmitterResponse protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request) {
@@ -786,7 +796,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided.
+     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
      * </pre>
      */
     public dev.fencepost.v1.ExitProtectResponse exitProtect(dev.fencepost.v1.ExitProtectRequest request) {
@@ -797,7 +808,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+     * with the transaction as it is now when it is repeated.
      * </pre>
      */
     public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) {
@@ -893,7 +905,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ProtectSubmitterResponse> protectSubmitter(
@@ -905,7 +918,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided.
+     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
+     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ExitProtectResponse> exitProtect(
@@ -917,7 +931,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
+     * with the transaction as it is now when it is repeated.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ResolveStuckResponse> resolveStuck(

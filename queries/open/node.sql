@@ -1,0 +1,40 @@
+-- Membership. It decides who takes what sooner, and nothing else. A node is live by the database's clock alone, as a lease is.
+
+-- Heartbeat keeps this node among the live ones, forgets those that lapsed long ago, and tells who is live. A row that another node is at the moment forgetting
+-- is left to it.
+-- name: Heartbeat :many
+WITH beat AS (
+    INSERT INTO node (node_id, chain_ids, accepting, expires_at)
+    VALUES (@node_id::TEXT, @chain_ids::BIGINT[], @accepting::BOOLEAN, clock_timestamp() + make_interval(secs => @seconds::FLOAT8))
+    ON CONFLICT (node_id) DO UPDATE SET chain_ids = excluded.chain_ids, accepting = excluded.accepting, expires_at = excluded.expires_at
+    RETURNING node_id, chain_ids, accepting, started_at, expires_at
+), forgotten AS (
+    DELETE FROM node n
+     WHERE n.node_id IN (SELECT o.node_id FROM node o
+                          WHERE o.expires_at < clock_timestamp() - INTERVAL '1 day' AND o.node_id <> @node_id::TEXT
+                          ORDER BY o.node_id
+                            FOR UPDATE SKIP LOCKED)
+)
+SELECT b.node_id, b.chain_ids, b.accepting, b.started_at, b.expires_at FROM beat b
+UNION ALL
+SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at
+  FROM node n WHERE n.node_id <> @node_id::TEXT AND n.expires_at > clock_timestamp()
+ ORDER BY 1
+ LIMIT @max_rows::INT;
+
+-- name: Leave :exec
+DELETE FROM node n WHERE n.node_id = @node_id;
+
+-- name: LiveNodes :many
+SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at
+  FROM node n WHERE n.expires_at > clock_timestamp()
+ ORDER BY n.node_id
+ LIMIT @max_rows::INT;
+
+-- Wake-ups of other nodes. Losing one costs time only.
+
+-- name: Notify :exec
+SELECT pg_notify(@channel::TEXT, @payload::TEXT);
+
+-- name: CurrentSchema :one
+SELECT coalesce(current_schema()::TEXT, '')::TEXT AS name;

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// verdict is what the owner of a submitter made of a command.
+type verdict struct {
+	code string // txn.Applied, or why nothing was done
+	says string // the owner's sentence; may be empty
+}
+
+func verdictOf(result string) verdict {
+	code, says, _ := strings.Cut(result, ": ")
+	return verdict{code, says}
+}
+
+// obtain asks something of the owner of a submitter, waits until an owner has decided, and tells how. Who asks for the same as a command that no owner has
+// decided on yet, waits for that one: so a call that is repeated after a timeout leaves one command behind, not two.
+func (s *Server) obtain(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (verdict, error) {
+	command, err := s.pending(ctx, submitter, ask)
+	if err != nil {
+		return verdict{}, err
+	}
+	if command == 0 {
+		if command, err = s.store.AddCommand(ctx, submitter, ask); err != nil {
+			return verdict{}, fmt.Errorf("server: record a command: %w", err)
+		}
+	}
+	result, err := s.awaitCommand(ctx, submitter, command)
+	if err != nil {
+		return verdict{}, err
+	}
+	return verdictOf(result), nil
+}
+
+// pending is the number of a command that asks for the same and is not decided yet; 0 if there is none. Reason and operator may differ: they are the first
+// one's.
+func (s *Server) pending(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (int64, error) {
+	commands, err := s.underway(ctx, submitter)
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range commands {
+		same := c.Kind == ask.Kind && c.Action == ask.Action && c.Expect == ask.Expect
+		if same && (ask.Tx == nil || c.Tx == *ask.Tx) {
+			return c.ID, nil
+		}
+	}
+	return 0, nil
+}
+
+// underway are the commands that no owner has decided on yet, in the order in which one will.
+func (s *Server) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command, error) {
+	inboxes, err := s.store.Inboxes(ctx, []txn.SubmitterID{submitter}, 1)
+	if err != nil {
+		return nil, fmt.Errorf("server: read the commands under way: %w", err)
+	}
+	return inboxes[submitter].Commands, nil
+}
+
+// declined refuses a decision for what the owner of the submitter said of it.
+func declined(v verdict) error {
+	says := v.says
+	switch {
+	case v.code == txn.ResultUnknownCommand:
+		says = "the node that works for it does not know this decision; update it, then repeat the call"
+	case says == "":
+		says = "its owner refused with " + v.code
+	}
+	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s", says)
+}
+
+// awaitCommand polls, since an owner on another node has no way to tell this one, and returns the result of the command.
+func (s *Server) awaitCommand(ctx context.Context, submitter txn.SubmitterID, command int64) (result string, err error) {
+	ctx, cancel := s.commandContext(ctx)
+	defer cancel()
+	for {
+		result, done, err := s.store.CommandResult(ctx, submitter, command)
+		if done {
+			return result, nil
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if err != nil {
+			return "", fmt.Errorf("server: look for the result of command %d: %w", command, err)
+		}
+		if err := clock.Sleep(ctx, s.clock, s.limits.CommandPoll); err != nil {
+			return "", err
+		}
+	}
+}
+
+// answerMargin is what is kept of a caller's deadline to answer in: an answer at the deadline is an answer that the caller's own library has replaced by one
+// without a reason.
+const answerMargin = 10 // one part in ten
+
+func (s *Server) commandContext(parent context.Context) (context.Context, context.CancelFunc) {
+	wait := s.limits.CommandWait
+	if deadline, ok := parent.Deadline(); ok {
+		left := deadline.Sub(s.clock.Now())
+		wait = min(wait, left-left/answerMargin)
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	expired := s.after(max(wait, 0), func() { cancel(errNotApplied) })
+	undrained := context.AfterFunc(s.draining, func() { cancel(errDraining) })
+	return ctx, func() {
+		undrained()
+		expired()
+		cancel(nil)
+	}
+}
+
+// after calls f once, unless it is called off before.
+func (s *Server) after(d time.Duration, f func()) (callOff func()) {
+	off := make(chan struct{})
+	timer := s.clock.NewTimer(d)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			f()
+		case <-off:
+		}
+	}()
+	return func() { close(off) }
+}

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ExitProtect carries out an operator's decision on one protection. The protection's number makes a repeat harmless: a decision on it is carried out at most
+// once, and a caller who repeats the decision that was carried out gets the answer of the first call.
+func (s *submitterService) ExitProtect(ctx context.Context, r *pb.ExitProtectRequest) (*pb.ExitProtectResponse, error) {
+	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	if err != nil {
+		return nil, err
+	}
+	ask := store.Ask{Kind: txn.CommandExitProtect, Action: exitOfWire(r.GetDecision()), Expect: r.GetProtectionId(), Reason: r.GetReason(), Operator: r.GetOperator()}
+	info, err := s.exited(ctx, id, ask)
+	if err != nil {
+		return nil, onSubmitter(r.GetSubmitter(), err)
+	}
+	return &pb.ExitProtectResponse{Submitter: wireSubmitter(info)}, nil
+}
+
+// exited leaves the decision to the owner while the protection is in force, and tells afterwards whether it is what ended it.
+func (s *Server) exited(ctx context.Context, id txn.SubmitterID, ask store.Ask) (info store.SubmitterInfo, err error) {
+	if info, err = s.store.Submitter(ctx, id); err != nil {
+		return info, err
+	}
+	if p := inForce(info); p != nil && p.ID == ask.Expect {
+		v, err := s.obtain(ctx, id, ask)
+		if err != nil {
+			return info, err
+		}
+		if v.code != txn.Applied && v.code != txn.ResultNotProtected && v.code != txn.ResultProtectionChanged {
+			return info, declined(v)
+		}
+		if info, err = s.store.Submitter(ctx, id); err != nil || v.code == txn.Applied {
+			return info, err
+		}
+	}
+	return info, s.endedBy(ctx, info, ask)
+}
+
+// endedBy is nil when the protection that is asked about was ended by the same decision.
+func (s *Server) endedBy(ctx context.Context, info store.SubmitterInfo, ask store.Ask) error {
+	if info.Cursor == nil || ask.Expect > info.Cursor.Protections {
+		return changed(info, "it never had a protection %d", ask.Expect)
+	}
+	end, err := s.endOf(ctx, info.ID, ask.Expect)
+	switch {
+	case err != nil:
+		return err
+	case end == nil:
+		return changed(info, "protection %d is not in force any more", ask.Expect)
+	case end.Action != ask.Action:
+		return changed(info, "protection %d was ended by %s at %s", ask.Expect, end.Action, end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	return nil
+}
+
+// changed says that a decision is about another protection than the one in force.
+func changed(info store.SubmitterInfo, format string, args ...any) error {
+	now := "none is in force now, so there is nothing to decide"
+	if p := inForce(info); p != nil {
+		now = fmt.Sprintf("protection %d (%s) is in force now; look at its evidence and decide again", p.ID, p.Reason)
+	}
+	return decline(codes.Aborted, pb.ErrorReason_ERROR_REASON_PROTECTION_CHANGED, "%s; %s", fmt.Sprintf(format, args...), now)
+}
+
+// How far back the command that ended a protection is looked for.
+const (
+	endPages    = 10
+	endPageSize = 1000
+)
+
+// endOf finds the decision that ended a protection; nil if none did, or if it is too long ago.
+func (s *Server) endOf(ctx context.Context, submitter txn.SubmitterID, protection int64) (*store.CommandInfo, error) {
+	before := int64(0)
+	for range endPages {
+		commands, err := s.store.Commands(ctx, submitter, before, endPageSize)
+		if err != nil {
+			return nil, fmt.Errorf("server: look for the end of protection %d: %w", protection, err)
+		}
+		for _, c := range commands {
+			if c.Kind == txn.CommandExitProtect && c.Expect == protection && c.Result == txn.Applied {
+				return &c, nil
+			}
+		}
+		if len(commands) < endPageSize {
+			return nil, nil
+		}
+		before = commands[len(commands)-1].ID
+	}
+	return nil, nil
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ProtectSubmitter puts a submitter under protection by hand. One that is protected already stays so, for the reason that it has: the caller gets what was
+// asked for.
+func (s *submitterService) ProtectSubmitter(ctx context.Context, r *pb.ProtectSubmitterRequest) (*pb.ProtectSubmitterResponse, error) {
+	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.protected(ctx, id, store.Ask{Kind: txn.CommandProtect, Reason: r.GetReason(), Operator: r.GetOperator()})
+	if err != nil {
+		return nil, onSubmitter(r.GetSubmitter(), err)
+	}
+	return &pb.ProtectSubmitterResponse{Submitter: wireSubmitter(info)}, nil
+}
+
+func (s *Server) protected(ctx context.Context, id txn.SubmitterID, ask store.Ask) (info store.SubmitterInfo, err error) {
+	if info, err = s.store.Submitter(ctx, id); err != nil {
+		return info, err
+	}
+	// An exit that is under way may end the protection that is in force before this call is answered: then this one takes effect after it.
+	commands, err := s.underway(ctx, id)
+	if err != nil {
+		return info, err
+	}
+	leaving := slices.ContainsFunc(commands, func(c txn.Command) bool { return c.Kind == txn.CommandExitProtect })
+	if inForce(info) != nil && !leaving {
+		return info, nil
+	}
+	v, err := s.obtain(ctx, id, ask)
+	if err != nil {
+		return info, err
+	}
+	if v.code != txn.Applied && v.code != txn.ResultAlreadyProtected {
+		return info, declined(v)
+	}
+	return s.store.Submitter(ctx, id)
+}
+
+// inForce is the protection of a submitter; nil while it has none.
+func inForce(info store.SubmitterInfo) *txn.Protected {
+	if info.Cursor == nil {
+		return nil
+	}
+	return info.Cursor.Protected
+}

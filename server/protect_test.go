@@ -1,0 +1,401 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+const (
+	resume  = pb.ProtectionDecision_PROTECTION_DECISION_RESUME
+	align   = pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
+	fail    = pb.StuckDecision_STUCK_DECISION_FAIL
+	requeue = pb.StuckDecision_STUCK_DECISION_REQUEUE
+)
+
+// at is an account that stands still at a nonce.
+func at(nonce txn.Nonce) txn.Account {
+	return txn.Account{Latest: nonce, Pending: nonce, Settled: nonce, Head: 100, HeadHash: txn.Hash{100}}
+}
+
+// decide decides on the commands as an engine would to which the chain shows this account, and none of our attempts in a block.
+func (o *owner) decide(account txn.Account) {
+	inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)
+	if err != nil {
+		panic(err) // not Fatal: owners run beside the test
+	}
+	for _, c := range inboxes[o.id].Commands {
+		ledger, err := o.store.Load(o.ctx, o.lease)
+		if err != nil {
+			panic(err)
+		}
+		account.For = c.ID
+		step := txn.Decide(txn.View{
+			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
+			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
+			Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
+		})
+		record, ok := step.(txn.Record)
+		if !ok {
+			panic(fmt.Sprintf("command %d leads to %T", c.ID, step))
+		}
+		o.commit(record.Change)
+		if record.Change.Unprotect != nil {
+			o.next = record.Change.Unprotect.To
+		}
+	}
+}
+
+// deciding decides on what comes until the test, or the function that it returns, ends it.
+func (o *owner) deciding(account txn.Account) (end func()) {
+	ctx, stop := context.WithCancel(o.ctx)
+	var working sync.WaitGroup
+	working.Go(func() {
+		for ctx.Err() == nil {
+			o.decide(account)
+		}
+	})
+	end = sync.OnceFunc(func() { stop(); working.Wait() })
+	o.t.Cleanup(end)
+	return end
+}
+
+// lose makes a transaction STUCK whose nonce somebody else has used, and protects its submitter.
+func (o *owner) lose(id txn.TxID) {
+	tx := o.read(id)
+	w := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventStuck, Next: tx.Status}
+	w.Next.State, w.Next.Sub, w.Next.Version, w.Next.Reason = txn.Stuck, txn.None, tx.Version+1, txn.ReasonNonceElsewhere
+	o.commit(txn.Change{Protect: &txn.Protection{Expect: o.next, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}, Writes: []txn.Write{w}})
+}
+
+func (n *node) exit(protection int64, decision pb.ProtectionDecision) (*pb.Submitter, error) {
+	r, err := n.subs.ExitProtect(n.ctx, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: protection, Decision: decision, Reason: "looked", Operator: "ops"})
+	return r.GetSubmitter(), err
+}
+
+func (n *node) resolve(id string, decision pb.StuckDecision) (*pb.Tx, error) {
+	r, err := n.subs.ResolveStuck(n.ctx, &pb.ResolveStuckRequest{TxId: id, Decision: decision, Reason: "looked", Operator: "ops"})
+	return r.GetTx(), err
+}
+
+func (n *node) submitter() *pb.Submitter {
+	n.t.Helper()
+	r, err := n.subs.GetSubmitter(n.ctx, &pb.GetSubmitterRequest{Submitter: "alice"})
+	n.must(err)
+	return r.GetSubmitter()
+}
+
+func (n *node) protect() *pb.Protection {
+	n.t.Helper()
+	r, err := n.subs.ProtectSubmitter(n.ctx, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "key may have leaked", Operator: "ops"})
+	n.must(err)
+	return r.GetSubmitter().GetProtection()
+}
+
+// A protection comes into force, tells callers the way out, and is ended once: whoever repeats what was done gets OK, and leaves no other command behind.
+func TestProtectAndResume(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.deciding(at(0))
+	for range 2 {
+		if p := n.protect(); p.GetProtectionId() != 1 || p.GetReason() != "BY_OPERATOR" || p.GetEvidence() != "key may have leaked" || p.GetTime() == nil {
+			t.Errorf("protected: %v", p)
+		}
+	}
+	_, err := n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
+	s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PROTECTED")
+	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`, `"fencepost submitter exit-protect alice --protection 1"`} {
+		if !strings.Contains(s.Message(), says) {
+			t.Errorf("%q is not in %q", says, s.Message())
+		}
+	}
+	for range 2 {
+		s, err := n.exit(1, resume)
+		k.must(err)
+		if s.GetProtection() != nil || s.GetNextNonce() != 0 {
+			t.Errorf("resumed: %v", s)
+		}
+	}
+	n.create("alice", "r1")
+	_, err = n.exit(1, align)
+	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(), "protection 1 was ended by RESUME at 20") {
+		t.Errorf("another decision: %v", err)
+	}
+	if p := n.protect(); p.GetProtectionId() != 2 {
+		t.Errorf("protected again: %v", p)
+	}
+	s2, err := n.exit(1, resume) // late, and about what is over: it must not end the second
+	k.must(err)
+	if s2.GetProtection().GetProtectionId() != 2 {
+		t.Errorf("a repeat has ended another protection: %v", s2)
+	}
+	if got := k.count("submitter_command"); got != 3 {
+		t.Errorf("%d commands, want 3: two protections and one exit", got)
+	}
+}
+
+// What the chain does not bear out is refused with the owner's own sentence; what it does is done, and numbers that were passed over are told.
+func TestExitIsRefusedAndAligned(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.protect()
+	end := o.deciding(txn.Account{Latest: 4, Pending: 4, Settled: 3, Head: 100, HeadHash: txn.Hash{100}})
+	for decision, says := range map[pb.ProtectionDecision]string{
+		resume: `submitter "alice": the account's next nonce is 4 on chain and 4 in its pool, and 0 here; align forward once it has settled`,
+		align:  `submitter "alice": the account does not stand still`,
+	} {
+		_, err := n.exit(1, decision)
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.HasPrefix(s.Message(), says) {
+			t.Errorf("%v: %q, want %q", decision, s.Message(), says)
+		}
+	}
+	end()
+	o.deciding(at(4))
+	s, err := n.exit(1, align)
+	k.must(err)
+	if s.GetProtection() != nil || s.GetNextNonce() != 4 {
+		t.Errorf("aligned: %v", s)
+	}
+	gaps := n.submitter().GetGaps()
+	if len(gaps) != 1 || gaps[0].GetFirstNonce() != 0 || gaps[0].GetLastNonce() != 3 || gaps[0].GetTxId() != "" || gaps[0].GetReason() != "looked" || gaps[0].GetTime() == nil {
+		t.Errorf("gaps: %v", gaps)
+	}
+}
+
+// A submitter that never looked at its account has no cursor to protect.
+func TestProtectBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	id := k.register("alice")
+	lease, err := k.store.AcquireOne(k.ctx, id)
+	k.must(err)
+	o := &owner{kit: k, store: k.store, id: id, lease: lease}
+	o.deciding(at(0))
+	_, err = k.serve().subs.ProtectSubmitter(k.ctx, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r"})
+	if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "pause it instead") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Somebody who protects while an exit is under way wants the protection that comes after it.
+func TestProtectBehindAnExit(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.protect()
+	_, err := k.store.AddCommand(k.ctx, o.id, store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1, Reason: "r"})
+	k.must(err)
+	protected := make(chan *pb.Protection, 1)
+	go func() { protected <- n.protect() }()
+	k.eventually("the command", func() bool { return len(o.commands()) == 2 })
+	o.decide(at(0))
+	if p := <-protected; p.GetProtectionId() != 2 {
+		t.Errorf("protected: %v", p)
+	}
+}
+
+// Callers who repeat what no owner has decided on leave one command behind, and are told that it is recorded.
+func TestDecisionsWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
+	o, free := k.own(k.register("alice")), k.own(k.register("free"))
+	id := n.create("alice", "r1").GetTxId()
+	o.allocate(txID(t, id))
+	o.lose(txID(t, id))
+	for range 2 {
+		for _, r := range []struct {
+			method string
+			ask    proto.Message
+		}{
+			{protectSub, &pb.ProtectSubmitterRequest{Submitter: "free", Reason: "r"}},
+			{exitProtect, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: 1, Decision: resume, Reason: "r"}},
+			{exitProtect, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: 1, Decision: align, Reason: "r"}},
+			{resolveStuck, &pb.ResolveStuckRequest{TxId: id, Decision: fail, Reason: "r"}},
+			{resolveStuck, &pb.ResolveStuckRequest{TxId: id, Decision: requeue, Reason: "r"}},
+		} {
+			wantStatus(t, n.call(r.method, r.ask), codes.DeadlineExceeded, "NOT_YET_APPLIED")
+		}
+	}
+	if of, ofFree := len(o.commands()), len(free.commands()); of != 4 || ofFree != 1 {
+		t.Errorf("%d and %d commands, want 4 and 1", of, ofFree)
+	}
+}
+
+// A STUCK transaction is decided on once, and only one whose nonce is gone.
+func TestResolveStuck(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	done, lost := n.create("alice", "done").GetTxId(), n.create("alice", "lost").GetTxId()
+	o.live(txID(t, done))
+	refused := func(id string, decision pb.StuckDecision, says string) {
+		t.Helper()
+		_, err := n.resolve(id, decision)
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "transaction "+id+": "+says) {
+			t.Errorf("%q, want %q", s.Message(), says)
+		}
+	}
+	refused(done, fail, "it is CONFIRMED, which is final; there is nothing to decide")
+	end := o.deciding(at(1))
+	refused(lost, fail, "it is not in flight")
+	end()
+	o.allocate(txID(t, lost))
+	end = o.deciding(at(1))
+	refused(lost, requeue, "it is ALLOCATED, not STUCK; it is still on its way")
+	end()
+	o.lose(txID(t, lost))
+	if b := n.submitter().GetBlocking(); b.GetTxId() != lost || b.GetNonce() != 1 || b.GetState() != pb.TxState_TX_STATE_STUCK || b.GetReason() != txn.ReasonNonceElsewhere {
+		t.Errorf("blocking: %v", b)
+	}
+	end = o.deciding(at(1))
+	refused(lost, fail, "nonce 1 is not used by anybody in the blocks that are at least 2 below the newest")
+	end()
+	o.deciding(at(2))
+	before := k.count("submitter_command")
+	for range 2 {
+		tx, err := n.resolve(lost, requeue)
+		k.must(err)
+		if tx.GetState() != pb.TxState_TX_STATE_QUEUED || tx.GetRetrySafe() {
+			t.Errorf("requeued: %v", tx)
+		}
+	}
+	if got := k.count("submitter_command") - before; got != 1 {
+		t.Errorf("%d commands for one decision", got)
+	}
+	s := n.submitter()
+	if s.GetBlocking() != nil || s.GetQueueHead().GetTxId() != lost || s.GetQueueHead().GetRequestId() != "lost" || s.GetQueueHead().Nonce != nil || s.GetQueueHead().GetCreateTime() == nil {
+		t.Errorf("waiting: %v and %v", s.GetBlocking(), s.GetQueueHead())
+	}
+	if g := s.GetGaps(); len(g) != 1 || g[0].GetTxId() != lost || g[0].GetFirstNonce() != 1 || g[0].GetLastNonce() != 1 {
+		t.Errorf("gaps: %v", g)
+	}
+}
+
+// unaware is the real store as it is for a node that looks just before another one adds a command.
+type unaware struct{ Store }
+
+func (unaware) Inboxes(context.Context, []txn.SubmitterID, int) (map[txn.SubmitterID]store.Inbox, error) {
+	return nil, nil
+}
+
+// FAIL ends it: it did not run, and the same intent may be sent anew. Of two who decide at the same moment both are told so, although the owner refuses the
+// second command; one who decided otherwise is not.
+func TestResolveStuckAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve(func(o *Options) { o.Store = unaware{k.store} })
+	id := n.create("alice", "r1").GetTxId()
+	o.allocate(txID(t, id))
+	o.lose(txID(t, id))
+	answers := make(chan error, 3)
+	ask := func(decision pb.StuckDecision) {
+		tx, err := n.resolve(id, decision)
+		if err == nil && (tx.GetState() != pb.TxState_TX_STATE_FAILED_FINAL || tx.GetExecuted() != pb.Executed_EXECUTED_NO || !tx.GetRetrySafe()) {
+			err = fmt.Errorf("failed: %v", tx)
+		}
+		answers <- err
+	}
+	go ask(fail)
+	go ask(fail)
+	k.eventually("two commands", func() bool { return len(o.commands()) == 2 })
+	go ask(requeue)
+	k.eventually("three commands", func() bool { return len(o.commands()) == 3 })
+	o.decide(at(1))
+	refused := 0
+	for range 3 {
+		if err := <-answers; err != nil {
+			wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+			refused++
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d were refused, want the one who decided otherwise", refused)
+	}
+}
+
+// The same for exits: the second command finds nothing to end, and was right all the same.
+func TestExitAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve(func(o *Options) { o.Store = unaware{k.store} })
+	o.protect()
+	answers := make(chan error, 3)
+	ask := func(decision pb.ProtectionDecision) {
+		_, err := n.exit(1, decision)
+		answers <- err
+	}
+	go ask(resume)
+	go ask(resume)
+	k.eventually("two commands", func() bool { return len(o.commands()) == 2 })
+	go ask(align)
+	k.eventually("three commands", func() bool { return len(o.commands()) == 3 })
+	o.decide(at(0))
+	refused := 0
+	for range 3 {
+		if err := <-answers; err != nil {
+			wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
+			refused++
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d were refused, want the one who decided otherwise", refused)
+	}
+}
+
+func TestListCommands(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	o.allocate(txID(t, id))
+	end := o.deciding(at(0))
+	n.protect()
+	_, err := n.exit(1, resume)
+	k.must(err)
+	_, err = n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: "moving"})
+	k.must(err)
+	end()
+	_, err = n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
+	k.must(err)
+
+	got, ask := []string{}, &pb.ListCommandsRequest{Submitter: "alice", PageSize: 2}
+	for pages := 0; pages == 0 || ask.GetPageToken() != ""; pages++ {
+		r, err := n.subs.ListCommands(k.ctx, ask)
+		k.must(err)
+		if len(r.GetCommands()) > 2 {
+			t.Errorf("a page of %d, want 2 at most", len(r.GetCommands()))
+		}
+		for _, c := range r.GetCommands() {
+			if c.GetCommandId() < 1 || c.GetCreateTime() == nil || (c.GetApplyTime() == nil) != (c.GetResult() == "") {
+				t.Errorf("command %v", c)
+			}
+			got = append(got, fmt.Sprint(c.GetKind(), ",", c.GetAction(), ",", c.GetReason(), ",", c.GetOperator(), ",", c.GetTxId() == id, ",", c.GetResult()))
+		}
+		ask.PageToken = r.GetNextPageToken()
+	}
+	want := []string{"CANCEL,,,,true,", "PAUSE,,moving,,false,APPLIED", "EXIT_PROTECT,RESUME,looked,ops,false,APPLIED", "PROTECT,,key may have leaked,ops,false,APPLIED"}
+	if !slices.Equal(got, want) {
+		t.Errorf("listed\n%q, want\n%q", got, want)
+	}
+}

@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/clock"
+)
+
+// nodeClock is the local clock of one node: it is off by an offset and runs at its own rate. Its timers fire when the scheduler says so, one at a time, and only
+// when somebody waits for them at that moment: so no select of a node ever finds a timer and something else ready together, and the choice of the runtime, which
+// no seed fixes, decides nothing.
+type nodeClock struct {
+	w    *World
+	rate float64 // of local time to the world's
+
+	mu     sync.Mutex
+	offset time.Duration
+	timers []*timer // that are set, in the order in which they were
+}
+
+type timer struct {
+	c   chan time.Time
+	due time.Duration
+}
+
+// Now is the local time.
+func (c *nodeClock) Now() time.Time {
+	elapsed := c.w.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.w.began.Add(c.offset + time.Duration(float64(elapsed)*c.rate))
+}
+
+// NewTimer makes a timer that the scheduler fires.
+func (c *nodeClock) NewTimer(d time.Duration) *clock.Timer {
+	t := &timer{c: make(chan time.Time)}
+	c.set(t, d)
+	return clock.NewTimer(t.c, func() bool { return c.unset(t) }, func(d time.Duration) bool {
+		was := c.unset(t)
+		c.set(t, d)
+		return was
+	})
+}
+
+func (c *nodeClock) set(t *timer, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.due = c.w.now()
+	if d > 0 { // never a moment early, by the local clock
+		t.due += time.Duration(float64(d)/c.rate) + time.Microsecond
+	}
+	c.timers = append(c.timers, t)
+	select {
+	case c.w.kick <- struct{}{}: // it may be due before whatever the scheduler sleeps for
+	default:
+	}
+}
+
+func (c *nodeClock) unset(t *timer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.timers, t)
+	if i >= 0 {
+		c.timers = slices.Delete(c.timers, i, i+1)
+	}
+	return i >= 0
+}
+
+// due lists the timers that may fire.
+func (c *nodeClock) due(now time.Duration) []*timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var due []*timer
+	for _, t := range c.timers {
+		if t.due <= now {
+			due = append(due, t)
+		}
+	}
+	return due
+}
+
+// next is when the earliest timer that is not due yet will be.
+func (c *nodeClock) next(now time.Duration) (at time.Duration, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.timers {
+		if t.due > now && (!ok || t.due < at) {
+			at, ok = t.due, true
+		}
+	}
+	return at, ok
+}
+
+// fire gives a timer's listener the time, if there is one.
+func (c *nodeClock) fire(t *timer) bool {
+	select {
+	case t.c <- c.Now():
+		c.unset(t)
+		return true
+	default:
+		return false
+	}
+}
+
+// jump sets the clock forward or back.
+func (c *nodeClock) jump(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += by
+}

@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
+)
+
+// database is the real PostgreSQL: where nodes are connected to, whose clock follows the world's, and which is asked by the oracles on a connection that no
+// fault reaches.
+type database struct {
+	schema  string
+	url     string // of the schema, with its clock in front of the server's
+	network string
+	address string
+	conn    *pgx.Conn
+	clock   time.Time // what clock_timestamp() tells now
+	ctx     context.Context
+}
+
+// clockSQL replaces the server's clock within the schema: by a function that reads a sequence, because a sequence is changed and read outside transactions. The
+// search_path that puts pg_catalog last makes every unqualified clock_timestamp() mean this one; defaults, which were bound when the tables were made, are bound
+// anew.
+const clockSQL = `
+CREATE SEQUENCE sim_clock MINVALUE 0 START 0;
+CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
+BEGIN
+    RETURN pg_catalog.timestamptz 'epoch' + (SELECT last_value FROM sim_clock) * interval '1 microsecond';
+END $$;
+DO $$
+DECLARE d RECORD;
+BEGIN
+    FOR d IN SELECT c.oid::regclass AS t, a.attname AS col
+               FROM pg_attrdef f JOIN pg_class c ON c.oid = f.adrelid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = f.adnum
+              WHERE c.relnamespace = current_schema()::regnamespace AND pg_get_expr(f.adbin, f.adrelid) LIKE '%clock_timestamp()%' LOOP
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT clock_timestamp()', d.t, d.col);
+    END LOOP;
+END $$;`
+
+// watchSQL keeps a log of every write to the ledger: under which token it was made, and which token was live when it was committed. It is not the guard of
+// dbtest, which would refuse what the oracles are to find.
+const watchSQL = `
+CREATE TABLE sim_write (
+    no BIGINT GENERATED ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT clock_timestamp(), xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    what TEXT NOT NULL, submitter_id INT NOT NULL, token BIGINT NOT NULL, live BIGINT NOT NULL, owner TEXT NOT NULL, lapsed BOOLEAN NOT NULL
+);
+CREATE FUNCTION sim_watch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed)
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp()
+      FROM submitter_lease l WHERE l.submitter_id = NEW.submitter_id;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION sim_watch_tx() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    -- A caller cancels what is queued without a lease; that write bears no token of its own.
+    IF OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.fencing_token = OLD.fencing_token AND NEW.nonce IS NULL THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed)
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp()
+      FROM submitter_lease l WHERE l.submitter_id = NEW.submitter_id;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER sim_watch AFTER UPDATE ON managed_tx DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_tx();
+CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON tx_attempt DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
+CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON submitter_nonce_cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
+`
+
+// openDatabase makes the schema of one run.
+func openDatabase(t testing.TB) *database {
+	t.Helper()
+	db := dbtest.New(t, dbtest.WithoutGuard())
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", db.Schema+",pg_catalog")
+	u.RawQuery = q.Encode()
+	d := &database{schema: db.Schema, url: u.String(), ctx: context.Background()}
+	cfg, err := pgx.ParseConfig(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.network, d.address = "tcp", net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port))
+	if strings.HasPrefix(cfg.Host, "/") {
+		d.network, d.address = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", cfg.Host, cfg.Port)
+	}
+	conn, err := pgx.ConnectConfig(d.ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(d.ctx)
+	if _, err := conn.Exec(d.ctx, clockSQL+watchSQL); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// open connects the scheduler. It is called in the bubble of the run.
+func (d *database) open() error {
+	cfg, err := pgx.ParseConfig(d.url)
+	if err != nil {
+		return err
+	}
+	d.conn, err = pgx.ConnectConfig(d.ctx, cfg)
+	return err
+}
+
+func (d *database) close() { _ = d.conn.Close(d.ctx) }
+
+// tick sets the clock of the database to the time of the bubble.
+func (d *database) tick() error {
+	now := time.Now()
+	if now.Equal(d.clock) {
+		return nil
+	}
+	d.clock = now
+	_, err := d.conn.Exec(d.ctx, "SELECT setval('sim_clock', $1)", now.UnixMicro())
+	return err
+}
+
+func (d *database) dial() (net.Conn, error) { return net.Dial(d.network, d.address) }
+
+// number asks for one number.
+func (d *database) number(query string, args ...any) (n int64, err error) {
+	err = d.conn.QueryRow(d.ctx, query, args...).Scan(&n)
+	return n, err
+}

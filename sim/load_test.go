@@ -1,0 +1,258 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// call is a caller's wish to have a transaction executed, and what the caller was told.
+type call struct {
+	plan      CallPlan
+	submitter txn.SubmitterID
+	begun     time.Duration
+	answered  time.Duration // 0: never
+	answers   []txn.TxID    // of every successful answer, twins included
+	cancelled bool          // an answer said so
+	asking    int           // goroutines of it
+	why       error         // the last failure
+}
+
+func chainBig(id txn.ChainID) *big.Int { return new(big.Int).SetUint64(uint64(id)) }
+
+func gwei(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1_000_000_000)) }
+
+// the contract that counts who called it.
+var counter = txn.Address{0xc0}
+
+// prepare registers the submitters and sets the load.
+func (w *World) prepare() error {
+	w.chain.Register(counter, chaintest.Counter)
+	n := w.current(0)
+	for i := range w.plan.Submitters {
+		address := chaintest.Address(i)
+		w.chain.Fund(address, *uint256.MustFromDecimal("1000000000000000000000"))
+		var info store.SubmitterInfo
+		var err error
+		done := false
+		go func() {
+			info, _, err = n.store.Register(context.Background(), store.Registration{
+				Name: fmt.Sprintf("s%d", i), Chain: w.chain.ID(), Address: address, Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+			})
+			done = true
+		}()
+		w.run(w.now()+time.Minute, func() bool { return done })
+		if err != nil || !done {
+			return fmt.Errorf("register: %w", err)
+		}
+		w.submitters = append(w.submitters, info.ID)
+	}
+	w.chain.Mine(8) // so that there is something below the depth of finality
+	w.mine()
+	for _, p := range w.plan.Calls {
+		c := &call{plan: p, submitter: w.submitters[p.Submitter]}
+		w.calls = append(w.calls, c)
+		w.at(w.now()+p.At, fmt.Sprintf("call %d", p.No), func() { w.place(c, p.Node) })
+		if p.Twin >= 0 {
+			w.at(w.now()+p.At, fmt.Sprintf("twin of call %d", p.No), func() { w.place(c, p.Twin) })
+		}
+		if p.CancelAfter > 0 {
+			w.at(w.now()+p.At+p.CancelAfter, fmt.Sprintf("cancel of call %d", p.No), func() { w.cancel(c) })
+		}
+	}
+	for _, p := range w.plan.Pauses {
+		w.at(w.now()+p.At, "pause", func() { w.command(w.submitters[p.Submitter], txn.CommandPause) })
+		w.at(w.now()+p.At+p.For, "resume", func() { w.command(w.submitters[p.Submitter], txn.CommandResume) })
+	}
+	for i := range w.plan.Watchers {
+		w.watch(i)
+	}
+	return nil
+}
+
+// mine makes the blocks, some of them empty, some late.
+func (w *World) mine() {
+	next := w.plan.BlockTime
+	if w.dice.IntN(10) == 0 && !w.healed {
+		next *= 4
+	}
+	w.at(w.now()+next, "block", func() {
+		switch {
+		case w.noBlocks > w.now() && !w.healed:
+		case w.dice.IntN(6) == 0 && !w.healed:
+			w.chain.MineEmpty(1)
+		default:
+			w.chain.Mine(1)
+		}
+		w.mine()
+	})
+}
+
+// payload is one that no other call has, so that the chain shows which call was executed.
+func (c *call) payload() txn.Payload {
+	to := counter
+	return txn.Payload{To: &to, Data: fmt.Appendf(nil, "call %d", c.plan.No)}
+}
+
+func (c *call) request() string { return fmt.Sprintf("request-%d", c.plan.No) }
+
+// place has a caller ask for a transaction until somebody says yes, under one request id, on another node each time.
+func (w *World) place(c *call, first int) {
+	if c.begun == 0 {
+		c.begun = w.now()
+	}
+	c.asking++
+	go func() {
+		w.retry(first, func(ctx context.Context, n *node) bool {
+			info, _, err := n.store.CreateTx(ctx, store.Intent{Submitter: c.submitter, RequestID: c.request(), Payload: c.payload()})
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			c.why = err
+			if err == nil {
+				c.answers = append(c.answers, info.ID)
+				if c.answered == 0 {
+					c.answered = w.now()
+				}
+			}
+			return err == nil
+		})
+		w.mu.Lock()
+		c.asking--
+		w.mu.Unlock()
+	}()
+}
+
+// retryPause is how long a client waits before it tries another node.
+const retryPause = 700 * time.Millisecond
+
+// retry tries something on one node after the other until it is done or the run ends.
+func (w *World) retry(first int, try func(context.Context, *node) bool) {
+	for i := first; !w.ended(); i++ {
+		n := w.working(i % w.plan.Nodes)
+		if n != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ok := try(ctx, n)
+			cancel()
+			if ok {
+				return
+			}
+		}
+		time.Sleep(retryPause)
+	}
+}
+
+func (w *World) ended() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closing
+}
+
+// working is the newest boot of a node, if it takes requests.
+func (w *World) working(index int) *node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.current(index)
+	if n == nil || !n.alive() {
+		return nil
+	}
+	return n
+}
+
+// cancel asks for a call's transaction to be cancelled, as the server does.
+func (w *World) cancel(c *call) {
+	if len(c.answers) == 0 {
+		return
+	}
+	id := c.answers[0]
+	go w.retry(c.plan.Node, func(ctx context.Context, n *node) bool {
+		done, err := n.store.CancelQueued(ctx, id)
+		if err != nil {
+			return errors.Is(err, store.ErrTxNotFound)
+		}
+		if !done {
+			_, err = n.store.AddCommand(ctx, id.Submitter(), store.Ask{Kind: txn.CommandCancel, Tx: &id})
+		}
+		return err == nil
+	})
+}
+
+// command asks something of the owner of a submitter.
+func (w *World) command(of txn.SubmitterID, kind txn.CommandKind) {
+	go w.retry(0, func(ctx context.Context, n *node) bool {
+		_, err := n.store.AddCommand(ctx, of, store.Ask{Kind: kind, Operator: "sim"})
+		return err == nil
+	})
+}
+
+// watcher reads the feed as a client does that moves to another node whenever one fails it.
+type watcher struct {
+	no    int
+	heard map[txn.TxID][]txn.Event
+	at    store.Position
+	begun bool
+}
+
+const watchPage = 3 // events at a time: small, so that pages are met
+
+func (w *World) watch(no int) {
+	r := &watcher{no: no, heard: map[txn.TxID][]txn.Event{}}
+	w.watchers = append(w.watchers, r)
+	go func() {
+		for i := no; !w.ended(); i++ {
+			n := w.working(i % w.plan.Nodes)
+			if n != nil {
+				for r.read(w, n) == nil && !w.ended() {
+					time.Sleep(2 * time.Second)
+				}
+			}
+			time.Sleep(retryPause)
+		}
+	}()
+}
+
+// read delivers what is new since the position, by way of one node.
+func (r *watcher) read(w *World, n *node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if r.at.Until == "" {
+		epoch, head, err := n.store.FeedHead(ctx)
+		if err != nil {
+			return err
+		}
+		if !r.begun {
+			r.at, r.begun = store.Position{Epoch: epoch, Seen: "1:1:"}, true // from the beginning
+		}
+		r.at.Until, r.at.After = head, store.EventKey{}
+	}
+	for {
+		events, err := n.store.EventsSince(ctx, r.at.Seen, r.at.Until, r.at.After, 0, watchPage)
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		for _, e := range events {
+			r.heard[e.Tx] = append(r.heard[e.Tx], e.Event)
+		}
+		w.mu.Unlock()
+		if len(events) > 0 {
+			r.at.After = events[len(events)-1].Key()
+		}
+		if len(events) < watchPage {
+			break
+		}
+	}
+	r.at = store.Position{Epoch: r.at.Epoch, Seen: r.at.Until}
+	again, err := store.ParsePosition(r.at.String()) // a client keeps the token
+	if err == nil {
+		r.at = again
+	}
+	return err
+}

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// node is one process of Fencepost: a boot of it. A restart makes another.
+type node struct {
+	w     *World
+	index int
+	boot  int
+	clock *nodeClock
+	store *store.Store
+	stop  context.CancelFunc
+	done  chan struct{} // the engine has returned
+	ended chan struct{} // and the store is closed
+
+	// The scheduler's; crashed is read under World.mu.
+	crashed     bool
+	stopping    bool
+	frozenUntil time.Duration
+	noDatabase  time.Duration // until then connections are refused
+	noAnswers   time.Duration // until then PostgreSQL is silent: nothing arrives, nothing fails
+	noChain     time.Duration
+	noSigner    time.Duration
+	lag         uint64
+	lagUntil    time.Duration
+	links       []*link
+	linksMade   int
+	unsettled   map[txn.SubmitterID]int64 // tokens under which a commit was sent whose fate the node does not know; under World.mu
+}
+
+const forever = time.Duration(1<<62 - 1)
+
+// Times of the simulated cluster.
+const (
+	leaseDuration = 10 * time.Second
+	renewInterval = 3 * time.Second
+)
+
+func (n *node) title() string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprintf("%c.%d", 'a'+n.index, n.boot)
+}
+
+func (n *node) order() int {
+	if n == nil {
+		return -1
+	}
+	return n.index<<16 | n.boot
+}
+
+// start boots a node.
+func (w *World) start(index, boot int) error {
+	skew := w.plan.Skews[index]
+	n := &node{
+		w: w, index: index, boot: boot, clock: &nodeClock{w: w, offset: skew.Offset, rate: skew.Rate}, done: make(chan struct{}), ended: make(chan struct{}),
+		unsettled: map[txn.SubmitterID]int64{},
+	}
+	log := slog.New(&logger{w: w, n: n})
+	s, err := store.Open(context.Background(), store.Config{
+		URL: w.db.url, Node: fmt.Sprintf("%c/%d", 'a'+index, boot), LeaseDuration: leaseDuration, Clock: n.clock, Logger: log, Dial: n.dial,
+	})
+	if err != nil {
+		return err
+	}
+	n.store = s
+	book, err := sign.NewBook(sign.Entry{Name: "keys", Holder: sign.NewMemory(w.keys()...)})
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Options{
+		Store: s, Signer: signerPort{n, book}, Clock: n.clock, Logger: log, Gate: n.gate,
+		Chains:        []engine.ChainOptions{{Chain: chainPort{n, w.chain}, Policy: w.plan.policy(), PollInterval: time.Second}},
+		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second, PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n.stop = cancel
+	w.nodes = append(w.nodes, n)
+	go func() {
+		defer close(n.ended)
+		_ = e.Run(ctx) // what it could not give back lapses
+		close(n.done)
+		s.Close()
+	}()
+	return nil
+}
+
+func (w *World) keys() []*ecdsa.PrivateKey {
+	var keys []*ecdsa.PrivateKey
+	for i := range w.plan.Submitters {
+		keys = append(keys, chaintest.Key(i))
+	}
+	return keys
+}
+
+// current is the newest boot of a node.
+func (w *World) current(index int) *node {
+	var newest *node
+	for _, n := range w.nodes {
+		if n.index == index {
+			newest = n
+		}
+	}
+	return newest
+}
+
+// alive tells whether a node works and is not about to end.
+func (n *node) alive() bool { return !n.crashed && !n.stopping }
+
+// crash ends a node as a kill does: nothing of it runs any more, and what it had sent may still arrive.
+func (w *World) crash(n *node, restart time.Duration) {
+	if n.crashed {
+		return
+	}
+	w.mu.Lock()
+	n.crashed = true
+	var asking []*item
+	kept := w.waiting[:0]
+	for _, it := range w.waiting {
+		if it.node == n && it.inside {
+			asking = append(asking, it)
+			continue
+		}
+		kept = append(kept, it)
+	}
+	w.waiting = kept
+	w.mu.Unlock()
+	n.stop()
+	for _, it := range asking {
+		if it.granted != nil {
+			it.granted <- verdict{err: errCrashed}
+		}
+		w.settle()
+	}
+	for _, l := range n.links {
+		l.sever(false)
+		w.settle()
+	}
+	w.again(n, restart)
+}
+
+// quit ends a node as SIGTERM does.
+func (w *World) quit(n *node, restart time.Duration) {
+	if !n.alive() {
+		return
+	}
+	n.stopping = true
+	n.stop()
+	w.again(n, restart)
+}
+
+// again boots the successor of a node that has ended, after a while.
+func (w *World) again(n *node, after time.Duration) {
+	if n.stopping && n.crashed { // it crashed while it stopped: its successor is on its way
+		return
+	}
+	w.at(w.now()+after, fmt.Sprintf("boot %c.%d", 'a'+n.index, n.boot+1), func() {
+		if err := w.start(n.index, n.boot+1); err != nil {
+			w.violated("sim", "node %d does not start: %v", n.index, err)
+		}
+	})
+}
+
+// cutAll cuts every connection of a node.
+func (w *World) cutAll(n *node, silent bool) {
+	for _, l := range n.links {
+		l.sever(silent)
+		w.settle()
+	}
+}
+
+// gate is engine.Gate.
+func (n *node) gate(ctx context.Context, p engine.Point, id txn.SubmitterID) error {
+	it := &item{node: n, kind: "gate", label: string(p), of: id}
+	it.run = func() { it.answer(n.w.pass(it, "gate:"+string(p))) }
+	return n.w.ask(ctx, it).err
+}
+
+// logger keeps what nodes log, for whoever looks at a failure, and finds defects.
+type logger struct {
+	w     *World
+	n     *node
+	attrs []slog.Attr
+}
+
+func (l *logger) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *logger) Handle(_ context.Context, r slog.Record) error {
+	line := fmt.Sprintf("%10.4fs %-5s log    %s %s", l.w.now().Seconds(), l.n.title(), r.Level, r.Message)
+	for _, a := range l.attrs {
+		line += " " + a.String()
+	}
+	defect := false
+	r.Attrs(func(a slog.Attr) bool {
+		defect = defect || a.Key == "panic"
+		line += " " + a.String()
+		return true
+	})
+	l.w.logged(line, defect)
+	return nil
+}
+
+func (l *logger) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &logger{w: l.w, n: l.n, attrs: append(append([]slog.Attr(nil), l.attrs...), attrs...)}
+}
+
+func (l *logger) WithGroup(string) slog.Handler { return l }
+
+// logged keeps a line. Lines of goroutines that run at the same moment come in any order, so they are no part of the digest.
+func (w *World) logged(line string, defect bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logs = append(w.logs, logLine{at: len(w.trace), text: line})
+	if defect {
+		w.defects = append(w.defects, line)
+	}
+}
+
+type logLine struct {
+	at   int // lines of the trace before it
+	text string
+}

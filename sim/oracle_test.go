@@ -1,0 +1,504 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// signed remembers whose bytes a hash stands for.
+func (w *World) signed(h txn.Hash, of txn.SubmitterID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.senders[h] = of
+}
+
+func (w *World) senderOf(h txn.Hash) txn.SubmitterID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.senders[h]
+}
+
+// beforeSend looks at the moment at which bytes leave a node: they must be recorded (L3), and the node must not be in doubt about a commit of that submitter (L11).
+func (w *World) beforeSend(n *node, signed txn.Signed) {
+	recorded, err := w.db.number("SELECT count(*) FROM tx_attempt WHERE tx_hash = $1 AND raw_tx = $2", signed.Hash[:], signed.Raw)
+	if err != nil {
+		w.violated("sim", "%v", err)
+	}
+	if recorded == 0 {
+		w.violated("L3", "node %s sends bytes that are not recorded", n.title())
+	}
+	w.mu.Lock()
+	token, unsettled := n.unsettled[w.senders[signed.Hash]]
+	w.mu.Unlock()
+	if unsettled {
+		w.violated("L11", "node %s sends while it does not know what became of its commit under token %d", n.title(), token)
+	}
+}
+
+// acquired ends the doubts of a node about submitters whose lease it has taken under a new token.
+func (w *World) acquired(n *node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, token := range n.unsettled {
+		newer, err := w.db.number("SELECT count(*) FROM submitter_lease WHERE submitter_id = $1 AND fencing_token > $2", id, token)
+		if err != nil {
+			w.broken = append(w.broken, err.Error())
+		}
+		if newer > 0 {
+			delete(n.unsettled, id)
+		}
+	}
+}
+
+// rested tells whether everything that callers asked for is final and everybody knows.
+func (w *World) rested() bool {
+	if w.now() < w.lookAgain {
+		return false
+	}
+	w.lookAgain = w.now() + time.Second
+	for _, c := range w.calls {
+		if c.answered == 0 || c.asking > 0 {
+			return false
+		}
+	}
+	open, err := w.db.number("SELECT (SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL) + (SELECT count(*) FROM submitter_command WHERE applied_at IS NULL)")
+	if err != nil || open > 0 {
+		return false
+	}
+	told, err := w.db.number("SELECT count(*) FROM tx_event")
+	if err != nil {
+		return false
+	}
+	for _, r := range w.watchers {
+		heard := 0
+		for _, events := range r.heard {
+			heard += len(events)
+		}
+		if int64(heard) < told {
+			return false
+		}
+	}
+	return true
+}
+
+// row is a transaction as the oracles see it.
+type row struct {
+	id, request             string
+	submitter               int32
+	nonce                   *int64
+	seq                     int64
+	state, executed, reason string
+	version, token          int64
+	hash, receipt           []byte
+	requeued                int16
+	events                  []eventRow
+	attempts                []attemptRow
+}
+
+type eventRow struct {
+	id          string
+	seq         int64
+	kind, state string
+	token       int64
+	xid         int64
+	executed    string
+	submitter   int32
+}
+
+type attemptRow struct {
+	id    string
+	nonce int64
+	hash  []byte
+}
+
+// ledger is all that the oracles read.
+type ledger struct {
+	rows     map[string]*row
+	bySub    map[int32][]*row
+	cursors  map[int32][2]int64 // init, next
+	gaps     map[int32][][2]int64
+	attempts map[txn.Hash]*row
+}
+
+func (w *World) readLedger() (*ledger, error) {
+	l := &ledger{rows: map[string]*row{}, bySub: map[int32][]*row{}, cursors: map[int32][2]int64{}, gaps: map[int32][][2]int64{}, attempts: map[txn.Hash]*row{}}
+	q := w.db
+	err := q.each(`SELECT tx_id::TEXT, request_id, submitter_id, nonce, queue_seq, state, executed, reason, version, fencing_token, tx_hash, receipt_tx_hash, requeued FROM managed_tx`,
+		func(rows pgx.Rows) error {
+			r := &row{}
+			err := rows.Scan(&r.id, &r.request, &r.submitter, &r.nonce, &r.seq, &r.state, &r.executed, &r.reason, &r.version, &r.token, &r.hash, &r.receipt, &r.requeued)
+			l.rows[r.id] = r
+			l.bySub[r.submitter] = append(l.bySub[r.submitter], r)
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	err = q.each(`SELECT tx_id::TEXT, seq, kind, state, executed, fencing_token, xid::TEXT::BIGINT, submitter_id FROM tx_event ORDER BY submitter_id, tx_id, seq`, func(rows pgx.Rows) error {
+		var e eventRow
+		err := rows.Scan(&e.id, &e.seq, &e.kind, &e.state, &e.executed, &e.token, &e.xid, &e.submitter)
+		if r := l.rows[e.id]; r != nil {
+			r.events = append(r.events, e)
+		} else {
+			w.violated("L8", "an event of a transaction that is not there")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = q.each(`SELECT tx_id::TEXT, nonce, tx_hash FROM tx_attempt`, func(rows pgx.Rows) error {
+		var a attemptRow
+		err := rows.Scan(&a.id, &a.nonce, &a.hash)
+		if r := l.rows[a.id]; r != nil {
+			r.attempts = append(r.attempts, a)
+			l.attempts[txn.Hash(a.hash)] = r
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = q.each(`SELECT submitter_id, init_nonce, next_nonce FROM submitter_nonce_cursor`, func(rows pgx.Rows) error {
+		var id int32
+		var c [2]int64
+		err := rows.Scan(&id, &c[0], &c[1])
+		l.cursors[id] = c
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = q.each(`SELECT submitter_id, first_nonce, last_nonce FROM nonce_gap`, func(rows pgx.Rows) error {
+		var id int32
+		var g [2]int64
+		err := rows.Scan(&id, &g[0], &g[1])
+		l.gaps[id] = append(l.gaps[id], g)
+		return err
+	})
+	return l, err
+}
+
+func (d *database) each(query string, row func(pgx.Rows) error) error {
+	rows, err := d.conn.Query(d.ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// judge compares everything with the laws, when the run is over.
+func (w *World) judge() {
+	l, err := w.readLedger()
+	if err != nil {
+		w.violated("sim", "%v", err)
+		return
+	}
+	w.judgeWrites()
+	w.judgeNonces(l)
+	w.judgeOrder(l)
+	w.judgeCalls(l)
+	w.judgeEvents(l)
+	w.judgeChain(l)
+	w.judgeWatchers(l)
+	for _, d := range w.defects {
+		w.violated("defect", "%s", d)
+	}
+}
+
+// judgeWrites: L1, L2. Nothing is committed under another token than the one that is live at the commit.
+func (w *World) judgeWrites() {
+	err := w.db.each(`SELECT what, submitter_id, token, live, owner, lapsed, extract(EPOCH FROM at)::FLOAT8 FROM sim_write WHERE token <> live OR lapsed ORDER BY no`,
+		func(rows pgx.Rows) error {
+			var what, owner string
+			var id int32
+			var token, live int64
+			var lapsed bool
+			var at float64
+			err := rows.Scan(&what, &id, &token, &live, &owner, &lapsed, &at)
+			when := time.UnixMicro(int64(at * 1e6)).Sub(w.began).Seconds()
+			switch {
+			case token != live:
+				w.violated("L1", "at %.4fs %s of s%d was written under token %d, and %d (%s) was live at the commit", when, what, id, token, live, owner)
+			case lapsed:
+				w.violated("L3", "at %.4fs %s of s%d was written under token %d of %s, which had lapsed", when, what, id, token, owner)
+			}
+			return err
+		})
+	if err != nil {
+		w.violated("sim", "%v", err)
+	}
+	// The order of tokens: nothing of an older token is written after something of a newer one.
+	late, err := w.db.number(`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
+	if err != nil || late > 0 {
+		w.violated("L2", "%d writes under a token below one that had written before (%v)", late, err)
+	}
+}
+
+// judgeNonces: L4, L10. Every number from the first to the cursor is in exactly one place.
+func (w *World) judgeNonces(l *ledger) {
+	for id, c := range l.cursors {
+		used := map[int64]int{}
+		for _, r := range l.bySub[id] {
+			if r.nonce != nil {
+				used[*r.nonce]++
+				if !slices.ContainsFunc(r.attempts, func(a attemptRow) bool { return a.nonce == *r.nonce }) {
+					w.violated("L4", "%s of s%d holds nonce %d without a signed transaction", r.request, id, *r.nonce)
+				}
+			}
+		}
+		for _, g := range l.gaps[id] {
+			for n := g[0]; n <= g[1]; n++ {
+				used[n]++
+			}
+		}
+		for n := c[0]; n < c[1]; n++ {
+			if used[n] != 1 {
+				w.violated("L4", "nonce %d of s%d is used %d times by the ledger", n, id, used[n])
+			}
+			delete(used, n)
+		}
+		for n := range used {
+			w.violated("L4", "nonce %d of s%d lies outside of %d to %d", n, id, c[0], c[1]-1)
+		}
+	}
+	for id, gaps := range l.gaps {
+		if len(gaps) > 0 && !w.external[txn.SubmitterID(id)] {
+			w.violated("L10", "s%d has gaps %v although nobody else has used its key", id, gaps)
+		}
+	}
+}
+
+// judgeOrder: L4, L5. Who was answered before another asked goes first; and when a nonce was taken, the one before was in a block.
+func (w *World) judgeOrder(l *ledger) {
+	for _, a := range w.calls {
+		for _, b := range w.calls {
+			ra, rb := w.rowOf(l, a), w.rowOf(l, b)
+			if a.submitter != b.submitter || ra == nil || rb == nil || ra.nonce == nil || rb.nonce == nil || ra.requeued+rb.requeued > 0 {
+				continue
+			}
+			if a.answered < b.begun && *ra.nonce > *rb.nonce {
+				w.violated("L4", "call %d was answered at %v, before call %d began at %v, and has nonce %d after %d", a.plan.No, a.answered, b.plan.No, b.begun, *ra.nonce, *rb.nonce)
+			}
+		}
+	}
+	for id, rows := range l.bySub {
+		for _, r := range rows {
+			for _, e := range r.events {
+				if e.kind == string(txn.EventAllocated) {
+					w.judgeTaking(l, id, r, e)
+				}
+			}
+		}
+	}
+}
+
+// judgeTaking looks at what all other transactions of the submitter were when this one took its nonce.
+func (w *World) judgeTaking(l *ledger, id int32, taker *row, taken eventRow) {
+	for _, r := range l.bySub[id] {
+		if r == taker {
+			continue
+		}
+		var before *eventRow
+		allocated := false
+		for i := range r.events {
+			e := &r.events[i]
+			if e.xid > taken.xid {
+				break
+			}
+			before = e
+			allocated = allocated || e.kind == string(txn.EventAllocated)
+			if e.kind == string(txn.EventRequeued) {
+				allocated = false
+			}
+		}
+		if before == nil || !allocated || before.xid == taken.xid && before.kind == string(txn.EventAllocated) {
+			continue
+		}
+		switch txn.Kind(before.kind) {
+		case txn.EventIncluded, txn.EventConfirmed, txn.EventFailed, txn.EventCancelled:
+		case txn.EventCancelRequested: // what it was before
+			if slices.ContainsFunc(r.events, func(e eventRow) bool { return e.kind == string(txn.EventIncluded) && e.xid < taken.xid }) {
+				continue
+			}
+			fallthrough
+		default:
+			w.violated("L5", "%s of s%d took its nonce while %s was %s %s", taker.request, id, r.request, before.state, before.kind)
+		}
+	}
+}
+
+func (w *World) rowOf(l *ledger, c *call) *row {
+	for _, r := range l.bySub[int32(c.submitter)] {
+		if r.request == c.request() {
+			return r
+		}
+	}
+	return nil
+}
+
+// judgeCalls: L7. One request id is one transaction, and every answer named that.
+func (w *World) judgeCalls(l *ledger) {
+	count := map[string]int{}
+	for _, r := range l.rows {
+		count[fmt.Sprintf("%d %s", r.submitter, r.request)]++
+	}
+	for key, n := range count {
+		if n != 1 {
+			w.violated("L7", "%d transactions for %s", n, key)
+		}
+	}
+	for _, c := range w.calls {
+		r := w.rowOf(l, c)
+		if r == nil {
+			if c.answered > 0 {
+				w.violated("L7", "call %d was answered and is not in the ledger", c.plan.No)
+			}
+			continue
+		}
+		for _, id := range c.answers {
+			if id.String() != r.id {
+				w.violated("L7", "call %d was answered with another transaction than the ledger has", c.plan.No)
+			}
+		}
+	}
+}
+
+// judgeEvents: L8. Events are numbered without a hole, each is a legal move, and the last tells what the row says.
+func (w *World) judgeEvents(l *ledger) {
+	for _, r := range l.rows {
+		from, highest := txn.State(""), int64(0)
+		for i, e := range r.events {
+			if e.seq != int64(i+1) {
+				w.violated("L8", "event %d of %s has number %d", i+1, r.request, e.seq)
+			}
+			if i == 0 && e.kind != string(txn.EventQueued) || i > 0 && !txn.Legal(txn.Kind(e.kind), from, txn.State(e.state)) {
+				w.violated("L8", "%s: %s leads from %s to %s", r.request, e.kind, from, e.state)
+			}
+			if e.token != 0 && e.token < highest {
+				w.violated("L2", "%s: event %d was written under token %d, after one under %d", r.request, e.seq, e.token, highest)
+			}
+			from, highest = txn.State(e.state), max(highest, e.token)
+			if r.requeued == 0 && i > 0 && r.events[i-1].xid >= e.xid {
+				w.violated("L9", "%s: events %d and %d stand in the feed in the wrong order", r.request, e.seq-1, e.seq)
+			}
+		}
+		if n := len(r.events); int64(n) != r.version || n > 0 && (r.events[n-1].state != r.state || r.events[n-1].executed != r.executed) {
+			w.violated("L8", "%s is %s %s of version %d, and its %d events say otherwise", r.request, r.state, r.executed, r.version, n)
+		}
+	}
+}
+
+// judgeChain: L3, L6, L11. What the chain was given and what it executed.
+func (w *World) judgeChain(l *ledger) {
+	for _, got := range w.chain.Received() {
+		if l.attempts[got.Hash] == nil {
+			w.violated("L3", "the chain received nonce %d of %s, which is not recorded", got.Nonce, got.Sender.Hex())
+		}
+	}
+	executed := map[string][]chaintest.Included{}
+	next := map[txn.Address]txn.Nonce{}
+	for _, in := range w.chain.Included() {
+		if in.Nonce != next[in.Sender] {
+			w.violated("L4", "the chain has nonce %d of %s where %d was next", in.Nonce, in.Sender.Hex(), next[in.Sender])
+		}
+		next[in.Sender] = in.Nonce + 1
+		if r := l.attempts[in.Receipt.TxHash]; r != nil {
+			executed[r.id] = append(executed[r.id], in)
+		} else if !w.external[w.submitterAt(in.Sender)] {
+			w.violated("L3", "the chain has executed nonce %d of %s, which is not in the ledger", in.Nonce, in.Sender.Hex())
+		}
+	}
+	for id, c := range l.cursors {
+		address := w.addressOf(txn.SubmitterID(id))
+		if int64(next[address]) != c[1] && !w.external[txn.SubmitterID(id)] {
+			w.violated("L4", "the chain's next nonce of s%d is %d, and the cursor stands at %d", id, next[address], c[1])
+		}
+	}
+	for _, r := range l.rows {
+		w.judgeOutcome(r, executed[r.id])
+	}
+	w.judgePayloads()
+}
+
+func (w *World) addressOf(id txn.SubmitterID) txn.Address {
+	return chaintest.Address(slices.Index(w.submitters, id))
+}
+
+// judgeOutcome compares what a transaction claims with what the chain has done.
+func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
+	if len(in) > 1 {
+		w.violated("L6", "%s was executed %d times", r.request, len(in))
+	}
+	ran := len(in) > 0
+	switch txn.State(r.state) {
+	case txn.Confirmed:
+		if !ran || !in[0].Receipt.Success || !bytes.Equal(r.receipt, in[0].Receipt.TxHash[:]) {
+			w.violated("L6", "%s claims success, and the chain has %d inclusions of it", r.request, len(in))
+		}
+	case txn.Failed:
+		if ran != (r.executed == string(txn.Reverted)) {
+			w.violated("L11", "%s is failed as %s (%s), and the chain has %d inclusions of it", r.request, r.executed, r.reason, len(in))
+		}
+		if r.nonce != nil && !ran && !w.external[txn.SubmitterID(r.submitter)] {
+			w.violated("L11", "%s is failed with nonce %d (%s) although nobody else used its key", r.request, *r.nonce, r.reason)
+		}
+	case txn.Cancelled:
+		if ran {
+			w.violated("L6", "%s is cancelled, and the chain has executed it", r.request)
+		}
+	}
+}
+
+// judgePayloads: L6 once more, without the ledger: each call's payload is executed at most once.
+func (w *World) judgePayloads() {
+	ran := map[string]int{}
+	for _, in := range w.chain.Included() {
+		if bytes.HasPrefix(in.Payload.Data, []byte("call ")) {
+			ran[string(in.Payload.Data)]++
+		}
+	}
+	for call, n := range ran {
+		if n > 1 {
+			w.violated("L6", "the payload of %s was executed %d times", call, n)
+		}
+	}
+}
+
+// judgeWatchers: L9. Everybody heard everything, each transaction in order, nothing twice.
+func (w *World) judgeWatchers(l *ledger) {
+	for _, watcher := range w.watchers {
+		for _, r := range l.rows {
+			id, err := txn.ParseTxID(r.id)
+			if err != nil {
+				w.violated("sim", "%v", err)
+				continue
+			}
+			var heard, told []string
+			for _, e := range watcher.heard[id] {
+				heard = append(heard, fmt.Sprint(e.Seq, e.Kind))
+			}
+			for _, e := range r.events {
+				told = append(told, fmt.Sprint(e.seq, e.kind))
+			}
+			// A page that was read when its connection failed is read again.
+			if !slices.Equal(slices.Compact(heard), told) {
+				w.violated("L9", "watcher %d heard %s of %s, where the ledger tells %s", watcher.no, strings.Join(heard, " "), r.request, strings.Join(told, " "))
+			}
+		}
+	}
+}

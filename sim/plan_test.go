@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Plan is everything about a run that is settled before it begins.
+type Plan struct {
+	Seed       uint64
+	Nodes      int
+	Submitters int
+	Watchers   int
+	BlockTime  time.Duration
+	Skews      []Skew
+	Calls      []CallPlan
+	Pauses     []PausePlan
+	Faults     []Fault
+}
+
+// Skew is how a node's clock differs from the world's.
+type Skew struct {
+	Offset time.Duration
+	Rate   float64
+}
+
+// CallPlan is one transaction that a caller asks for.
+type CallPlan struct {
+	No          int
+	At          time.Duration
+	Submitter   int
+	Node        int
+	Twin        int // asked at the same time on this node, under the same request id; -1: no
+	CancelAfter time.Duration
+}
+
+// PausePlan pauses a submitter for a while.
+type PausePlan struct {
+	At        time.Duration
+	For       time.Duration
+	Submitter int
+}
+
+// Phases of a run.
+const (
+	loadTime    = 60 * time.Second // callers call
+	faultTime   = 90 * time.Second // things go wrong
+	restTime    = 10 * time.Minute // after that, at the latest, everything is final
+	confirms    = 3
+	maxReorg    = confirms // deeper ones would undo what is final
+	resubmit    = 10 * time.Second
+	resubmitMax = 20
+)
+
+func (p Plan) policy() txn.Policy {
+	return txn.Policy{Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit, ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second}
+}
+
+// Draw makes the plan of a seed.
+func Draw(seed uint64) Plan {
+	d := rand.New(rand.NewPCG(seed, 0x9a2))
+	p := Plan{Seed: seed, Nodes: 2 + d.IntN(2), Submitters: 1 + d.IntN(2), Watchers: 1 + d.IntN(2), BlockTime: 2 * time.Second}
+	for range p.Nodes {
+		p.Skews = append(p.Skews, drawSkew(d))
+	}
+	for i := range 4 + d.IntN(6) {
+		p.Calls = append(p.Calls, drawCall(d, p, i))
+	}
+	if d.IntN(4) == 0 {
+		p.Pauses = append(p.Pauses, PausePlan{At: between(d, 0, loadTime), For: between(d, time.Second, 20*time.Second), Submitter: d.IntN(p.Submitters)})
+	}
+	for range 3 + d.IntN(8) {
+		p.Faults = append(p.Faults, drawFault(d, p))
+	}
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
+	return p
+}
+
+func between(d *rand.Rand, from, to time.Duration) time.Duration {
+	return (from + time.Duration(d.Int64N(int64(to-from)))).Round(100 * time.Millisecond)
+}
+
+// drawSkew is mostly a few seconds and a little drift; now and then a clock that is far off, or of half or double speed.
+func drawSkew(d *rand.Rand) Skew {
+	switch d.IntN(6) {
+	case 0:
+		return Skew{Offset: between(d, -400*24*time.Hour, 400*24*time.Hour), Rate: 1}
+	case 1:
+		return Skew{Offset: between(d, -time.Minute, time.Minute), Rate: 0.5 + 1.5*d.Float64()}
+	}
+	return Skew{Offset: between(d, -5*time.Second, 5*time.Second), Rate: 0.99 + 0.02*d.Float64()}
+}
+
+func drawCall(d *rand.Rand, p Plan, no int) CallPlan {
+	c := CallPlan{No: no, At: between(d, 0, loadTime), Submitter: d.IntN(p.Submitters), Node: d.IntN(p.Nodes), Twin: -1}
+	if d.IntN(4) == 0 {
+		c.Twin = d.IntN(p.Nodes)
+	}
+	if d.IntN(5) == 0 {
+		c.CancelAfter = between(d, 100*time.Millisecond, 20*time.Second)
+	}
+	return c
+}
+
+// menu is what a fault can be.
+var menu = []func(d *rand.Rand, p Plan) Fault{
+	func(d *rand.Rand, p Plan) Fault { // a node that stands still, often for longer than its lease
+		return Fault{Node: d.IntN(p.Nodes), Do: doFreeze, For: between(d, 2*time.Second, 30*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: d.IntN(p.Nodes), Do: one(d, doCrash, doQuit), For: between(d, 500*time.Millisecond, 20*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: -1 + d.IntN(p.Nodes+1), Do: one(d, doCut, doCutSilent, doNoDatabase, doSilence), For: between(d, time.Second, 20*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: d.IntN(p.Nodes), Do: one(d, doNoChain, doNoSigner), For: between(d, time.Second, 20*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: d.IntN(p.Nodes), Do: doLag, N: 1 + d.IntN(4), For: between(d, 2*time.Second, 30*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: -1, Do: one(d, doReorg, doReorgDrop, doReorgKeep), N: 1 + d.IntN(maxReorg)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: -1, Do: one(d, doForgetPool, doStall), For: between(d, 2*time.Second, 20*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: d.IntN(p.Nodes), Do: doJump, For: between(d, -time.Minute, time.Minute)}
+	},
+	drawOnSQL, drawOnSQL, drawOnSQL, drawOnGate, drawOnGate, drawOnChain, drawOnChain,
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: -1, On: "sign", Count: 1 + d.IntN(4), Do: one(d, doUnavailable, doSlow, doFreeze, doCrash), For: between(d, time.Second, 20*time.Second)}
+	},
+}
+
+// drawOnSQL is what happens to one message to PostgreSQL.
+func drawOnSQL(d *rand.Rand, p Plan) Fault {
+	what := one(d, "Commit", "Commit", "Commit", "Commit", "AcquireLeases", "AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs", "Orphans")
+	return Fault{
+		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(8), For: between(d, time.Second, 25*time.Second),
+		Do: one(d, doLoseReply, doLoseReply, doCutBefore, doArriveLate, doReplyLate, doFreeze, doCrash, doCrashBefore),
+	}
+}
+
+// drawOnGate stops a node at a point of a step.
+func drawOnGate(d *rand.Rand, p Plan) Fault {
+	point := engine.Points[d.IntN(len(engine.Points))]
+	return Fault{Node: -1, On: "gate:" + string(point), Count: 1 + d.IntN(6), Do: one(d, doFreeze, doFreeze, doCrashBefore, doSlow), For: between(d, 2*time.Second, 30*time.Second)}
+}
+
+// drawOnChain is what happens to one call of the chain.
+func drawOnChain(d *rand.Rand, p Plan) Fault {
+	f := Fault{Node: -1, Count: 1 + d.IntN(6), For: between(d, time.Second, 25*time.Second)}
+	switch d.IntN(4) {
+	case 0:
+		f.On = "chain:" + one(d, "Head", "Receipts", "Account", "Quote", "BlockByHash")
+		f.Do, f.N = one(d, doUnavailable, doSlow, doFreeze, doCrash, doBlocksBehind, doBlocksBehind), 1+d.IntN(3)
+	default:
+		f.On = "chain:Send"
+		f.Do = one(d, doLoseRequest, doLoseReply, doSwallow, doEvict, doFalseNonce, doLieAccepted, doUnavailable, doPoolFull, doSlow, doFreeze, doCrash, doCrashBefore)
+	}
+	return f
+}
+
+func one(d *rand.Rand, of ...string) string { return of[d.IntN(len(of))] }
+
+func drawFault(d *rand.Rand, p Plan) Fault {
+	f := menu[d.IntN(len(menu))](d, p)
+	f.At = between(d, time.Second, faultTime)
+	return f
+}
+
+// Without is the plan without some of its faults.
+func (p Plan) Without(drop ...int) Plan {
+	var left []Fault
+	for i, f := range p.Faults {
+		if !slices.Contains(drop, i) {
+			left = append(left, f)
+		}
+	}
+	p.Faults = left
+	return p
+}
+
+// String tells the plan.
+func (p Plan) String() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "seed %d: %d nodes, %d submitters, %d calls, %d watchers\n", p.Seed, p.Nodes, p.Submitters, len(p.Calls), p.Watchers)
+	for i, k := range p.Skews {
+		fmt.Fprintf(&s, "  clock of %c: off by %v, at %.3f times the speed\n", 'a'+i, k.Offset, k.Rate)
+	}
+	for _, c := range p.Calls {
+		fmt.Fprintf(&s, "  at %.1fs call %d for s%d on %c", c.At.Seconds(), c.No, c.Submitter+1, 'a'+c.Node)
+		if c.Twin >= 0 {
+			fmt.Fprintf(&s, ", twin on %c", 'a'+c.Twin)
+		}
+		if c.CancelAfter > 0 {
+			fmt.Fprintf(&s, ", cancelled %.1fs later", c.CancelAfter.Seconds())
+		}
+		s.WriteByte('\n')
+	}
+	for _, k := range p.Pauses {
+		fmt.Fprintf(&s, "  at %.1fs s%d is paused for %.1fs\n", k.At.Seconds(), k.Submitter+1, k.For.Seconds())
+	}
+	for i, f := range p.Faults {
+		fmt.Fprintf(&s, "  fault %d: %s\n", i, f)
+	}
+	return s.String()
+}

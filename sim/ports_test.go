@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// chainPort is the chain as one node reaches it.
+type chainPort struct {
+	n *node
+	c *chaintest.Chain
+}
+
+// ask passes the scheduler and returns the context that carries what shall happen to the call.
+func (p chainPort) ask(ctx context.Context, method chaintest.Method, of txn.SubmitterID, check func()) (context.Context, error) {
+	it := &item{node: p.n, kind: "chain", label: string(method), of: of}
+	it.run = func() {
+		v := p.n.w.pass(it, "chain:"+string(method))
+		v.fault = p.n.bend(method, v.fault)
+		if check != nil && !v.again && v.err == nil {
+			check()
+		}
+		it.answer(v)
+	}
+	v := p.n.w.ask(ctx, it)
+	return context.WithValue(ctx, faultKey{}, v.fault), v.err
+}
+
+// bend adds the state of the node's provider to the fault of one call.
+func (n *node) bend(method chaintest.Method, f chaintest.Fault) chaintest.Fault {
+	now := n.w.now()
+	if n.noChain > now {
+		return chaintest.Unavailable()
+	}
+	if n.lagUntil > now && f.Lag == 0 && method != chaintest.MethodSend {
+		f.Lag = n.lag
+	}
+	return f
+}
+
+func (p chainPort) ID() txn.ChainID { return p.c.ID() }
+
+func (p chainPort) Head(ctx context.Context) (txn.Block, error) {
+	ctx, err := p.ask(ctx, chaintest.MethodHead, 0, nil)
+	if err != nil {
+		return txn.Block{}, txn.ErrUnavailable
+	}
+	return p.c.Head(ctx)
+}
+
+func (p chainPort) BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error) {
+	ctx, err := p.ask(ctx, chaintest.MethodBlockByHash, 0, nil)
+	if err != nil {
+		return nil, txn.ErrUnavailable
+	}
+	return p.c.BlockByHash(ctx, hash)
+}
+
+func (p chainPort) BlockByNumber(ctx context.Context, number uint64) (*txn.Block, error) {
+	ctx, err := p.ask(ctx, chaintest.MethodBlockByNumber, 0, nil)
+	if err != nil {
+		return nil, txn.ErrUnavailable
+	}
+	return p.c.BlockByNumber(ctx, number)
+}
+
+func (p chainPort) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+	ctx, err := p.ask(ctx, chaintest.MethodReceipts, 0, nil)
+	if err != nil {
+		answers := make([]txn.ReceiptAnswer, len(hashes))
+		for i, h := range hashes {
+			answers[i] = txn.ReceiptAnswer{Hash: h, Err: txn.ErrUnavailable}
+		}
+		return answers
+	}
+	return p.c.Receipts(ctx, hashes)
+}
+
+func (p chainPort) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	sent, err := p.ask(ctx, chaintest.MethodSend, p.n.w.senderOf(signed.Hash), func() { p.n.w.beforeSend(p.n, signed) })
+	if err != nil {
+		return txn.Outcome{Class: txn.Unavailable}
+	}
+	return p.c.Send(sent, signed)
+}
+
+func (p chainPort) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
+	ctx, err := p.ask(ctx, chaintest.MethodAccount, p.n.w.submitterAt(address), nil)
+	if err != nil {
+		return txn.Account{}, txn.ErrUnavailable
+	}
+	return p.c.Account(ctx, address, settled)
+}
+
+func (p chainPort) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
+	ctx, err := p.ask(ctx, chaintest.MethodQuote, p.n.w.submitterAt(draft.From), nil)
+	if err != nil {
+		return txn.Quote{}, txn.Outcome{Class: txn.Unavailable}
+	}
+	return p.c.Quote(ctx, draft)
+}
+
+func (p chainPort) Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error) {
+	ctx, err := p.ask(ctx, "Consumer", p.n.w.submitterAt(address), nil)
+	if err != nil {
+		return nil, txn.ErrUnavailable
+	}
+	return p.c.Consumer(ctx, address, nonce)
+}
+
+// Heads is nil: the tracker polls, by its own timer, which the scheduler fires.
+func (p chainPort) Heads(context.Context) <-chan struct{} { return nil }
+
+// submitterAt names the submitter of an account; 0 when it is none's.
+func (w *World) submitterAt(address txn.Address) txn.SubmitterID {
+	for i := range w.plan.Submitters {
+		if chaintest.Address(i) == address {
+			return w.submitters[i]
+		}
+	}
+	return 0
+}
+
+// signerPort is the key holder as one node reaches it.
+type signerPort struct {
+	n *node
+	s engine.Signer
+}
+
+func (p signerPort) Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error) {
+	it := &item{node: p.n, kind: "sign", of: p.n.w.submitterAt(unsigned.From)}
+	it.run = func() {
+		v := p.n.w.pass(it, "sign")
+		if v.err == nil && p.n.noSigner > p.n.w.now() {
+			v.err = errSwitch
+		}
+		it.answer(v)
+	}
+	if v := p.n.w.ask(ctx, it); v.err != nil {
+		return txn.Signed{}, txn.ErrUnavailable
+	}
+	signed, err := p.s.Sign(ctx, signer, unsigned)
+	if err == nil {
+		p.n.w.signed(signed.Hash, p.n.w.submitterAt(unsigned.From))
+	}
+	return signed, err
+}

@@ -1,0 +1,364 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// World is the scheduler. Its goroutine is the only one that lets anything happen; all others wait for it, for a timer of the bubble, or for each other.
+type World struct {
+	plan  Plan
+	began time.Time
+	dice  *rand.Rand // what happens next
+	db    *database
+	chain *chaintest.Chain
+	nodes []*node
+
+	mu      sync.Mutex
+	arrived []*item       // posted since the scheduler looked
+	serial  int           // of items, timers and connections
+	kick    chan struct{} // something was posted while the scheduler slept
+
+	waiting   []*item
+	events    []*event
+	triggers  []*trigger
+	healed    bool
+	steps     int
+	trace     []string
+	digest    uint64
+	broken    []string // what the oracles found on the way
+	faults    map[string]int
+	noBlocks  time.Duration // until then none is mined
+	closing   bool          // under mu
+	lookAgain time.Duration
+
+	submitters []txn.SubmitterID
+	external   map[txn.SubmitterID]bool     // whose key was used elsewhere
+	senders    map[txn.Hash]txn.SubmitterID // of everything signed; under mu
+	logs       []logLine                    // under mu
+	defects    []string                     // under mu
+	calls      []*call
+	watchers   []*watcher
+}
+
+// item is one thing that may happen: a message that is under way, or somebody who asks to go on.
+type item struct {
+	node    *node
+	kind    string
+	label   string
+	of      txn.SubmitterID
+	serial  int
+	ready   time.Duration
+	inside  bool // the node's process must run for it: it is held while the node is frozen
+	run     func()
+	granted chan verdict // of those who ask
+	gone    bool         // withdrawn; under World.mu
+	late    bool         // its sender has been told that it is lost
+}
+
+// verdict is what an asker is told.
+type verdict struct {
+	err   error
+	fault chaintest.Fault
+	again bool // not yet: it stands in the row once more
+}
+
+// event is something that the plan or the world itself has set for a time.
+type event struct {
+	at     time.Duration
+	serial int
+	name   string
+	run    func()
+}
+
+var (
+	errCrashed = errors.New("sim: the node has crashed")
+	errSwitch  = errors.New("sim: unavailable")
+)
+
+const (
+	maxSteps   = 120_000
+	traceTail  = 60
+	leastDelay = 50 * time.Microsecond
+)
+
+func newWorld(p Plan, db *database) *World {
+	w := &World{
+		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db, kick: make(chan struct{}, 1), faults: map[string]int{},
+		external: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{},
+	}
+	w.chain = chaintest.New(chaintest.Options{Poll: true, Now: time.Now})
+	w.chain.Intercept(func(ctx context.Context, _ chaintest.Call) chaintest.Fault {
+		f, _ := ctx.Value(faultKey{}).(chaintest.Fault)
+		return f
+	})
+	return w
+}
+
+type faultKey struct{}
+
+// now is how long the run has lasted.
+func (w *World) now() time.Duration { return time.Since(w.began) }
+
+// post hands an item to the scheduler; false when its node has crashed.
+func (w *World) post(it *item) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if it.node != nil && it.node.crashed {
+		return false
+	}
+	w.serial++
+	it.serial = w.serial
+	w.arrived = append(w.arrived, it)
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// ask waits until the scheduler lets the caller go on.
+func (w *World) ask(ctx context.Context, it *item) verdict {
+	it.granted, it.inside = make(chan verdict, 1), true
+	if !w.post(it) {
+		return verdict{err: errCrashed}
+	}
+	select {
+	case v := <-it.granted:
+		return v
+	case <-ctx.Done():
+		w.mu.Lock()
+		it.gone = true
+		w.mu.Unlock()
+		return verdict{err: ctx.Err()}
+	}
+}
+
+// at sets an event.
+func (w *World) at(when time.Duration, name string, run func()) {
+	w.serial++
+	w.events = append(w.events, &event{at: when, serial: w.serial, name: name, run: run})
+}
+
+// run lets things happen until done says so, or the time or the steps are used up.
+func (w *World) run(limit time.Duration, done func() bool) bool {
+	for {
+		w.settle()
+		if done() {
+			return true
+		}
+		if w.steps >= maxSteps {
+			w.violated("L11", "after %d steps the cluster has not come to rest", w.steps)
+			return false
+		}
+		if w.now() > limit {
+			return false
+		}
+		if !w.step() {
+			w.sleep(limit)
+		}
+	}
+}
+
+// settle waits until nothing moves, and takes in what was posted meanwhile, in an order that does not depend on which goroutine was quicker.
+func (w *World) settle() {
+	synctest.Wait()
+	select {
+	case <-w.kick:
+	default:
+	}
+	w.mu.Lock()
+	arrived := w.arrived
+	w.arrived = nil
+	w.waiting = slices.DeleteFunc(w.waiting, func(it *item) bool { return it.gone })
+	w.mu.Unlock()
+	slices.SortStableFunc(arrived, compareItems)
+	for _, it := range arrived {
+		if it.gone {
+			continue
+		}
+		it.ready = w.now() + w.delay(it)
+		w.waiting = append(w.waiting, it)
+	}
+}
+
+func compareItems(a, b *item) int {
+	if a.node != b.node {
+		return a.node.order() - b.node.order()
+	}
+	if c := strings.Compare(a.kind, b.kind); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.label, b.label); c != 0 {
+		return c
+	}
+	if a.of != b.of {
+		return int(a.of) - int(b.of)
+	}
+	return a.serial - b.serial
+}
+
+// delay is how long something takes: mostly next to nothing, now and then long enough for others to overtake it, rarely seconds.
+func (w *World) delay(it *item) time.Duration {
+	usual := map[string]time.Duration{"sql": time.Millisecond, "reply": time.Millisecond, "chain": 20 * time.Millisecond, "sign": 5 * time.Millisecond}
+	most := usual[it.kind]
+	switch roll := w.dice.IntN(100); {
+	case w.healed:
+	case roll < 2 && it.kind != "sql":
+		most = 3 * time.Second
+	case roll < 8:
+		most = 200 * time.Millisecond
+	}
+	if it.kind == "reply" && w.dice.IntN(4) != 0 {
+		return 0
+	}
+	return leastDelay + time.Duration(w.dice.Int64N(int64(most)+1))
+}
+
+// step lets one thing happen; false when nothing can happen now.
+func (w *World) step() bool {
+	choices := w.choices()
+	for len(choices) > 0 {
+		i := w.dice.IntN(len(choices))
+		if choices[i]() {
+			w.steps++
+			return true
+		}
+		choices = slices.Delete(choices, i, i+1) // a timer that nobody listens to now
+	}
+	return false
+}
+
+// choices is everything that could happen at this moment. Each tells whether it did.
+func (w *World) choices() []func() bool {
+	now := w.now()
+	var all []func() bool
+	for _, it := range w.waiting {
+		if it.ready <= now && !w.held(it) {
+			all = append(all, func() bool { w.grant(it); return true })
+		}
+	}
+	for _, n := range w.nodes {
+		if n.crashed || n.frozenUntil > now {
+			continue
+		}
+		for _, t := range n.clock.due(now) {
+			all = append(all, func() bool { return w.fire(n, t) })
+		}
+	}
+	for _, e := range w.events {
+		if e.at <= now {
+			all = append(all, func() bool { w.happen(e); return true })
+		}
+	}
+	return all
+}
+
+func (w *World) held(it *item) bool { return it.heldUntil() > w.now() }
+
+// heldUntil is when whatever holds it back ends.
+func (it *item) heldUntil() (until time.Duration) {
+	if it.node == nil {
+		return 0
+	}
+	if it.inside {
+		until = it.node.frozenUntil
+	}
+	if it.kind == "sql" || it.kind == "reply" {
+		until = max(until, it.node.noAnswers)
+	}
+	return until
+}
+
+func (w *World) grant(it *item) {
+	w.waiting = slices.DeleteFunc(w.waiting, func(other *item) bool { return other == it })
+	w.note(it.node, it.kind, it.label, it.of)
+	it.run()
+}
+
+func (w *World) fire(n *node, t *timer) bool {
+	if !n.clock.fire(t) {
+		return false
+	}
+	w.note(n, "timer", "", 0)
+	return true
+}
+
+func (w *World) happen(e *event) {
+	w.events = slices.DeleteFunc(w.events, func(other *event) bool { return other == e })
+	w.note(nil, "event", e.name, 0)
+	e.run()
+}
+
+// sleep lets time pass to the next moment at which something can happen, or until something is posted.
+func (w *World) sleep(limit time.Duration) {
+	now := w.now()
+	next := limit + time.Millisecond
+	sooner := func(t time.Duration) {
+		if t > now && t < next {
+			next = t
+		}
+	}
+	for _, it := range w.waiting {
+		sooner(max(it.ready, it.heldUntil()))
+	}
+	for _, n := range w.nodes {
+		if n.crashed {
+			continue
+		}
+		if t, ok := n.clock.next(now); ok {
+			sooner(max(t, n.frozenUntil))
+		}
+		sooner(n.frozenUntil)
+	}
+	for _, e := range w.events {
+		sooner(e.at)
+	}
+	t := time.NewTimer(next - now)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.kick:
+	}
+}
+
+// note adds a line to the trace. Nothing in it is drawn from anything but the seed.
+func (w *World) note(n *node, kind, label string, of txn.SubmitterID) {
+	line := fmt.Sprintf("%10.4fs %-5s %-6s %s", w.now().Seconds(), n.title(), kind, label)
+	if of != 0 {
+		line += fmt.Sprintf(" s%d", of)
+	}
+	w.write(line)
+}
+
+// remark adds a line on what a fault did.
+func (w *World) remark(format string, args ...any) {
+	w.write(fmt.Sprintf("%10.4fs       ! %s", w.now().Seconds(), fmt.Sprintf(format, args...)))
+}
+
+func (w *World) write(line string) {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %s", w.digest, line)
+	w.digest = h.Sum64()
+	w.trace = append(w.trace, line)
+}
+
+// violated records that a law is broken.
+func (w *World) violated(law, format string, args ...any) {
+	what := law + ": " + fmt.Sprintf(format, args...)
+	if len(w.broken) < 20 {
+		w.broken = append(w.broken, what)
+		w.remark("VIOLATION %s", what)
+	}
+}

@@ -1,0 +1,217 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Violation is a law that the ledger breaks.
+type Violation struct {
+	Law  string // as docs/invariants.md numbers them
+	Tx   *txn.TxID
+	What string
+}
+
+const (
+	maxViolations = 100  // of one kind: the first of them say enough
+	auditedQueue  = 1000 // transactions of the queue that an audit of a part looks at
+)
+
+// Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that it may run beside an owner at work. Transactions with a nonce
+// below from are left out: an audit of a part costs what the part costs. next is where the cursor stands, from which the next part may begin once all below is
+// final.
+func (s *Store) Audit(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce) (violations []Violation, next txn.Nonce, err error) {
+	verb := fmt.Sprintf("audit submitter %d", submitter)
+	if !storable(uint64(from)) {
+		return nil, 0, fmt.Errorf("store: %s: nonce %d is beyond 2^63-1", verb, from)
+	}
+	a := &audit{id: int32(submitter), from: int64(from)}
+	err = s.snapshot(ctx, func(q *db.Queries) error { return a.run(ctx, q) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, 0, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	}
+	if err != nil {
+		return nil, 0, s.failed(ctx, verb, err)
+	}
+	return a.found, txn.Nonce(a.of.NextNonce), nil
+}
+
+// audit is one audit of one submitter.
+type audit struct {
+	id    int32
+	from  int64
+	of    db.AuditSubmitterRow
+	found []Violation
+}
+
+func (a *audit) run(ctx context.Context, q *db.Queries) (err error) {
+	if a.of, err = q.AuditSubmitter(ctx, a.id); err != nil {
+		return err
+	}
+	a.from = min(a.from, a.of.NextNonce)
+	a.submitter()
+	for _, check := range []func(context.Context, *db.Queries) error{a.numbers, a.events, a.attempts} {
+		if err := check(ctx, q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *audit) report(law string, tx *uuid.UUID, what string, args ...any) {
+	a.found = append(a.found, Violation{Law: law, Tx: (*txn.TxID)(tx), What: fmt.Sprintf(what, args...)})
+}
+
+// submitter checks what is said of it as a whole.
+func (a *audit) submitter() {
+	of := a.of
+	if !of.Started && of.NumbersUsed > 0 {
+		a.report("L4", nil, "%d nonces are in use, and there is no cursor", of.NumbersUsed)
+	}
+	if of.InFlight > int64(of.MaxInFlight) {
+		a.report("L5", nil, "%d transactions are in flight and not released, the limit is %d", of.InFlight, of.MaxInFlight)
+	}
+	if of.CursorToken > of.LeaseToken {
+		a.report("L1", nil, "the cursor was written under token %d, the newest token is %d", of.CursorToken, of.LeaseToken)
+	}
+	if of.Protected && of.Protections < 1 {
+		a.report("L10", nil, "a protection is in force, and none was counted")
+	}
+}
+
+// numbers checks that each nonce from the first to the cursor is used once, by a transaction or a gap.
+func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
+	rows, err := q.AuditNumbers(ctx, db.AuditNumbersParams{SubmitterID: a.id, FromNonce: a.from, InitNonce: a.of.InitNonce, MaxRows: maxViolations})
+	for _, r := range rows {
+		tx := &r.TxID
+		if r.TxID == (uuid.UUID{}) {
+			tx = nil
+		}
+		switch {
+		case r.AtCursor && r.FirstNonce < r.Due:
+			a.report("L4", nil, "the cursor stands at nonce %d, and nonce %d is used", r.FirstNonce, r.Due-1)
+		case r.AtCursor:
+			a.report("L4", nil, "the cursor stands at nonce %d, and nonces %d to %d are neither used nor recorded as a gap", r.FirstNonce, r.Due, r.FirstNonce-1)
+		case r.FirstNonce < r.Due:
+			a.report("L4", tx, "nonce %d is used twice, or lies below the first one (%d)", r.FirstNonce, a.of.InitNonce)
+		default:
+			a.report("L4", tx, "nonces %d to %d are neither used nor recorded as a gap", r.Due, r.FirstNonce-1)
+		}
+	}
+	return err
+}
+
+// events checks each transaction against what was told of it.
+func (a *audit) events(ctx context.Context, q *db.Queries) error {
+	rows, err := q.AuditEvents(ctx, db.AuditEventsParams{
+		SubmitterID: a.id, FromNonce: a.from, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
+	})
+	for _, r := range rows {
+		if r.Told != r.Version || r.FirstSeq != 1 || r.LastSeq != r.Version {
+			a.report("L8", &r.TxID, "it has version %d and %d events, numbered %d to %d", r.Version, r.Told, r.FirstSeq, r.LastSeq)
+		}
+		if r.LastState != r.State || r.LastExecuted != r.Executed {
+			a.report("L8", &r.TxID, "it is %s (executed: %s), its last event says %s (%s)", r.State, r.Executed, r.LastState, r.LastExecuted)
+		}
+		if r.TokenFalls > 0 {
+			a.report("L2", &r.TxID, "%d of its events were written under a lower fencing token than one before them", r.TokenFalls)
+		}
+		if r.NewestToken > a.of.LeaseToken {
+			a.report("L1", &r.TxID, "it was written under token %d, the newest token is %d", r.NewestToken, a.of.LeaseToken)
+		}
+		if r.Requeues != int64(r.Requeued) {
+			a.report("L10", &r.TxID, "it was requeued %d times by its events, and %d times by itself", r.Requeues, r.Requeued)
+		}
+	}
+	return err
+}
+
+// attempts checks each transaction against its signed forms.
+func (a *audit) attempts(ctx context.Context, q *db.Queries) error {
+	rows, err := q.AuditAttempts(ctx, db.AuditAttemptsParams{
+		SubmitterID: a.id, FromNonce: a.from, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
+	})
+	for _, r := range rows {
+		if r.Nonce >= 0 && r.ForNonce == 0 {
+			a.report("L3", &r.TxID, "it has nonce %d, and no attempt is recorded for it", r.Nonce)
+		}
+		if r.Strange > 0 {
+			a.report("L4", &r.TxID, "%d of its attempts are for nonces that it neither has nor gave up", r.Strange)
+		}
+		if r.ForeignReceipt {
+			a.report("L6", &r.TxID, "its receipt is of a transaction that is none of its attempts for its nonce")
+		}
+		if r.ForeignHash {
+			a.report("L3", &r.TxID, "its hash is of none of its attempts for its nonce")
+		}
+		if r.NewestToken > a.of.LeaseToken {
+			a.report("L1", &r.TxID, "an attempt was recorded under token %d, the newest token is %d", r.NewestToken, a.of.LeaseToken)
+		}
+		if r.GivenUp != int64(r.Requeued) {
+			a.report("L10", &r.TxID, "it was requeued %d times and has given up %d nonces", r.Requeued, r.GivenUp)
+		}
+	}
+	return err
+}
+
+// FinalTx is a final transaction with a nonce, as it is compared with the chain.
+type FinalTx struct {
+	ID       txn.TxID
+	Nonce    txn.Nonce
+	State    txn.State
+	Executed txn.Executed
+	Receipt  *txn.Receipt // nil: none of its attempts was included
+	Attempts []AttemptHash
+}
+
+// AttemptHash names a signed form of a transaction.
+type AttemptHash struct {
+	Kind  txn.AttemptKind
+	Nonce txn.Nonce
+	Hash  txn.Hash
+}
+
+// FinalTxs reads final transactions that have a nonce, by nonce, from a nonce upwards.
+func (s *Store) FinalTxs(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce, limit int) (list []FinalTx, err error) {
+	verb := fmt.Sprintf("read the final transactions of submitter %d", submitter)
+	if !storable(uint64(from)) {
+		return nil, fmt.Errorf("store: %s: nonce %d is beyond 2^63-1", verb, from)
+	}
+	err = s.snapshot(ctx, func(q *db.Queries) error {
+		list, err = finalTxs(ctx, q, db.FinalTxsParams{SubmitterID: int32(submitter), FromNonce: int64(from), MaxRows: rowLimit(limit)})
+		return err
+	})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	return list, nil
+}
+
+func finalTxs(ctx context.Context, q *db.Queries, p db.FinalTxsParams) ([]FinalTx, error) {
+	rows, err := q.FinalTxs(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	list, ids, place := make([]FinalTx, len(rows)), make([]uuid.UUID, len(rows)), make(map[uuid.UUID]int, len(rows))
+	for i, r := range rows {
+		ids[i], place[r.TxID] = r.TxID, i
+		list[i] = FinalTx{ID: txn.TxID(r.TxID), Nonce: txn.Nonce(r.Nonce), State: txn.State(r.State), Executed: txn.Executed(r.Executed)}
+		list[i].Receipt, err = toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+		if err != nil {
+			return nil, err
+		}
+	}
+	hashes, err := q.AttemptHashes(ctx, db.AttemptHashesParams{SubmitterID: p.SubmitterID, TxIds: ids})
+	for _, h := range hashes {
+		tx := &list[place[h.TxID]]
+		tx.Attempts = append(tx.Attempts, AttemptHash{Kind: txn.AttemptKind(h.Kind), Nonce: txn.Nonce(h.Nonce), Hash: toHash(h.TxHash)})
+	}
+	return list, err
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ErrLedgerLive says that nodes still work on a ledger that is to be recovered.
+var ErrLedgerLive = errors.New("the ledger is in use")
+
+// tokenRaise is more tokens than the lost part of a ledger can have given: each takes a commit.
+const tokenRaise = 1 << 40
+
+// restoredEvidence tells an operator what a protection by Recover means.
+const restoredEvidence = "the database was restored from a backup, or failed over and lost commits: transactions that were accepted or signed after what it holds " +
+	"are not in it, and may be on chain or in a pool. Have callers repeat what was not final, by the same request_ids; wait until the account stands still " +
+	"(its next nonce the same by the newest block, by the pool and when settled); then leave with ALIGN_FORWARD, or with RESUME if the chain stands where the cursor does"
+
+// RecoverReport tells what Recover did.
+type RecoverReport struct {
+	Submitters int // that are protected by it
+	FeedEpoch  int64
+}
+
+// Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost commits. What the lost part signed is not known any more. So, in one
+// transaction: every fencing token is raised beyond all that can have been given, every cursor is protected (DATABASE_RESTORED), and resume tokens are void.
+// Nodes must be stopped: ErrLedgerLive while a node or a lease is live.
+func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
+	var report RecoverReport
+	conn, err := s.taker.Acquire(ctx)
+	if err != nil {
+		return report, s.failed(ctx, "recover the ledger", err)
+	}
+	defer conn.Release()
+	var live error
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		if live, err = stopped(ctx, q); live != nil || err != nil {
+			return errors.Join(live, err)
+		}
+		report, err = recoverAll(ctx, q)
+		return err
+	})
+	if live != nil {
+		return RecoverReport{}, fmt.Errorf("store: recover the ledger: %w", live)
+	}
+	if err != nil {
+		return RecoverReport{}, s.failed(ctx, "recover the ledger", err)
+	}
+	return report, nil
+}
+
+// stopped locks all leases, so that nobody writes or acquires until the end, and tells what still lives.
+func stopped(ctx context.Context, q *db.Queries) (live, err error) {
+	leases, err := q.LockLeases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases {
+		if l.Live {
+			return fmt.Errorf("%w: node %q holds the lease of submitter %d; stop all nodes, and wait for a lease duration", ErrLedgerLive, l.OwnerNode, l.SubmitterID), nil
+		}
+	}
+	nodes, err := q.LiveNodes(ctx, 1)
+	if len(nodes) > 0 {
+		return fmt.Errorf("%w: node %q is live; stop all nodes, and wait for a lease duration", ErrLedgerLive, nodes[0].NodeID), nil
+	}
+	return nil, err
+}
+
+func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error) {
+	if r.FeedEpoch, err = q.RaiseFeedEpoch(ctx); err != nil {
+		return r, err
+	}
+	if _, err := q.SpendLeases(ctx, tokenRaise); err != nil {
+		return r, err
+	}
+	n, err := q.ProtectRestored(ctx, db.ProtectRestoredParams{Evidence: restoredEvidence, Reason: txn.ProtectRestored})
+	r.Submitters = int(n)
+	return r, err
+}

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Gap is a range of nonces that no transaction of the ledger uses: somebody else did, and an operator decided to go on.
+type Gap struct {
+	First, Last txn.Nonce
+	Tx          *txn.TxID // that gave it up; nil: the cursor was moved past it
+	Reason      string
+	At          time.Time
+}
+
+const maxGaps = 100
+
+// Waiting tells what holds a submitter up, all as of one moment: the lowest nonce in flight that is in no block, and the first of the queue, either of them nil
+// where there is none; and the oldest gaps, 100 at most. The transactions come without their attempts.
+func (s *Store) Waiting(ctx context.Context, submitter txn.SubmitterID) (blocking, head *txn.Tx, gaps []Gap, err error) {
+	err = s.snapshot(ctx, func(q *db.Queries) (err error) {
+		if blocking, err = optionalTx(q.Blocking(ctx, int32(submitter))); err != nil {
+			return err
+		}
+		if head, err = optionalTx(q.QueueHead(ctx, int32(submitter))); err != nil {
+			return err
+		}
+		rows, err := q.Gaps(ctx, db.GapsParams{SubmitterID: int32(submitter), MaxRows: maxGaps})
+		for _, r := range rows {
+			gaps = append(gaps, Gap{First: txn.Nonce(r.FirstNonce), Last: txn.Nonce(r.LastNonce), Tx: (*txn.TxID)(r.TxID), Reason: r.Reason, At: r.CreatedAt})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, nil, s.failed(ctx, fmt.Sprintf("read what submitter %d waits for", submitter), err)
+	}
+	return blocking, head, gaps, nil
+}
+
+// snapshot reads several things of one moment.
+func (s *Store) snapshot(ctx context.Context, read func(*db.Queries) error) error {
+	conn, err := s.api.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return read(db.New(tx)) })
+}
+
+func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	tx, err := toTx(row)
+	return &tx, err
+}
+
+// Census is how many of some submitters, and of their transactions, are in which condition.
+type Census struct {
+	Queued, InFlight, Stuck  int64 // transactions; STUCK ones are in flight as well
+	Protected, Paused, Owned int64 // submitters; owned: some node has a live lease
+	OldestQueued             time.Duration
+}
+
+// Census counts over these submitters with one query, for metrics.
+func (s *Store) Census(ctx context.Context, ids []txn.SubmitterID) (Census, error) {
+	r, err := s.own().Census(ctx, plain(ids))
+	if err != nil {
+		return Census{}, s.failed(ctx, fmt.Sprintf("count over %d submitters", len(ids)), err)
+	}
+	return Census{
+		Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck, Protected: r.Protected, Paused: r.Paused, Owned: r.Owned,
+		OldestQueued: time.Duration(r.OldestMs) * time.Millisecond,
+	}, nil
+}
