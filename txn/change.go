@@ -57,7 +57,6 @@ type Write struct {
 	Attempt *Attempt      // recorded with it
 	NewFork bool          // the event's blocks above the receipt replace those told before
 	Told    []BlockRef    // and are these
-	Taken   int           // number of the attempt that a node has taken, to be remembered with it; 0: none
 }
 
 // Command is what a caller or an operator asks of the owner of a submitter.

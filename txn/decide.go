@@ -278,6 +278,9 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	next.Doubted, next.Claimed, next.Answer = answer.Class == NonceTooLow, false, ""
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
+	if taken {
+		next.Accepted = max(next.Accepted, b.Attempt.No)
+	}
 	if !taken {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
@@ -300,11 +303,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
-	w := v.move(tx, kind, next, delay)
-	if taken && !b.Attempt.Accepted {
-		w.Taken = b.Attempt.No
-	}
-	return Change{Writes: []Write{w}}
+	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }
 
 // unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.

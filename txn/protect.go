@@ -293,7 +293,7 @@ func resolve(v View, c Command) (Step, bool) {
 		next.State, next.Executed, next.Released, next.Reason = Failed, No, true, ReasonNonceElsewhere
 		next.LastError = "an operator ended it: its nonce was used by somebody else"
 	} else {
-		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash = EventRequeued, Queued, nil, 0, false, Hash{}
+		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash, next.Accepted = EventRequeued, Queued, nil, 0, false, Hash{}, 0
 		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
 		next.Requeued++
 	}

@@ -25,7 +25,7 @@ type BumpPolicy interface {
 
 // Bump is the default policy: replace what a node has had for a while, or refuses for its fees.
 func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
-	return b.Enabled && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (last.Accepted || tx.Reason != "" && priced[Class(tx.Reason)])
+	return b.Enabled && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || tx.Reason != "" && priced[Class(tx.Reason)])
 }
 
 // priced are the answers that a higher fee answers.
@@ -133,8 +133,8 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 		s.Kind = Cancel // what was given up is not taken up again
 	}
 	for _, a := range tx.Attempts {
-		if a.Accepted && a.Nonce == *tx.Nonce {
-			s.Accepted.Cap, s.Accepted.Tip = higher(s.Accepted.Cap, a.Fees.Cap), higher(s.Accepted.Tip, a.Fees.Tip)
+		if a.No == tx.Accepted {
+			s.Accepted = a.Fees
 		}
 	}
 	if own := tx.Terms.MaxFee; !own.IsZero() && kind != Cancel && (s.Limit.IsZero() || own.Lt(&s.Limit)) {

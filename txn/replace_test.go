@@ -103,11 +103,11 @@ func TestWhatIsNotIncludedIsBumped(t *testing.T) {
 		w.do(t, step, Outcome{Class: Accepted}, accepted)
 	}
 	tx := w.view.Open[0]
-	if len(tx.Attempts) != 4 || w.kindCount(EventReplaced) != 3 {
+	if len(tx.Attempts) != 4 || tx.Accepted != 4 || w.kindCount(EventReplaced) != 3 {
 		t.Fatalf("%d attempts, %v", len(tx.Attempts), w.kinds)
 	}
 	for i, a := range tx.Attempts {
-		if a.No != i+1 || a.Nonce != 0 || !a.Accepted || (i > 0) != (a.Kind == Bump) || !slices.Contains(append(hashes, b.Attempt.Hash), a.Hash) {
+		if a.No != i+1 || a.Nonce != 0 || (i > 0) != (a.Kind == Bump) || !slices.Contains(append(hashes, b.Attempt.Hash), a.Hash) {
 			t.Errorf("%+v", a)
 		}
 	}

@@ -34,6 +34,7 @@ type Status struct {
 	Reason          string // machine-readable; see the reasons in this package
 	LastError       string // a sentence; never holds driver text, URLs or bytes
 	SubmitAttempts  int
+	Accepted        int    // number of the newest attempt that a node has said it took; 0: none
 	RefusedAt       uint64 // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
 	Doubted         bool   // a node said that its nonce is used; in memory alone: the next hand-over says it again
 	Requeued        int    // times that an operator gave it back to the queue; its attempts of then have nonces of their own
@@ -55,7 +56,6 @@ type Attempt struct {
 	Raw      []byte // a bearer instrument: whoever holds it can send it. Never logged, never told
 	GasLimit uint64
 	Fees     Fees
-	Accepted bool // a node has said that it took it
 	At       time.Time
 }
 

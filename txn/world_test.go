@@ -204,9 +204,6 @@ func (w *world) write(t fataler, c Change, x Write) {
 	}
 	tx.Status, tx.Due = x.Next, w.view.Now.Add(x.Delay)
 	tx.Attempts = slices.Clone(tx.Attempts)
-	if x.Taken > 0 {
-		tx.Attempts[x.Taken-1].Accepted = true
-	}
 	if x.Attempt != nil {
 		tx.Attempts = append(tx.Attempts, *x.Attempt)
 	}
