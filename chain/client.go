@@ -13,9 +13,11 @@ import (
 
 // Client is one EVM chain behind one or more RPC endpoints. It is safe for use by many goroutines.
 type Client struct {
+	ctx       context.Context // of Dial: what is tried aside ends with it
 	o         Options
 	endpoints []*endpoint // in order of preference
 	pin       *genesisPin
+	floors    Floors // what its nodes take, as they tell when they refuse
 
 	mu          sync.Mutex
 	current     *endpoint // served the last head: the reads of one pass stay with it
@@ -30,7 +32,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("chain %q: %w", o.Name, err)
 	}
-	c := &Client{o: o, pin: &genesisPin{hash: o.Genesis}}
+	c := &Client{ctx: ctx, o: o, pin: &genesisPin{hash: o.Genesis}}
 	for i := range o.Endpoints {
 		c.endpoints = append(c.endpoints, newEndpoint(i, &c.o, c.pin))
 	}
@@ -107,6 +109,7 @@ func (e *unavailableError) Unwrap() []error { return e.errs }
 // read asks the endpoints in turn until one answers. The one that served the last head comes first; another must have seen as much of the chain.
 func (c *Client) read(ctx context.Context, what string, fn func(context.Context, *endpoint, *rpc.Client) error) error {
 	var r refusals
+	round := c.newRound()
 	for _, e := range c.order() {
 		f := c.upToDate(ctx, e)
 		if f == nil {
@@ -117,12 +120,26 @@ func (c *Client) read(ctx context.Context, what string, fn func(context.Context,
 			return nil
 		}
 		r.add(e, f)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || round.over() {
 			break
 		}
 	}
 	return c.unavailable(what, r)
 }
+
+// round bounds one call of the port over all endpoints: after roundTimeouts of them no further endpoint is tried, for the owner of a transaction waits.
+type round struct {
+	c     *Client
+	until time.Time
+}
+
+const roundTimeouts = 2
+
+func (c *Client) newRound() round {
+	return round{c, c.o.Clock.Now().Add(roundTimeouts * c.o.Timeout)}
+}
+
+func (r round) over() bool { return !r.c.o.Clock.Now().Before(r.until) }
 
 // order is the current endpoint, then the others by preference.
 func (c *Client) order() []*endpoint {
@@ -130,7 +147,7 @@ func (c *Client) order() []*endpoint {
 	current := c.current
 	c.mu.Unlock()
 	if current == nil || current == c.endpoints[0] {
-		return c.endpoints
+		return c.wellFirst(c.endpoints)
 	}
 	order := []*endpoint{current}
 	for _, e := range c.endpoints {
@@ -138,7 +155,25 @@ func (c *Client) order() []*endpoint {
 			order = append(order, e)
 		}
 	}
-	return order
+	return c.wellFirst(order)
+}
+
+// wellFirst puts those that are ailing behind the others: nobody waits for one of them while another serves. Whether they are well again is tried aside.
+func (c *Client) wellFirst(endpoints []*endpoint) []*endpoint {
+	var well, ailing []*endpoint
+	for _, e := range endpoints {
+		if e.isAiling() {
+			ailing = append(ailing, e)
+		} else {
+			well = append(well, e)
+		}
+	}
+	if len(well) > 0 {
+		for _, e := range ailing {
+			e.proveAside(c.ctx)
+		}
+	}
+	return append(well, ailing...)
 }
 
 func (c *Client) stayWith(e *endpoint) {
@@ -183,7 +218,8 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 		newest *txn.Block
 		source *endpoint
 	)
-	for _, e := range c.endpoints {
+	round := c.newRound()
+	for _, e := range c.wellFirst(c.endpoints) {
 		block, f := e.headBlock(ctx)
 		switch {
 		case f != nil:
@@ -196,7 +232,7 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 				newest, source = block, e
 			}
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || round.over() {
 			break
 		}
 	}

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,9 @@ type endpoint struct {
 	client   *rpc.Client // nil: not connected
 	idle     func()      // closes idle connections; nil for a WebSocket
 	checked  uint64      // value of dials at the last good check; unchecked before the first
-	failures int
+	failures int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
+	ailing   bool        // it failed last, and nothing has shown since that it is well
+	suspect  bool        // verified anew before it is used again: whatever broke may have put another in its place
 	retryAt  time.Time
 	last     *fault
 	head     uint64 // newest block number it told
@@ -101,8 +104,9 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 	if f != nil {
 		return f
 	}
-	f = e.do(ctx, client, e.o.Timeout, fn)
-	e.keepHealth(ctx, f)
+	var n notes
+	f = e.do(ctx, client, e.o.Timeout, &n, fn)
+	e.keepHealth(ctx, cmp.Or(f, n.limited))
 	if f != nil || e.covered() {
 		return f
 	}
@@ -114,7 +118,7 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 }
 
 // do is one call in one slot.
-func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, fn func(context.Context, *rpc.Client) error) *fault {
+func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *notes, fn func(context.Context, *rpc.Client) error) *fault {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	select {
@@ -123,13 +127,12 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 	case <-ctx.Done():
 		return &fault{class: txn.Unavailable, detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots)), ours: true}
 	}
-	var n notes
 	n.mayHaveLeft.Store(e.ws) // a WebSocket is open by now
-	err := fn(withNotes(ctx, &n), client)
+	err := fn(withNotes(ctx, n), client)
 	if err == nil {
 		return nil
 	}
-	return e.faultOf(err, &n)
+	return e.faultOf(err, n)
 }
 
 // ready connects and verifies, unless that is done, and refuses while the endpoint is backing off. What it refuses has surely not left.
@@ -148,14 +151,58 @@ func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
 	}
 	client, f := e.connect(ctx)
 	if f != nil {
-		f.answered = false // whatever it answered to the check, it cannot be used
-		if f.class == txn.Ambiguous {
-			f.class = txn.Unavailable // only the check left, not the caller's request
-		}
-		e.keepHealth(ctx, f)
+		e.unproven(ctx, f)
 		return nil, f
 	}
 	return client, nil
+}
+
+// unproven keeps the health of an endpoint that did not pass the check.
+func (e *endpoint) unproven(ctx context.Context, f *fault) {
+	f.answered = false // whatever it answered to the check, it cannot be used
+	if f.class == txn.Ambiguous {
+		f.class = txn.Unavailable // only the check left, not the caller's request
+	}
+	e.keepHealth(ctx, f)
+}
+
+// proveAside tries an ailing endpoint whose time has come, without keeping anybody waiting; one such try at a time, bounded by the timeout of a connection.
+func (e *endpoint) proveAside(ctx context.Context) {
+	e.mu.Lock()
+	due := !e.retryAt.After(e.o.Clock.Now())
+	e.mu.Unlock()
+	if !due {
+		return
+	}
+	select {
+	case e.connecting <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-e.connecting }()
+		if _, f := e.connect(ctx); f != nil {
+			e.unproven(ctx, f)
+			return
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.revive()
+	}()
+}
+
+// revive takes an endpoint for well again, under its lock.
+func (e *endpoint) revive() {
+	if e.ailing {
+		e.o.Logger.Info("RPC endpoint is back", "chain", e.o.Name, "endpoint", e.label)
+	}
+	e.ailing, e.suspect, e.retryAt, e.last = false, false, time.Time{}, nil
+}
+
+func (e *endpoint) isAiling() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ailing
 }
 
 // state is the verified connection, or the reason to stay away, or neither.
@@ -170,7 +217,7 @@ func (e *endpoint) state() (*rpc.Client, *fault) {
 		}
 		return nil, &f
 	}
-	if e.client != nil && e.checked == e.dials.Load() {
+	if e.client != nil && e.checked == e.dials.Load() && !e.suspect {
 		return e.client, nil
 	}
 	return nil, nil
@@ -230,7 +277,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 		genesis *header
 		head    hexutil.Uint64
 	)
-	f := e.do(ctx, client, e.connectTimeout(), func(ctx context.Context, client *rpc.Client) error {
+	f := e.do(ctx, client, e.connectTimeout(), new(notes), func(ctx context.Context, client *rpc.Client) error {
 		return batch(ctx, client, []rpc.BatchElem{
 			{Method: "eth_chainId", Result: &id},
 			{Method: "eth_getBlockByNumber", Args: []any{"0x0", false}, Result: &genesis},
@@ -253,7 +300,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	}
 	e.sawHead(uint64(head))
 	e.mu.Lock()
-	e.checked = e.dials.Load()
+	e.checked, e.suspect = e.dials.Load(), false
 	e.mu.Unlock()
 	return nil
 }
@@ -286,18 +333,17 @@ func (e *endpoint) judge(f *fault) *rpc.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if f == nil || f.answered && f.class != txn.RateLimited {
-		if e.failures > 0 {
-			e.o.Logger.Info("RPC endpoint is back", "chain", e.o.Name, "endpoint", e.label)
-		}
-		e.failures, e.retryAt, e.last = 0, time.Time{}, nil
+		e.failures = 0
+		e.revive()
 		return nil
 	}
 	wait := backoff(e.failures, f)
 	e.failures++
 	e.retryAt, e.last = e.o.Clock.Now().Add(wait), f
-	if e.failures == 1 {
+	if !e.ailing {
 		e.o.Logger.Warn("RPC endpoint is not usable", "chain", e.o.Name, "endpoint", e.label, "class", string(f.class), "reason", f.detail, "retry_in", wait)
 	}
+	e.ailing, e.suspect = true, e.suspect || f.class != txn.RateLimited
 	if f.answered || f.status != 0 {
 		return nil
 	}

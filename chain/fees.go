@@ -25,12 +25,10 @@ func gasLimit(estimate, blockLimit uint64, margin float64) uint64 {
 }
 
 // DynamicFees are the fees for a chain with a base fee: twice the base fee of the next block plus the tip, so that the transaction stays payable through
-// six full blocks in a row, within floor and cap. ok is false when the cap lies below the next base fee: nothing sent now could be included.
+// six full blocks in a row, within floors and cap. ok is false when the cap lies below the next base fee: nothing sent now could be included.
 func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok bool) {
 	f = f.withDefaults()
-	if tip.Lt(&f.MinTip) {
-		tip = f.MinTip
-	}
+	tip = larger(tip, f.MinTip)
 	var limit txn.Wei
 	if _, overflow := limit.MulOverflow(&nextBaseFee, uint256.NewInt(2)); overflow {
 		limit.SetAllOne()
@@ -38,6 +36,7 @@ func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok boo
 	if _, overflow := limit.AddOverflow(&limit, &tip); overflow {
 		limit.SetAllOne()
 	}
+	limit = larger(limit, f.MinPrice)
 	if !f.MaxFee.IsZero() && limit.Gt(&f.MaxFee) {
 		limit = f.MaxFee
 	}
@@ -50,8 +49,9 @@ func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok boo
 	return txn.Fees{Cap: limit, Tip: tip}, true
 }
 
-// LegacyFees are the fees for a chain without a base fee, within the cap; the fixed price, if there is one, counts instead.
+// LegacyFees are the fees for a chain without a base fee, within floor and cap; the fixed price, if there is one, counts instead.
 func (f FeeOptions) LegacyFees(price txn.Wei) txn.Fees {
+	price = larger(price, f.MinPrice)
 	if f.FixedPrice != nil {
 		price = *f.FixedPrice
 	} else if !f.MaxFee.IsZero() && price.Gt(&f.MaxFee) {
@@ -60,20 +60,61 @@ func (f FeeOptions) LegacyFees(price txn.Wei) txn.Fees {
 	return txn.Fees{Cap: price, Tip: price, Legacy: true}
 }
 
+func larger(a, b txn.Wei) txn.Wei {
+	if a.Lt(&b) {
+		return b
+	}
+	return a
+}
+
+// percentile is the share of the tips paid that a speed tops.
+func (f FeeOptions) percentile(speed txn.Speed) float64 {
+	f = f.withDefaults()
+	switch speed {
+	case txn.Slow:
+		return f.SlowPercentile
+	case txn.Fast:
+		return f.FastPercentile
+	}
+	return f.Percentile
+}
+
+// within lowers the cap to the asker's own; zero is none.
+func (f FeeOptions) within(limit txn.Wei) FeeOptions {
+	if !limit.IsZero() && (f.MaxFee.IsZero() || limit.Lt(&f.MaxFee)) {
+		f.MaxFee = limit
+	}
+	return f
+}
+
+// hurried is a gas price for a speed. A chain that tells one price tells nothing of what others pay, so only haste has a premium.
+func hurried(price txn.Wei, speed txn.Speed) txn.Wei {
+	if speed != txn.Fast {
+		return price
+	}
+	var more txn.Wei
+	more.Rsh(&price, 2)
+	if _, overflow := more.AddOverflow(&more, &price); overflow {
+		return price
+	}
+	return more
+}
+
 // Market is what a chain tells of prices, and of one sender's means.
 type Market struct {
 	BaseFee     *txn.Wei // of the newest block; nil on a chain without EIP-1559
 	NextBaseFee *txn.Wei // of the block after it; nil when the node does not tell
-	Tip         txn.Wei  // usual tip; zero when the node does not tell
+	Tip         txn.Wei  // what the speed asked for takes; zero when the node does not tell
 	GasPrice    *txn.Wei // usual legacy price; nil when the node does not tell
 	Balance     txn.Wei
 	Estimate    uint64 // gas that the draft takes by simulation
 	BlockGas    uint64 // gas of one block; 0 when the node does not tell
+	Floor       Floor  // least that its nodes were found to take
 }
 
 // Quote is what it takes to send the draft on this market: ACCEPTED with the quote, or why nothing should be sent now.
 func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quote, txn.Outcome) {
-	fees, o := f.fees(m)
+	fees, o := f.Offer(draft.Speed, draft.MaxFee, m)
 	if o.Class != txn.Accepted {
 		return txn.Quote{}, o
 	}
@@ -110,23 +151,37 @@ func (f FeeOptions) fits(gas uint64, m Market) txn.Outcome {
 	return txn.Outcome{Class: txn.Accepted}
 }
 
-// fees chooses by the newest block: one with a base fee asks for EIP-1559 fees, one without for a gas price.
-func (f FeeOptions) fees(m Market) (txn.Fees, txn.Outcome) {
-	accepted := txn.Outcome{Class: txn.Accepted}
-	switch {
-	case f.FixedPrice != nil:
-		return f.LegacyFees(*f.FixedPrice), accepted
-	case m.BaseFee == nil && m.GasPrice == nil:
-		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: "the node does not tell a gas price"}
-	case m.BaseFee == nil:
-		return f.LegacyFees(*m.GasPrice), accepted
+// Offer chooses by the newest block: one with a base fee asks for EIP-1559 fees, one without for a gas price. Below a floor or above a cap there is nothing to
+// offer: the outcome is FEE_CAP_BELOW_BASE_FEE, and names the two.
+func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, txn.Outcome) {
+	f = f.within(limit)
+	if f.FixedPrice != nil {
+		if !limit.IsZero() && f.FixedPrice.Gt(&limit) {
+			return txn.Fees{}, tooDear("the chain's fixed price is %s wei, above the transaction's own cap of %s", *f.FixedPrice, limit)
+		}
+		return f.LegacyFees(*f.FixedPrice), txn.Outcome{Class: txn.Accepted}
+	}
+	f.MinPrice = larger(f.MinPrice, m.Floor.Price)
+	if least := larger(f.MinPrice, m.Floor.Tip); !f.MaxFee.IsZero() && least.Gt(&f.MaxFee) {
+		return txn.Fees{}, tooDear("the chain's nodes take nothing below %s wei, and the cap is %s", least, f.MaxFee)
+	}
+	if m.BaseFee == nil {
+		f.MinPrice = larger(f.MinPrice, m.Floor.Tip)
+		if m.GasPrice == nil {
+			return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: "the node does not tell a gas price"}
+		}
+		return f.LegacyFees(hurried(*m.GasPrice, speed)), txn.Outcome{Class: txn.Accepted}
 	}
 	next := m.nextBaseFee()
-	fees, ok := f.DynamicFees(next, m.Tip)
+	fees, ok := f.DynamicFees(next, larger(m.Tip, m.Floor.Tip))
 	if !ok {
-		return fees, txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf("the next block's base fee is %s wei, above the configured cap of %s", next.Dec(), f.MaxFee.Dec())}
+		return fees, tooDear("the next block's base fee is %s wei, above the cap of %s", next, f.MaxFee)
 	}
-	return fees, accepted
+	return fees, txn.Outcome{Class: txn.Accepted}
+}
+
+func tooDear(text string, asked, limit txn.Wei) txn.Outcome {
+	return txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf(text, asked.Dec(), limit.Dec())}
 }
 
 // nextBaseFee is what the node tells, else the most that it can be: a full block raises the base fee by an eighth.

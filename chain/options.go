@@ -33,12 +33,15 @@ type Options struct {
 
 // FeeOptions say what a quote offers. Amounts are wei for each unit of gas.
 type FeeOptions struct {
-	HistoryBlocks int      // newest blocks that eth_feeHistory looks at; 10
-	Percentile    float64  // of the tips paid in them; 50
-	MinTip        txn.Wei  // floor of the tip; 1,000,000, which is what miners of go-ethereum ask by default
-	MaxFee        txn.Wei  // cap of the fee cap and of a gas price; zero is no cap
-	FixedPrice    *txn.Wei // legacy transactions at this price, whatever the chain says; nil is off
-	MaxGas        uint64   // most gas of one transaction that the chain's pools take; 0 is no limit. 16,777,216 since EIP-7825
+	HistoryBlocks  int      // newest blocks that eth_feeHistory looks at; 10
+	Percentile     float64  // of the tips paid in them; 50
+	SlowPercentile float64  // the same for the speed SLOW; 25, or Percentile if that is lower
+	FastPercentile float64  // the same for the speed FAST; 75, or Percentile if that is higher
+	MinTip         txn.Wei  // floor of the tip; 1,000,000, which is what miners of go-ethereum ask by default
+	MinPrice       txn.Wei  // floor of the fee cap and of a gas price; zero is none
+	MaxFee         txn.Wei  // cap of the fee cap and of a gas price; zero is no cap
+	FixedPrice     *txn.Wei // legacy transactions at this price, whatever the chain says; nil is off
+	MaxGas         uint64   // most gas of one transaction that the chain's pools take; 0 is no limit. 16,777,216 since EIP-7825
 }
 
 const (
@@ -49,6 +52,8 @@ const (
 	defaultLagGrace      = 30 * time.Second
 	defaultHistoryBlocks = 10
 	defaultPercentile    = 50
+	defaultSlow          = 25
+	defaultFast          = 75
 	defaultMinTip        = 1_000_000
 
 	maxHistoryBlocks = 1024 // what go-ethereum answers at most
@@ -75,6 +80,8 @@ func (o Options) withDefaults() Options {
 func (f FeeOptions) withDefaults() FeeOptions {
 	f.HistoryBlocks = orDefault(f.HistoryBlocks, defaultHistoryBlocks)
 	f.Percentile = orDefault(f.Percentile, defaultPercentile)
+	f.SlowPercentile = orDefault(f.SlowPercentile, min(defaultSlow, f.Percentile))
+	f.FastPercentile = orDefault(f.FastPercentile, max(defaultFast, f.Percentile))
 	if f.MinTip.IsZero() {
 		f.MinTip.SetUint64(defaultMinTip)
 	}
@@ -100,18 +107,31 @@ func (o Options) check() error {
 		return errors.New("timeout, in-flight limit, batch limit and lag grace must not be negative")
 	case o.GasMargin < 1 || o.GasMargin > maxGasMargin:
 		return fmt.Errorf("the gas margin is %g: it multiplies an estimate and must lie between 1 and %d", o.GasMargin, maxGasMargin)
-	case o.Fees.HistoryBlocks < 1 || o.Fees.HistoryBlocks > maxHistoryBlocks:
-		return fmt.Errorf("fee history of %d blocks: must lie between 1 and %d", o.Fees.HistoryBlocks, maxHistoryBlocks)
-	case o.Fees.Percentile < 0 || o.Fees.Percentile > 100:
-		return fmt.Errorf("fee percentile %g: must lie between 0 and 100", o.Fees.Percentile)
-	case !o.Fees.MaxFee.IsZero() && o.Fees.MinTip.Gt(&o.Fees.MaxFee):
-		return errors.New("the minimum tip is above the maximum fee: no transaction could keep both")
+	}
+	if err := o.Fees.check(); err != nil {
+		return err
 	}
 	for i, address := range o.Endpoints {
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && !isWebSocket(u.Scheme) {
 			return fmt.Errorf("endpoint %d is not an http, https, ws or wss address with a host", i+1)
 		}
+	}
+	return nil
+}
+
+func (f FeeOptions) check() error {
+	switch {
+	case f.HistoryBlocks < 1 || f.HistoryBlocks > maxHistoryBlocks:
+		return fmt.Errorf("fee history of %d blocks: must lie between 1 and %d", f.HistoryBlocks, maxHistoryBlocks)
+	case f.SlowPercentile < 0 || f.FastPercentile > 100:
+		return fmt.Errorf("fee percentiles %g, %g and %g: each must lie between 0 and 100", f.SlowPercentile, f.Percentile, f.FastPercentile)
+	case f.SlowPercentile > f.Percentile || f.Percentile > f.FastPercentile:
+		return fmt.Errorf("fee percentiles %g, %g and %g: they must rise from slow to fast", f.SlowPercentile, f.Percentile, f.FastPercentile)
+	case !f.MaxFee.IsZero() && f.MinTip.Gt(&f.MaxFee):
+		return errors.New("the minimum tip is above the maximum fee: no transaction could keep both")
+	case !f.MaxFee.IsZero() && f.MinPrice.Gt(&f.MaxFee):
+		return errors.New("the minimum price is above the maximum fee: no transaction could keep both")
 	}
 	return nil
 }

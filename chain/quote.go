@@ -29,16 +29,40 @@ type feeHistory struct {
 	Rewards  [][]*hexutil.Big `json:"reward"`
 }
 
+// question is what is asked of the market.
+type question struct {
+	draft *txn.Draft // nil: for fees alone
+	speed txn.Speed
+}
+
 // Quote simulates a draft and says what sending it takes now. All of it comes from one batch to one endpoint.
 //
-// What the chain says of the draft is an outcome: it would revert, the account cannot pay, no block would take it below the configured cap. A chain that
-// could not be asked is UNAVAILABLE, or RATE_LIMITED with the provider's hint.
+// What the chain says of the draft is an outcome: it would revert, the account cannot pay, no block would take it below the cap. A chain that could not be
+// asked is UNAVAILABLE, or RATE_LIMITED with the provider's hint.
 func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
+	facts, o := c.market(ctx, "quote", question{&draft, draft.Speed})
+	if o.Class != txn.Accepted {
+		return txn.Quote{}, o
+	}
+	return c.o.Fees.Quote(draft, facts, c.o.GasMargin)
+}
+
+// Fees are what the market asks at a speed. An outcome that is not ACCEPTED means what it means for Quote.
+func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
+	facts, o := c.market(ctx, "read fees", question{speed: speed})
+	if o.Class != txn.Accepted {
+		return txn.Fees{}, o
+	}
+	return c.o.Fees.Offer(speed, limit, facts)
+}
+
+// market asks one endpoint and makes numbers of its answers.
+func (c *Client) market(ctx context.Context, what string, q question) (Market, txn.Outcome) {
 	var m market
 	var last *fault
-	err := c.read(ctx, "quote", func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
 		m = market{}
-		err := e.askMarket(ctx, client, draft, &m)
+		err := e.askMarket(ctx, client, q, &m)
 		if err != nil {
 			last = e.faultOf(err, nil)
 		}
@@ -49,20 +73,22 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 		if last != nil && last.class == txn.RateLimited {
 			o.Class, o.RetryAfter = last.class, last.retryAfter
 		}
-		return txn.Quote{}, o
+		return Market{}, o
 	}
 	if m.refused != nil {
-		return txn.Quote{}, asEstimate(m.refused.outcome())
+		return Market{}, c.asEstimate(m.refused)
 	}
 	facts, err := m.facts()
 	if err != nil {
-		return txn.Quote{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+		return Market{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
 	}
-	return c.o.Fees.Quote(draft, facts, c.o.GasMargin)
+	facts.Floor = c.floors.At(c.o.Clock.Now())
+	return facts, txn.Outcome{Class: txn.Accepted}
 }
 
 // asEstimate corrects the reading of an estimate's answer: it has no nonce and no hash, so words about them mean something else.
-func asEstimate(o txn.Outcome) txn.Outcome {
+func (c *Client) asEstimate(f *fault) txn.Outcome {
+	o := f.outcome()
 	switch o.Class {
 	case txn.NonceTooLow, txn.NonceGap, txn.AlreadyKnown, txn.ReplacementUnderpriced:
 		o.Class = txn.Ambiguous
@@ -79,33 +105,57 @@ var executionFailed = regexp.MustCompile(`(?i)\b(invalid opcode|opcode .* not de
 	`max(imum)? (code|init ?code) size|invalid code|return data out of bounds|max call depth|contract address collision|always failing transaction|gas uint64 overflow|` +
 	`execution (error|failed)|evm error|precompile)`)
 
-// askMarket sends the batch. Only the head and the balance must be answered: the rest has substitutes, or is an answer even when it is an error.
-func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, draft txn.Draft, m *market) error {
+// askMarket sends the batch. Only the head, and for a draft the balance, must be answered: the rest has substitutes, or is an answer even when it is an error.
+func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question, m *market) error {
 	elems := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &m.head},
-		{Method: "eth_getBalance", Args: []any{draft.From, "latest"}, Result: &m.balance},
-		{Method: "eth_estimateGas", Args: []any{callArgs(draft)}, Result: &m.estimate},
-		{Method: "eth_feeHistory", Args: []any{hexutil.Uint64(e.o.Fees.HistoryBlocks), "latest", []float64{e.o.Fees.Percentile}}, Result: &m.history},
+		{Method: "eth_feeHistory", Args: []any{hexutil.Uint64(e.o.Fees.HistoryBlocks), "latest", []float64{e.o.Fees.percentile(q.speed)}}, Result: &m.history},
 		{Method: "eth_gasPrice", Result: &m.price},
+	}
+	if q.draft != nil {
+		elems = append(elems, rpc.BatchElem{Method: "eth_getBalance", Args: []any{q.draft.From, "latest"}, Result: &m.balance},
+			rpc.BatchElem{Method: "eth_estimateGas", Args: []any{callArgs(*q.draft)}, Result: &m.estimate})
 	}
 	if err := client.BatchCallContext(ctx, elems); err != nil {
 		return err
 	}
-	for _, must := range elems[:2] {
-		if must.Error != nil {
-			return must.Error
-		}
+	if elems[0].Error != nil {
+		return elems[0].Error
 	}
 	if m.head == nil {
 		return fmt.Errorf("%w: no newest block", errMalformed)
 	}
-	m.noHistory, m.noPrice = elems[3].Error != nil || m.history == nil, elems[4].Error != nil || m.price == nil
-	if elems[2].Error == nil {
+	for _, may := range elems[1:3] {
+		if f := e.elementFault(may); f != nil && f.class == txn.RateLimited {
+			return f // it would serve this later: a substitute now is a worse price
+		}
+	}
+	m.noHistory, m.noPrice = elems[1].Error != nil || m.history == nil, elems[2].Error != nil || m.price == nil
+	if q.draft == nil {
 		return nil
 	}
-	switch f := e.faultOf(elems[2].Error, nil); f.class {
+	if elems[3].Error != nil {
+		return elems[3].Error
+	}
+	return m.simulated(e, elems[4].Error)
+}
+
+// elementFault is what one call of a batch says against itself; nil: nothing.
+func (e *endpoint) elementFault(elem rpc.BatchElem) *fault {
+	if elem.Error == nil {
+		return nil
+	}
+	return e.faultOf(elem.Error, nil)
+}
+
+// simulated keeps what the estimate says of the draft. A failure that says nothing of it is the endpoint's, and another may be asked.
+func (m *market) simulated(e *endpoint, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch f := e.faultOf(err, nil); f.class {
 	case txn.Unavailable, txn.RateLimited, txn.Unauthorized:
-		return f // it says nothing of the draft: the endpoint could not make the estimate
+		return f
 	default:
 		m.refused = f
 		return nil
@@ -144,11 +194,20 @@ func (m *market) facts() (Market, error) {
 		facts.GasPrice = fromBig(m.price)
 	}
 	if m.noHistory || len(m.history.BaseFees) == 0 {
+		facts.Tip = aboveBase(facts.GasPrice, facts.BaseFee)
 		return facts, nil
 	}
 	facts.NextBaseFee = fromBig(m.history.BaseFees[len(m.history.BaseFees)-1])
 	facts.Tip = usualTip(m.history.Rewards)
 	return facts, nil
+}
+
+// aboveBase is the tip within a gas price that a node suggests, as far as both are told: what is left when there is no fee history.
+func aboveBase(price, base *txn.Wei) (tip txn.Wei) {
+	if price != nil && base != nil && price.Gt(base) {
+		tip.Sub(price, base)
+	}
+	return tip
 }
 
 // fromBig is nil for what is missing or does not fit.

@@ -43,7 +43,9 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 		for i, hash := range hashes {
 			answers[i] = txn.ReceiptAnswer{Hash: hash}
 			if elems[i].Error != nil {
-				answers[i].Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, hash, e.faultOf(elems[i].Error, nil))
+				f := e.faultOf(elems[i].Error, nil)
+				noteLimit(ctx, f)
+				answers[i].Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, hash, f)
 				continue
 			}
 			answers[i].Receipt, answers[i].Err = found[i].of(hash)

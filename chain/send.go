@@ -2,49 +2,77 @@ package chain
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/fencepost/fencepost/txn"
 )
 
-// settling are the answers that settle a doubt: the bytes or another attempt of theirs are known, so the owner looks for them rather than for an error.
-var settling = []txn.Class{txn.Accepted, txn.AlreadyKnown, txn.NonceTooLow, txn.ReplacementUnderpriced}
-
-// Send hands the bytes to the endpoints in turn until one gives a clear answer.
+// The order of answers. One send is a round over the endpoints, and of what they say the answer counts that knows most of where the bytes are:
 //
-// An endpoint that surely did not get them, or that refuses to look at them, leaves the question open for the next one. After a doubt (no answer, an answer
-// that nobody understands) the same bytes go to the next one as well, which is harmless; but then only an answer that shows where they are counts, because
-// a refusal by the second says nothing of what the first did.
+//  1. ACCEPTED: this node has them.
+//  2. ALREADY_KNOWN, REPLACEMENT_UNDERPRICED, NONCE_TOO_LOW: these bytes or another attempt of their nonce are known. The owner looks for receipts next.
+//  3. No answer, or one that nobody understands: AMBIGUOUS. Some node may have them.
+//  4. A refusal that time, funds or fees can change: it waits, with the same nonce.
+//  5. REVERTED, WRONG_CHAIN, INVALID: these bytes are given up. It takes every endpoint that looked at them to say so.
+//  6. They were not looked at: RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE.
+//
+// The round ends at the first answer of rank 1 or 2. Any other sends the same bytes to the next endpoint: pools differ in room, floors and what they have
+// seen, and what one refuses another may take. It is harmless, for bytes of one nonce run once at most.
+//
+// Of the same rank the more preferred endpoint counts, with the soonest time to come again.
+type rank int
+
+const (
+	taken rank = iota
+	somewhere
+	doubtful
+	refusedForNow
+	refusedForGood
+	notLookedAt
+)
+
+func rankOf(class txn.Class) rank {
+	switch class {
+	case txn.Accepted:
+		return taken
+	case txn.AlreadyKnown, txn.ReplacementUnderpriced, txn.NonceTooLow:
+		return somewhere
+	case txn.NonceGap, txn.Underpriced, txn.FeeCapBelowBaseFee, txn.InsufficientFunds, txn.PoolFull:
+		return refusedForNow
+	case txn.ExecutionReverted, txn.WrongChain, txn.Invalid:
+		return refusedForGood
+	case txn.RateLimited, txn.Unauthorized, txn.Unavailable:
+		return notLookedAt
+	}
+	return doubtful // AMBIGUOUS, and whatever is new
+}
+
+// Send hands the bytes to the endpoints in turn, and answers by the order of answers.
 func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
-	var refused, doubt *txn.Outcome
+	var best *txn.Outcome
+	round := c.newRound()
 	for _, e := range c.order() {
 		o := e.send(ctx, signed)
-		switch {
-		case o.Class == txn.Ambiguous:
-			doubt = firstOf(doubt, o)
-		case o.Class == txn.Unavailable || o.Class == txn.RateLimited || o.Class == txn.Unauthorized:
-			refused = firstOf(refused, o)
-		case doubt == nil || slices.Contains(settling, o.Class):
-			return o
-		}
-		if ctx.Err() != nil {
+		c.floors.Learn(c.o.Clock.Now(), signed, o, c.o.Fees.MaxFee)
+		best = better(best, o)
+		if rankOf(best.Class) <= somewhere || ctx.Err() != nil || round.over() {
 			break
 		}
 	}
-	if doubt != nil {
-		return *doubt
-	}
-	return *refused
+	return *best
 }
 
-// firstOf keeps the outcome of the most preferred endpoint and the soonest time to come again.
-func firstOf(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
+// better keeps the higher ranked of two answers.
+func better(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
 	if kept == nil {
 		return &o
 	}
-	if kept.RetryAfter > o.RetryAfter {
+	before, now := rankOf(kept.Class), rankOf(o.Class)
+	if now < before {
+		return &o
+	}
+	if now == before && now >= doubtful && (kept.RetryAfter > o.RetryAfter) {
 		kept.RetryAfter = o.RetryAfter
 	}
 	return kept

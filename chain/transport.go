@@ -38,6 +38,7 @@ var errLost = errors.New("connection lost")
 type notes struct {
 	mayHaveLeft atomic.Bool  // false: surely not a byte of the request reached the other side
 	retryAfter  atomic.Int64 // nanoseconds, from the Retry-After header
+	limited     *fault       // a part of a batch was refused for a request limit: the answer counts, and the endpoint gets its rest
 }
 
 func (n *notes) hint() time.Duration {
@@ -48,6 +49,13 @@ func (n *notes) hint() time.Duration {
 }
 
 type notesKey struct{}
+
+// noteLimit notes a request limit that hit a part of a call.
+func noteLimit(ctx context.Context, f *fault) {
+	if n, ok := ctx.Value(notesKey{}).(*notes); ok && f.class == txn.RateLimited {
+		n.limited = f
+	}
+}
 
 // withNotes gives a call its notes. Over HTTP the request cannot have left before a connection was at hand.
 func withNotes(ctx context.Context, n *notes) context.Context {
@@ -136,6 +144,7 @@ type fault struct {
 	answered   bool  // the node itself refused: the endpoint is well
 	status     int   // HTTP status, 0 if none came
 	cause      error // ErrWrongChain, ErrWrongGenesis, or nil
+	data       any   // what the node gave along with its words: the return data of a revert
 }
 
 func (f *fault) Error() string { return f.detail }
@@ -161,7 +170,11 @@ func (e *endpoint) faultOf(err error, n *notes) *fault {
 	}
 	var refused rpc.Error
 	if errors.As(err, &refused) {
-		return refusal(answerOf(refused), e.secrets)
+		f = refusal(answerOf(refused), e.secrets)
+		if f.class == txn.RateLimited {
+			f.retryAfter = max(f.retryAfter, n.hint())
+		}
+		return f
 	}
 	var status rpc.HTTPError
 	if errors.As(err, &status) {
@@ -181,7 +194,7 @@ func refusal(a Answer, secrets redactor) *fault {
 		a.Data = secrets.hide(words)
 	}
 	o := Classify(a)
-	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus}
+	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus, data: a.Data}
 }
 
 func answerOf(err rpc.Error) Answer {

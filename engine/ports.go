@@ -29,9 +29,17 @@ type Chain interface {
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	// Consumer tells who used a nonce of an account, as far as the node can still tell: nil when it is not used, or when that is not to be found out.
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
-	// Quote estimates gas (with the configured margin, unless the payload brings its limit) and fees for a draft. A refusal of the node (it would revert, no
-	// funds) is an outcome; ACCEPTED comes with the quote.
+	// Quote estimates gas (with the configured margin, unless the payload brings its limit) and fees for a draft, at its speed and within its own cap. A refusal
+	// of the node (it would revert, no funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
+	// Fees are what the market asks now at a speed, for a replacement; limit is the asker's own cap per unit of gas, zero for none. As with Quote, what keeps
+	// anything from being offered is an outcome.
+	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
+	// Pooled looks for the attempts of one nonce in the pool of one node. It is a hint: pools differ, and nothing may rest on it.
+	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error)
+	// Tagged is the newest block that the chain calls "safe" or "finalized"; nil when it calls none so yet. A node that does not know such tags is an error that
+	// is not txn.ErrUnavailable: asking again does not help.
+	Tagged(ctx context.Context, tag string) (*txn.Block, error)
 	// Heads signals that there may be a new head. It carries no data and may be nil: then the tracker only polls. Closed when ctx ends.
 	Heads(ctx context.Context) <-chan struct{}
 }

@@ -32,20 +32,27 @@ import (
 
 // Options shape a chain. Zero values take the default named beside them.
 type Options struct {
-	ChainID   txn.ChainID // 31337
-	GasLimit  uint64      // of a block; 30,000,000
-	MaxTxGas  uint64      // of a transaction, EIP-7825; 16,777,216
-	BaseFee   txn.Wei     // 1 gwei; SetBaseFee changes it
-	Legacy    bool        // a chain without EIP-1559: no base fee, and only legacy transactions
-	GasPrice  txn.Wei     // what a legacy chain suggests; 1 gwei
-	MinTip    txn.Wei     // the pool takes no lower tip; 1 wei
-	PoolLimit int         // transactions; 6144
-	BlockTime uint64      // seconds between the timestamps of two blocks; 1
-	AutoMine  bool        // each accepted transaction is mined at once
+	ChainID   txn.ChainID           // 31337
+	GasLimit  uint64                // of a block; 30,000,000
+	MaxTxGas  uint64                // of a transaction, EIP-7825; 16,777,216
+	BaseFee   txn.Wei               // 1 gwei; SetBaseFee changes it
+	Legacy    bool                  // a chain without EIP-1559: no base fee, and only legacy transactions
+	GasPrice  txn.Wei               // what a legacy chain suggests; 1 gwei
+	MinTip    txn.Wei               // the pool takes no lower tip; 1 wei
+	Tips      map[txn.Speed]txn.Wei // what a speed takes; none: the floor of the tip. SetTips changes it
+	PoolLimit int                   // transactions; 6144. A full pool drops its cheapest for one that pays more
+	BlockTime uint64                // seconds between the timestamps of two blocks; 1
+	AutoMine  bool                  // each accepted transaction is mined at once
 	// StrictFeeCap refuses a fee cap below the base fee, as sequencers do. go-ethereum keeps such a transaction until the base fee falls.
 	StrictFeeCap bool
 	// StrictNonce refuses a nonce with a gap before it, as sequencers do. go-ethereum queues it.
 	StrictNonce bool
+	// SafeDepth and FinalDepth are how far below the head the blocks are that the chain calls safe and finalized; 32 and 64. A chain that is not as high has
+	// none yet. NoTags is a chain without such tags.
+	SafeDepth, FinalDepth uint64
+	NoTags                bool
+	// FullRefuses has a full pool refuse what it has no room for, however much it pays.
+	FullRefuses bool
 	// Poll makes Heads nil, as it is over HTTP.
 	Poll bool
 	// Quotes follow the same rules as the client's.
@@ -61,6 +68,8 @@ const (
 	defaultMaxTxGas  = 1 << 24
 	defaultPoolLimit = 6144
 	defaultMargin    = 1.2
+	defaultSafe      = 32
+	defaultFinal     = 64
 	genesisTime      = 1_700_000_000
 )
 
@@ -74,8 +83,10 @@ type Chain struct {
 	pool      *pool
 	blocks    []*block // canonical, by number
 	all       map[txn.Hash]*block
-	baseFee   *txn.Wei // of the next block; nil on a legacy chain
-	salt      uint64   // makes the blocks of a fork differ from those they replace
+	baseFee   *txn.Wei          // of the next block; nil on a legacy chain
+	floors    chain.Floors      // what it was told by the pool's words, as the client would be
+	tags      map[string]uint64 // heights set by hand
+	salt      uint64            // makes the blocks of a fork differ from those they replace
 	received  []Received
 	intercept func(context.Context, Call) Fault
 	watchers  map[chan struct{}]struct{}
@@ -103,6 +114,7 @@ func New(o Options) *Chain {
 	o.PoolLimit = orDefault(o.PoolLimit, defaultPoolLimit)
 	o.BlockTime = orDefault(o.BlockTime, 1)
 	o.GasMargin = orDefault(o.GasMargin, defaultMargin)
+	o.SafeDepth, o.FinalDepth = orDefault(o.SafeDepth, defaultSafe), orDefault(o.FinalDepth, defaultFinal)
 	c := &Chain{
 		o: o, signer: types.LatestSignerForChainID(new(uint256.Int).SetUint64(uint64(o.ChainID)).ToBig()),
 		state: newState(), pool: newPool(), all: map[txn.Hash]*block{}, watchers: map[chan struct{}]struct{}{},
@@ -163,7 +175,8 @@ func (c *Chain) Register(address txn.Address, contract Contract) {
 func (c *Chain) SetCode(address txn.Address, code bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state.account(address).code = code
+	a := c.state.account(address)
+	a.code, a.delegated = code, code
 }
 
 // Stored reads a contract's storage at the head.
@@ -370,6 +383,7 @@ func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
 		b.txs, b.senders, b.Txs = append(b.txs, p.tx), append(b.senders, p.from), append(b.Txs, receipt.TxHash)
 		b.receipts[receipt.TxHash] = receipt
 	}
+	b.authorities, c.state.authorities = c.state.authorities, nil
 	c.append(b)
 	c.pool.prune(c.state)
 	c.notify()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -239,7 +240,7 @@ func TestBaseFeeAboveTheCap(t *testing.T) {
 
 func TestPoolEvictionAndLimits(t *testing.T) {
 	t.Parallel()
-	c := fresh(Options{PoolLimit: 2})
+	c := fresh(Options{PoolLimit: 2, FullRefuses: true})
 	a, b := c.signed(t, 0, 0, 10, shop), c.signed(t, 1, 0, 20, shop)
 	c.mustSend(t, a, txn.Accepted)
 	c.mustSend(t, b, txn.Accepted)
@@ -253,6 +254,26 @@ func TestPoolEvictionAndLimits(t *testing.T) {
 		t.Error("the pool remembers")
 	}
 	c.mustSend(t, a, txn.Accepted)
+}
+
+// A full pool of go-ethereum drops its cheapest for one that pays more, and says nothing to whoever sent it.
+func TestFullPoolDropsTheCheapest(t *testing.T) {
+	t.Parallel()
+	c := fresh(Options{PoolLimit: 2})
+	a, b := c.signed(t, 0, 0, 10, shop), c.signed(t, 1, 0, 20, shop)
+	c.mustSend(t, a, txn.Accepted)
+	c.mustSend(t, b, txn.Accepted)
+	c.mustSend(t, c.signed(t, 2, 0, 10, shop), txn.Underpriced)
+	c.mustSend(t, c.signed(t, 2, 1, 30, shop), txn.PoolFull) // what cannot run does not drive out what can
+	dear := c.signed(t, 2, 0, 30, shop)
+	c.mustSend(t, dear, txn.Accepted)
+	if got := c.Pool(); len(got) != 2 || slices.Contains(got, a.Hash) {
+		t.Errorf("the pool has %v", got)
+	}
+	c.SetMinTip(*uint256.NewInt(12 * gwei)) // the tips here are half of the fees
+	if got := c.Pool(); len(got) != 1 || got[0] != dear.Hash {
+		t.Errorf("with a floor of 12 gwei the pool has %v", got)
+	}
 }
 
 func TestForeignUse(t *testing.T) {

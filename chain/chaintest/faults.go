@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,24 +26,29 @@ const (
 	MethodAccount       Method = "Account"
 	MethodQuote         Method = "Quote"
 	MethodConsumer      Method = "Consumer"
+	MethodFees          Method = "Fees"
+	MethodPooled        Method = "Pooled"
+	MethodTagged        Method = "Tagged"
 )
 
 // Call is what an interceptor sees: the method, and those of its arguments that the method has.
 type Call struct {
 	Method  Method
-	Hashes  []txn.Hash // of Receipts; of BlockByHash, one
+	Hashes  []txn.Hash // of Receipts and Pooled; of BlockByHash, one
 	Number  uint64     // of BlockByNumber
 	Signed  txn.Signed // of Send
 	Address txn.Address
-	Nonce   txn.Nonce // of Consumer
+	Nonce   txn.Nonce // of Consumer and Pooled
 	Draft   txn.Draft // of Quote
+	Speed   txn.Speed // of Fees
+	Tag     string    // of Tagged
 }
 
 // Fault is what happens to one call. The zero value is none.
 type Fault struct {
 	Down  bool         // the chain cannot be asked; a send does not reach it
 	Lost  bool         // Send: the bytes do not reach the pool
-	Reply *txn.Outcome // Send, Quote: what the caller is told instead of the truth
+	Reply *txn.Outcome // Send, Quote, Fees: what the caller is told instead of the truth
 	Evict bool         // Send: the pool takes the bytes, says so, and forgets them
 	Lag   uint64       // reads: the answer is that of a node which is so many blocks behind
 }
@@ -211,6 +217,33 @@ func (c *Chain) ForgetPool() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = newPool()
+}
+
+// SetMinTip changes the lowest tip that the pool takes. As in go-ethereum, what waits below it is dropped.
+func (c *Chain) SetMinTip(wei txn.Wei) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.o.MinTip = wei
+	for _, entry := range c.pool.byHash {
+		if entry.tx.GasTipCapIntCmp(wei.ToBig()) < 0 {
+			c.pool.remove(entry)
+		}
+	}
+}
+
+// SetTips changes what a speed takes on this market, from now on.
+func (c *Chain) SetTips(tips map[txn.Speed]txn.Wei) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.o.Tips = maps.Clone(tips)
+}
+
+// SetTags fixes the heights of the safe and the finalized block, until it is called again; a height above the head stands for the head. Options say where
+// they are before.
+func (c *Chain) SetTags(safe, finalized uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tags = map[string]uint64{chain.Safe: safe, chain.Finalized: finalized}
 }
 
 // Inject gives the pool a transaction that did not come through Send: somebody else's, or of another program that has the same key.

@@ -121,9 +121,14 @@ func (c *Chain) admit(tx *types.Transaction) error {
 	if err := c.affordable(tx, from); err != nil {
 		return err
 	}
+	if err := c.unstacked(tx, from); err != nil {
+		return err
+	}
 	old := c.pool.bySender[from][tx.Nonce()]
-	if old == nil && len(c.pool.byHash) >= c.o.PoolLimit {
-		return errors.New("txpool is full")
+	if old == nil {
+		if err := c.makeRoom(tx, from); err != nil {
+			return err
+		}
 	}
 	if old != nil && !outbids(tx, old.tx) {
 		return errors.New("replacement transaction underpriced")
@@ -136,8 +141,9 @@ func (c *Chain) admit(tx *types.Transaction) error {
 func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 	creation := tx.To() == nil
 	gas, floor := intrinsicGas(tx.Data(), creation)
+	gas += authorizationGas * uint64(len(tx.SetCodeAuthorizations()))
 	switch {
-	case tx.Type() != types.LegacyTxType && c.o.Legacy, tx.Type() > types.DynamicFeeTxType:
+	case tx.Type() != types.LegacyTxType && c.o.Legacy, tx.Type() > types.DynamicFeeTxType && tx.Type() != types.SetCodeTxType:
 		return txn.Address{}, fmt.Errorf("transaction type not supported: tx type %d not supported by this pool", tx.Type())
 	case tx.Size() > maxTxSize:
 		return txn.Address{}, fmt.Errorf("oversized data: transaction size %d, limit %d", tx.Size(), maxTxSize)
@@ -149,6 +155,9 @@ func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 		return txn.Address{}, errors.New("exceeds block gas limit")
 	case tx.GasFeeCapIntCmp(tx.GasTipCap()) < 0:
 		return txn.Address{}, errors.New("max priority fee per gas higher than max fee per gas")
+	}
+	if err := wellFormed(tx); err != nil {
+		return txn.Address{}, err
 	}
 	from, err := types.Sender(c.signer, tx)
 	switch {

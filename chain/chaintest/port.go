@@ -3,7 +3,9 @@ package chaintest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/txn"
@@ -113,6 +115,7 @@ func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		}
 		r.Took = refused == nil
 		r.Told = told(refused)
+		c.floors.Learn(c.now(), signed, r.Told, c.o.Fees.MaxFee)
 	}
 	if f.Reply != nil && err == nil {
 		r.Told = *f.Reply
@@ -219,9 +222,81 @@ func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outc
 	if refused != nil {
 		return txn.Quote{}, *refused
 	}
-	m := chain.Market{BaseFee: c.head().BaseFee, NextBaseFee: c.baseFee, GasPrice: &c.o.GasPrice, Balance: c.state.account(draft.From).balance,
-		Estimate: estimate, BlockGas: c.o.GasLimit}
+	m := c.market(draft.Speed)
+	m.Balance, m.Estimate = c.state.account(draft.From).balance, estimate
 	return c.o.Fees.Quote(draft, m, c.o.GasMargin)
+}
+
+// Fees are what the market asks at a speed, by the client's rules.
+func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
+	f, err := c.enter(ctx, Call{Method: MethodFees, Speed: speed})
+	if err != nil {
+		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+	}
+	if f.Reply != nil {
+		return txn.Fees{}, *f.Reply
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.o.Fees.Offer(speed, limit, c.market(speed))
+}
+
+func (c *Chain) market(speed txn.Speed) chain.Market {
+	return chain.Market{BaseFee: c.head().BaseFee, NextBaseFee: c.baseFee, GasPrice: &c.o.GasPrice, Tip: c.o.Tips[speed], BlockGas: c.o.GasLimit, Floor: c.floors.At(c.now())}
+}
+
+// now is the time of the clock that stamps what is received; none stands still.
+func (c *Chain) now() time.Time {
+	if c.o.Now == nil {
+		return time.Time{}
+	}
+	return c.o.Now()
+}
+
+// Pooled looks for attempts in the pool.
+func (c *Chain) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error) {
+	f, err := c.enter(ctx, Call{Method: MethodPooled, Address: address, Nonce: nonce, Hashes: slices.Clone(hashes)})
+	if err != nil {
+		return txn.Undiagnosed, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	latest := c.nonceAt(address, c.height(f))
+	switch known := func(hash txn.Hash) bool { return c.pool.byHash[hash] != nil }; {
+	case latest > uint64(nonce):
+		return txn.NonceConsumed, nil
+	case slices.ContainsFunc(hashes, known):
+		return txn.InPool, nil
+	case c.pool.pendingNonce(address, latest) > uint64(nonce):
+		return txn.PossiblyReplaced, nil
+	}
+	return txn.PossiblyLost, nil
+}
+
+// Tagged is the block that the chain calls safe or finalized.
+func (c *Chain) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
+	f, err := c.enter(ctx, Call{Method: MethodTagged, Tag: tag})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	depth, known := map[string]uint64{chain.Safe: c.o.SafeDepth, chain.Finalized: c.o.FinalDepth}[tag]
+	if c.o.NoTags || !known {
+		return nil, fmt.Errorf("chaintest: the %q block: %w", tag, chain.ErrNoTags)
+	}
+	height := c.height(f)
+	at, set := c.tags[tag]
+	switch {
+	case set:
+		at = min(at, height)
+	case height < depth:
+		return nil, nil
+	default:
+		at = height - depth
+	}
+	view := copyBlock(c.blocks[at])
+	return &view, nil
 }
 
 // estimate runs the draft and takes every effect back.

@@ -51,6 +51,8 @@ type account struct {
 	balance txn.Wei
 	nonce   uint64
 	code    bool
+
+	delegated bool // the code is another account's, by an authorization
 }
 
 type slot struct {
@@ -64,6 +66,8 @@ type state struct {
 	contracts map[txn.Address]Contract
 	storage   map[slot]uint64
 	undo      []func()
+
+	authorities []txn.Address // whose nonce the block under way raised without a transaction of theirs
 }
 
 func newState() *state {
@@ -179,9 +183,11 @@ func (s *state) apply(tx *types.Transaction, from txn.Address, baseFee *txn.Wei)
 	price := effectivePrice(tx, baseFee)
 	nonce := s.nonce(from)
 	s.raiseNonce(from)
+	s.delegate(tx)
 	mark := len(s.undo)
 	value, _ := uint256.FromBig(tx.Value())
 	gas, err := s.run(from, tx.To(), *value, tx.Data(), nonce)
+	gas += authorizationGas * uint64(len(tx.SetCodeAuthorizations()))
 	if gas > tx.Gas() { // out of gas: all of it is paid and nothing else happened
 		s.unwind(mark)
 		gas, err = tx.Gas(), errOutOfGas

@@ -407,6 +407,15 @@ func (s *suite) cancelled() {
 	if _, err := s.Chain.Consumer(ctx, addressOf(s.Key), 0); !errors.Is(err, txn.ErrUnavailable) {
 		s.Errorf("consumer: %v, want unavailable", err)
 	}
+	if d, err := s.Chain.Pooled(ctx, addressOf(s.Key), 0, []txn.Hash{signed.Hash}); !errors.Is(err, txn.ErrUnavailable) || d != txn.Undiagnosed {
+		s.Errorf("pool: %q, %v, want unavailable", d, err)
+	}
+	if b, err := s.Chain.Tagged(ctx, "safe"); !errors.Is(err, txn.ErrUnavailable) {
+		s.Errorf("safe block: %+v, %v, want unavailable", b, err)
+	}
+	if f, o := s.Chain.Fees(ctx, txn.Standard, txn.Wei{}); o.Class != txn.Unavailable {
+		s.Errorf("fees: %+v, %+v", f, o)
+	}
 	if o := s.Chain.Send(ctx, signed); o.Class != txn.Unavailable && o.Class != txn.Ambiguous {
 		s.Errorf("send: %+v", o)
 	}

@@ -28,6 +28,9 @@ type Chain interface {
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
+	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
+	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error)
+	Tagged(ctx context.Context, tag string) (*txn.Block, error)
 	Heads(ctx context.Context) <-chan struct{}
 }
 
@@ -53,6 +56,8 @@ type Quirks struct {
 	AnyBump        bool // a replacement that pays one wei more is taken (anvil)
 	AnyLegacyChain bool // a legacy transaction that is signed for another chain is taken (anvil)
 	RefusesGaps    bool // a nonce with a gap before it is refused (sequencers)
+	NoDelegation   bool // authorizations of EIP-7702 are not taken (chains of before Prague)
+	NoTags         bool // the blocks "safe" and "finalized" are not known
 }
 
 // Run runs the suite. Each case asks for a harness of its own; it may be the same chain.
@@ -78,6 +83,11 @@ func Run(t *testing.T, fresh func(*testing.T) *Harness) {
 		{"account views", (*suite).account},
 		{"quotes", (*suite).quote},
 		{"who used a nonce", (*suite).consumer},
+		{"who gave the nonce away", (*suite).delegated},
+		{"fees", (*suite).market},
+		{"what a pool shows", (*suite).pooled},
+		{"safe and finalized blocks", (*suite).tagged},
+		{"a block of many", (*suite).crowd},
 		{"a reorg moves a receipt", (*suite).reorgKeeps},
 		{"a reorg takes a receipt away", (*suite).reorgDrops},
 		{"cancelled calls", (*suite).cancelled},

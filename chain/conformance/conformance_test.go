@@ -19,6 +19,8 @@ func TestChaintest(t *testing.T) {
 		"legacy":           {Legacy: true},
 		"polled":           {Poll: true},
 		"sequencer":        {StrictNonce: true, StrictFeeCap: true},
+		"without tags":     {NoTags: true},
+		"with final ones":  {SafeDepth: 1, FinalDepth: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -29,7 +31,7 @@ func TestChaintest(t *testing.T) {
 				c.Register(reverter, chaintest.Reverter("nope"))
 				return &conformance.Harness{
 					Chain: c, ChainID: c.ID(), Key: chaintest.Key(0), Manual: true, Reverter: &reverter,
-					Quirks: conformance.Quirks{RefusesGaps: o.StrictNonce},
+					Quirks: conformance.Quirks{RefusesGaps: o.StrictNonce, NoDelegation: o.Legacy, NoTags: o.NoTags},
 					Mine:   func() { c.Mine(1) },
 					Reorg: func(depth int, keep bool) {
 						fate := chaintest.Drop

@@ -1,0 +1,99 @@
+package chaintest
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// authorizationGas is what each authorization of EIP-7702 adds to a transaction before anything runs.
+const authorizationGas = 25_000
+
+// wellFormed checks what go-ethereum's pool asks of a transaction with authorizations.
+func wellFormed(tx *types.Transaction) error {
+	switch {
+	case tx.Type() != types.SetCodeTxType:
+		return nil
+	case tx.To() == nil:
+		return errors.New("EIP-7702 transaction cannot be used to create contract")
+	case len(tx.SetCodeAuthorizations()) == 0:
+		return errors.New("EIP-7702 transaction with empty auth list")
+	}
+	return nil
+}
+
+// delegate does what the authorizations of a transaction ask for. One that does not hold is passed over, and the transaction runs all the same; those that
+// hold stay done even if it reverts.
+func (s *state) delegate(tx *types.Transaction) {
+	for _, auth := range tx.SetCodeAuthorizations() {
+		authority, err := auth.Authority()
+		if err != nil || !auth.ChainID.IsZero() && auth.ChainID.ToBig().Cmp(tx.ChainId()) != 0 {
+			continue
+		}
+		a := s.account(authority)
+		if a.code && !a.delegated || a.nonce != auth.Nonce {
+			continue
+		}
+		s.raiseNonce(authority)
+		s.setDelegation(authority, auth.Address != (txn.Address{}))
+		s.authorities = append(s.authorities, authority)
+	}
+}
+
+func (s *state) setDelegation(address txn.Address, on bool) {
+	a := s.account(address)
+	code, delegated := a.code, a.delegated
+	a.code, a.delegated = on, on
+	s.undo = append(s.undo, func() { a.code, a.delegated = code, delegated })
+}
+
+// unstacked keeps accounts with code of their own to one transaction in the pool, as go-ethereum does: their nonce may be raised, or their funds spent, by
+// others.
+func (c *Chain) unstacked(tx *types.Transaction, from txn.Address) error {
+	a := c.state.account(from)
+	if !a.code || c.pool.bySender[from][tx.Nonce()] != nil {
+		return nil
+	}
+	switch {
+	case c.pool.bySender[from][a.nonce] != nil:
+		return errors.New("in-flight transaction limit reached for delegated accounts")
+	case tx.Nonce() != a.nonce:
+		return errors.New("gapped-nonce tx from delegated accounts")
+	}
+	return nil
+}
+
+// makeRoom drops the cheapest transaction of a full pool for one that pays more.
+func (c *Chain) makeRoom(tx *types.Transaction, from txn.Address) error {
+	if len(c.pool.byHash) < c.o.PoolLimit {
+		return nil
+	}
+	var cheapest *pooled
+	for _, entry := range c.pool.byHash {
+		if cheapest == nil || c.pays(cheapest.tx, entry.tx) > 0 || c.pays(cheapest.tx, entry.tx) == 0 && entry.arrival > cheapest.arrival {
+			cheapest = entry
+		}
+	}
+	if cheapest == nil || c.o.FullRefuses {
+		return errors.New("txpool is full")
+	}
+	if c.pays(tx, cheapest.tx) <= 0 {
+		return errors.New("transaction underpriced")
+	}
+	runnable := func(of txn.Address, nonce uint64) bool {
+		next := c.state.nonce(of)
+		return nonce <= c.pool.pendingNonce(of, next)
+	}
+	if !runnable(from, tx.Nonce()) && runnable(cheapest.from, cheapest.tx.Nonce()) {
+		return errors.New("future transaction tries to replace pending")
+	}
+	c.pool.remove(cheapest)
+	return nil
+}
+
+// pays compares what two transactions pay a miner now, then the most that they would.
+func (c *Chain) pays(a, b *types.Transaction) int {
+	return cmp.Or(a.EffectiveGasTipCmp(b, c.baseFee), a.GasFeeCapCmp(b), a.GasTipCapCmp(b))
+}

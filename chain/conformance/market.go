@@ -1,0 +1,176 @@
+package conformance
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
+)
+
+// market asks for fees at each speed, and within a cap of one's own.
+func (s *suite) market() {
+	var cheapest txn.Fees
+	for _, speed := range []txn.Speed{txn.Slow, txn.Standard, txn.Fast} {
+		fees, o := s.Chain.Fees(s.Context(), speed, txn.Wei{})
+		if o.Class != txn.Accepted || fees.Tip.Gt(&fees.Cap) || fees.Cap.IsZero() {
+			s.Fatalf("speed %q: %+v, %+v", speed, fees, o)
+		}
+		if fees.Tip.Lt(&cheapest.Tip) {
+			s.Errorf("speed %q offers a tip of %s, a slower one %s", speed, fees.Tip.Dec(), cheapest.Tip.Dec())
+		}
+		cheapest = fees
+	}
+	base := s.head().BaseFee
+	if base == nil {
+		return // a legacy price bends to any cap
+	}
+	key := s.actor()
+	var low txn.Wei
+	low.Rsh(base, 3) // base fees fall by an eighth at most with each block, and do not get here while we ask
+	if low.IsZero() {
+		return
+	}
+	if fees, o := s.Chain.Fees(s.Context(), txn.Standard, low); o.Class != txn.FeeCapBelowBaseFee {
+		s.Errorf("fees %+v, %+v for a cap far below the base fee", fees, o)
+	}
+	to := txn.Address{0xfe}
+	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: low}); o.Class != txn.FeeCapBelowBaseFee {
+		s.Errorf("quote %+v, %+v for a cap far below the base fee", q, o)
+	}
+	var room txn.Wei
+	room.Mul(base, uint256.NewInt(3))
+	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: room, Speed: txn.Fast}); o.Class != txn.Accepted || q.Fees.Cap.Gt(&room) {
+		s.Errorf("quote %+v, %+v within a cap of %s", q, o, room.Dec())
+	}
+}
+
+func (s *suite) shows(address txn.Address, nonce txn.Nonce, want txn.Diagnosis, hashes ...txn.Hash) bool {
+	s.Helper()
+	got, err := s.Chain.Pooled(s.Context(), address, nonce, hashes)
+	if err != nil {
+		return false // a node that has just started may still be indexing
+	}
+	return got == want
+}
+
+// pooled looks at a nonce through its life. Above a gap nothing is included while it looks.
+func (s *suite) pooled() {
+	key := s.actor()
+	from, never := addressOf(key), common.HexToHash("0x404")
+	s.soon("nothing in the pool", func() bool { return s.shows(from, 0, txn.PossiblyLost, never) })
+	if !s.Quirks.RefusesGaps {
+		waiting := s.sign(s.transfer(key, 1))
+		s.mustSend(waiting, txn.Accepted)
+		s.soon("in the pool above a gap", func() bool { return s.shows(from, 1, txn.InPool, never, waiting.Hash) })
+	}
+	first := s.sign(s.transfer(key, 0))
+	s.mustSend(first, txn.Accepted)
+	if s.Manual {
+		s.soon("in the pool", func() bool { return s.shows(from, 0, txn.InPool, first.Hash) })
+		s.soon("another one in the pool", func() bool { return s.shows(from, 0, txn.PossiblyReplaced, never) })
+	}
+	s.mined(first.Hash)
+	s.until("the nonce used", func() bool { return s.shows(from, 0, txn.NonceConsumed, first.Hash) })
+	s.until("the nonce used by another", func() bool { return s.shows(from, 0, txn.NonceConsumed, never) })
+}
+
+func (s *suite) tagged() {
+	for _, tag := range []string{"safe", "finalized"} {
+		block, err := s.Chain.Tagged(s.Context(), tag)
+		if s.Quirks.NoTags {
+			if err == nil || errors.Is(err, txn.ErrUnavailable) {
+				s.Errorf("%s: %+v, %v; this chain has no tags, and asking again does not help", tag, block, err)
+			}
+			continue
+		}
+		if err != nil {
+			s.Fatalf("%s: %v", tag, err)
+		}
+		if block == nil {
+			continue // none yet
+		}
+		canonical, err := s.Chain.BlockByNumber(s.Context(), block.Number)
+		if err != nil || canonical == nil || canonical.Hash != block.Hash || block.Number > s.head().Number {
+			s.Errorf("%s: %+v; the canonical block of that height is %+v, %v", tag, block, canonical, err)
+		}
+	}
+	if block, err := s.Chain.Tagged(s.Context(), "newest"); err == nil || errors.Is(err, txn.ErrUnavailable) {
+		s.Errorf("a tag that nobody knows: %+v, %v", block, err)
+	}
+}
+
+// crowd is a block with many of our transactions: their receipts come the way that is meant for blocks, where there is one.
+func (s *suite) crowd() {
+	const many = 12
+	key := s.actor()
+	var hashes []txn.Hash
+	for nonce := range uint64(many) {
+		signed := s.sign(s.transfer(key, nonce))
+		s.mustSend(signed, txn.Accepted)
+		hashes = append(hashes, signed.Hash)
+	}
+	s.mined(hashes[many-1])
+	// What a tracker does: it reads the blocks, then asks for the receipts of what is in them.
+	for at := s.head(); ; {
+		if slices.Contains(at.Txs, hashes[0]) || at.Number == 0 {
+			break
+		}
+		parent, err := s.Chain.BlockByHash(s.Context(), at.Parent)
+		if err != nil || parent == nil {
+			s.Fatalf("the parent of block %d: %+v, %v", at.Number, parent, err)
+		}
+		at = *parent
+	}
+	for i, a := range s.Chain.Receipts(s.Context(), append(hashes, common.HexToHash("0x404"))) {
+		if i == many {
+			if a.Err != nil || a.Receipt != nil {
+				s.Errorf("of a hash that nobody sent: %+v", a)
+			}
+			continue
+		}
+		if a.Err != nil || a.Receipt == nil || a.Receipt.TxHash != hashes[i] || a.Hash != hashes[i] || !a.Receipt.Success || a.Receipt.EffectiveGasPrice.IsZero() {
+			s.Errorf("receipt %d: %+v", i, a)
+		}
+	}
+}
+
+// delegated gives an account code by an authorization of EIP-7702 that another account hands in: the account's nonce rises without a transaction of its own.
+func (s *suite) delegated() {
+	if s.Quirks.NoDelegation {
+		return
+	}
+	sponsor, key := s.actor(), s.actor()
+	authority, fees := addressOf(key), s.fees()
+	if a := s.view(authority, 0); a.HasCode || a.Latest != 0 {
+		s.Fatalf("a new account: %+v", a)
+	}
+	auth, err := types.SignSetCode(key, types.SetCodeAuthorization{ChainID: *uint256.NewInt(uint64(s.ChainID)), Address: txn.Address{0xde}, Nonce: 0})
+	if err != nil {
+		s.Fatal(err)
+	}
+	tx, err := types.SignNewTx(sponsor, types.LatestSignerForChainID(auth.ChainID.ToBig()), &types.SetCodeTx{
+		ChainID: &auth.ChainID, To: txn.Address{0xfe}, Gas: 200_000, GasFeeCap: &fees.Cap, GasTipCap: &fees.Tip, AuthList: []types.SetCodeAuthorization{auth},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.mustSend(txn.Signed{Hash: tx.Hash(), Raw: raw}, txn.Accepted)
+	s.mined(tx.Hash())
+	s.until("the code of the account", func() bool { return s.view(authority, 0).HasCode })
+	if a := s.view(authority, 0); a.Latest != 1 {
+		s.Errorf("with code by an authorization: %+v; its nonce is used", a)
+	}
+	if s.view(addressOf(sponsor), 0).HasCode {
+		s.Error("whoever handed the authorization in has code as well")
+	}
+	if by, err := s.Chain.Consumer(s.Context(), authority, 0); err != nil || by == nil || by.TxHash != (txn.Hash{}) {
+		s.Errorf("nonce 0 was used by %+v, %v; want a block, and no transaction of the account", by, err)
+	}
+}

@@ -1,0 +1,85 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// pooled is what is read of a transaction that a node knows. The block is null while it waits in the pool.
+type pooled struct {
+	Hash  txn.Hash  `json:"hash"`
+	Block *txn.Hash `json:"blockHash"`
+}
+
+// Pooled looks for the attempts of one nonce in the pool of the current endpoint, in one batch unless the batch limit is lower than that.
+func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error) {
+	var found txn.Diagnosis
+	what := fmt.Sprintf("look for nonce %d of %s in the pool", nonce, address.Hex())
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+		var (
+			latest, next hexutil.Uint64
+			known        = make([]*pooled, len(hashes))
+		)
+		elems := []rpc.BatchElem{
+			{Method: "eth_getTransactionCount", Args: []any{address, "latest"}, Result: &latest},
+			{Method: "eth_getTransactionCount", Args: []any{address, "pending"}, Result: &next},
+		}
+		for i, hash := range hashes {
+			elems = append(elems, rpc.BatchElem{Method: "eth_getTransactionByHash", Args: []any{hash}, Result: &known[i]})
+		}
+		if err := e.inBatches(ctx, client, elems); err != nil {
+			return err
+		}
+		var err error
+		found, err = diagnose(nonce, txn.Nonce(latest), txn.Nonce(next), elems, known)
+		return err
+	})
+	if err != nil {
+		return txn.Undiagnosed, err
+	}
+	return found, nil
+}
+
+// inBatches sends calls in as many batches as the limit asks for. What each call says for itself is in its element.
+func (e *endpoint) inBatches(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error {
+	for start := 0; start < len(elems); start += e.o.BatchLimit {
+		if err := client.BatchCallContext(ctx, elems[start:min(start+e.o.BatchLimit, len(elems))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// diagnose judges the answers: the two counts, then one for each attempt. An attempt that could not be looked for forbids to say that none is there.
+func diagnose(nonce, latest, next txn.Nonce, elems []rpc.BatchElem, known []*pooled) (txn.Diagnosis, error) {
+	for i := range 2 {
+		if elems[i].Error != nil {
+			return txn.Undiagnosed, elems[i].Error
+		}
+	}
+	if latest > nonce {
+		return txn.NonceConsumed, nil
+	}
+	var unclear error
+	for i, tx := range known {
+		switch {
+		case elems[i+2].Error != nil:
+			unclear = elems[i+2].Error
+		case tx != nil && tx.Block != nil && *tx.Block != (txn.Hash{}):
+			return txn.NonceConsumed, nil // a block came while we asked
+		case tx != nil:
+			return txn.InPool, nil
+		}
+	}
+	switch {
+	case unclear != nil:
+		return txn.Undiagnosed, unclear
+	case next > nonce:
+		return txn.PossiblyReplaced, nil
+	}
+	return txn.PossiblyLost, nil
+}
