@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -22,13 +23,25 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	}
 	tx := txn.Tx{
 		ID: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID, RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
-		Payload: txn.Payload{Value: value, Data: r.Data, GasLimit: uint64(r.GasLimit)},
+		Payload: txn.Payload{Value: value, Data: r.Data, GasLimit: uint64(r.GasLimit)}, Terms: txn.Terms{Speed: txn.Speed(r.Speed), CancelLate: r.CancelLate},
 		Status: txn.Status{
 			State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
 			TxHash: toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
 			SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
+			Accepted: int(r.AcceptedAttempt), Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
 		},
 		Token: txn.Token(r.FencingToken), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+	if r.MaxFee != nil {
+		if tx.Terms.MaxFee, err = toWei(*r.MaxFee); err != nil {
+			return txn.Tx{}, err
+		}
+	}
+	if r.NotAfter != nil {
+		tx.Terms.NotAfter = *r.NotAfter
+	}
+	if r.WaitingSince != nil {
+		tx.WaitingSince = *r.WaitingSince
 	}
 	if len(r.ToAddress) > 0 {
 		to := txn.Address(r.ToAddress)
@@ -107,13 +120,18 @@ func attemptsByTx(rows []db.OpenAttemptsRow) (map[txn.TxID][]txn.Attempt, error)
 	return of, nil
 }
 
-func toSubmitter(r db.Submitter) (txn.Submitter, error) {
+func toSubmitter(r db.OwnedSubmitterRow) (txn.Submitter, error) {
 	if len(r.Address) != len(txn.Address{}) {
 		return txn.Submitter{}, fmt.Errorf("the address of submitter %d has %d bytes", r.SubmitterID, len(r.Address))
+	}
+	maxFee, err := toWei(r.MaxFee)
+	if err != nil {
+		return txn.Submitter{}, err
 	}
 	return txn.Submitter{
 		ID: txn.SubmitterID(r.SubmitterID), Name: r.Name, Chain: txn.ChainID(r.ChainID), Address: txn.Address(r.Address), Signer: r.Signer,
 		Mode: txn.Mode(r.Mode), Limit: int(r.MaxInFlight), Status: txn.SubmitterStatus(r.Status), StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
+		OnFailure: txn.OnFailure(r.OnFailure), MaxFee: maxFee,
 	}, nil
 }
 
@@ -150,8 +168,19 @@ func toEvent(r db.EventsSinceRow) (EventInfo, error) {
 		Event: txn.Event{
 			Tx: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq, Kind: txn.Kind(r.Kind), State: txn.State(r.State),
 			Sub: txn.Sub(r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
-			At: r.CreatedAt,
+			NewFork: r.NewFork, Above: toBlocks(r.Above), At: r.CreatedAt,
 		},
 		SubmitterName: r.SubmitterName, Xid: r.Xid,
 	}, nil
+}
+
+// blockBytes is a block as a column has it: 8 bytes of number, 32 of hash.
+const blockBytes = 40
+
+func toBlocks(b []byte) []txn.BlockRef {
+	var refs []txn.BlockRef
+	for ; len(b) >= blockBytes; b = b[blockBytes:] {
+		refs = append(refs, txn.BlockRef{Number: binary.BigEndian.Uint64(b), Hash: txn.Hash(b[8:blockBytes])})
+	}
+	return refs
 }

@@ -27,7 +27,7 @@ func (s *Store) CreateTx(ctx context.Context, intent Intent) (info TxInfo, creat
 	if err != nil {
 		return TxInfo{}, false, fmt.Errorf("store: %s: %w", verb, err)
 	}
-	job := &createJob{intent: intent, id: id, hash: intent.Payload.Hash(), ended: make(chan struct{})}
+	job := &createJob{intent: intent, id: id, hash: txn.RequestHash(intent.Payload, intent.Terms), ended: make(chan struct{})}
 	if err := s.creates.put(job); err != nil {
 		return TxInfo{}, false, s.failed(ctx, verb, err)
 	}
@@ -70,7 +70,7 @@ func (j *createJob) fail(err error) {
 func (j *createJob) won(r db.InsertTxsRow) {
 	j.info = TxInfo{
 		Tx: txn.Tx{
-			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID, RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload,
+			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID, RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload, Terms: j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		},
@@ -222,6 +222,15 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		p.ValuesWei = append(p.ValuesWei, payload.Value.Dec())
 		p.Datas = append(p.Datas, data)
 		p.GasLimits = append(p.GasLimits, int64(payload.GasLimit))
+		terms := job.intent.Terms
+		var notAfter int64
+		if !terms.NotAfter.IsZero() {
+			notAfter = terms.NotAfter.UnixMicro()
+		}
+		p.Speeds = append(p.Speeds, string(terms.Speed))
+		p.MaxFees = append(p.MaxFees, terms.MaxFee.Dec())
+		p.NotAfterUs = append(p.NotAfterUs, notAfter)
+		p.CancelLates = append(p.CancelLates, terms.CancelLate)
 	}
 	return p
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"encoding/binary"
+
 	"github.com/google/uuid"
 
 	"github.com/fencepost/fencepost/store/internal/db"
@@ -92,6 +94,12 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {
 	p.WSubmitAttempts = append(p.WSubmitAttempts, int32(next.SubmitAttempts))
 	p.WCancelRequested = append(p.WCancelRequested, next.CancelRequested)
 	p.WRequeued = append(p.WRequeued, int32(next.Requeued))
+	p.WAccepted = append(p.WAccepted, int32(next.Accepted))
+	p.WWaiting = append(p.WWaiting, !next.WaitingSince.IsZero())
+	p.WDiagnosis = append(p.WDiagnosis, string(next.Diagnosis))
+	p.WAbove = append(p.WAbove, blocks(next.Above))
+	p.WNewFork = append(p.WNewFork, w.NewFork)
+	p.WTold = append(p.WTold, blocks(w.Told))
 	p.WDelayMs = append(p.WDelayMs, w.Delay.Milliseconds())
 	addReceipt(p, next.Receipt)
 }
@@ -145,4 +153,13 @@ func executed(e txn.Executed) txn.Executed {
 		return txn.Unknown
 	}
 	return e
+}
+
+// blocks are block references as a column has them: nothing where there are none.
+func blocks(refs []txn.BlockRef) []byte {
+	b := make([]byte, 0, blockBytes*len(refs))
+	for _, r := range refs {
+		b = append(binary.BigEndian.AppendUint64(b, r.Number), r.Hash[:]...)
+	}
+	return b
 }

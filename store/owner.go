@@ -126,3 +126,22 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 	}
 	return boxes, nil
 }
+
+// maxRecent bounds how many final transactions an owner compares with the chain.
+const maxRecent = 512
+
+// RecentFinals reads the final transactions whose block is less than depth below the newest one's: those that a reorg could still reach. Without attempts.
+func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
+	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
+	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{SubmitterID: int32(lease.submitter), Depth: int64(min(depth, maxRecent)), MaxRows: maxRecent})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	txs := make([]txn.Tx, len(rows))
+	for i, r := range rows {
+		if txs[i], err = toTx(r.ManagedTx); err != nil {
+			return nil, s.failed(ctx, verb, err)
+		}
+	}
+	return txs, nil
+}

@@ -42,6 +42,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (info SubmitterInf
 	limit := int32(1) // strict
 	id, err := s.read().RegisterSubmitter(ctx, db.RegisterSubmitterParams{
 		Name: r.Name, ChainID: int64(r.Chain), Address: r.Address[:], Signer: r.Signer, Mode: string(r.Mode), MaxInFlight: limit, StartFrom: r.StartFrom,
+		OnFailure: string(onFailure(r.OnFailure)), MaxFee: r.MaxFee.Dec(),
 	})
 	switch {
 	case err == nil:
@@ -123,9 +124,9 @@ func (s *Store) Submitters(ctx context.Context, afterName string, limit int) ([]
 }
 
 func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
-	submitter, err := toSubmitter(db.Submitter{
+	submitter, err := toSubmitter(db.OwnedSubmitterRow{
 		SubmitterID: r.SubmitterID, Name: r.Name, ChainID: r.ChainID, Address: r.Address, Signer: r.Signer, Mode: r.Mode, MaxInFlight: r.MaxInFlight,
-		Status: r.Status, StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
+		Status: r.Status, StartFrom: r.StartFrom, CreatedAt: r.CreatedAt, OnFailure: r.OnFailure, MaxFee: r.MaxFee,
 	})
 	return SubmitterInfo{
 		Submitter: submitter,
@@ -189,4 +190,24 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 	}
 	s.lookups.put(key, txn.SubmitterID(id))
 	return txn.SubmitterID(id), nil
+}
+
+// SetPolicies changes the policies of a submitter. Its owner goes by them once it has obeyed an UPDATE command.
+func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, p Policies) error {
+	verb := fmt.Sprintf("change the policies of submitter %d", id)
+	n, err := s.read().SetPolicies(ctx, db.SetPoliciesParams{SubmitterID: int32(id), OnFailure: string(onFailure(p.OnFailure)), MaxFee: p.MaxFee.Dec()})
+	if err != nil {
+		return s.failed(ctx, verb, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	}
+	return nil
+}
+
+func onFailure(f txn.OnFailure) txn.OnFailure {
+	if f == "" {
+		return txn.Continue
+	}
+	return f
 }

@@ -106,6 +106,7 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 		"RegisterChain":     {"INSERT INTO chain"},
 		"RegisterSubmitter": {"INSERT INTO submitter", "INSERT INTO submitter_lease"},
 		"SetStartFrom":      {"UPDATE submitter"},
+		"SetPolicies":       {"UPDATE submitter"},
 		// The table of nodes is no ledger: nothing that is right or wrong rests on it.
 		"Heartbeat": {"DELETE FROM node", "INSERT INTO node"},
 		"Leave":     {"DELETE FROM node"},

@@ -78,6 +78,7 @@ type Intent struct {
 	Submitter txn.SubmitterID
 	RequestID string
 	Payload   txn.Payload
+	Terms     txn.Terms
 }
 
 // TxInfo is a transaction as readers get it: with the name of its submitter.
@@ -119,6 +120,13 @@ type Registration struct {
 	Signer    string
 	Mode      txn.Mode
 	StartFrom string
+	Policies
+}
+
+// Policies are what may be changed of a submitter later.
+type Policies struct {
+	OnFailure txn.OnFailure // empty: CONTINUE
+	MaxFee    txn.Wei       // wei per unit of gas; zero: the chain's limit alone
 }
 
 // TxFilter selects and pages transactions, newest first.

@@ -82,10 +82,11 @@ const (
 	CommandExitProtect CommandKind = "EXIT_PROTECT"
 	CommandResolve     CommandKind = "RESOLVE"
 	CommandSpeedUp     CommandKind = "SPEED_UP"
+	CommandUpdate      CommandKind = "UPDATE" // the registration was changed: read it anew
 )
 
 // CommandKinds lists every kind.
-var CommandKinds = []CommandKind{CommandPause, CommandResume, CommandCancel, CommandProtect, CommandExitProtect, CommandResolve, CommandSpeedUp}
+var CommandKinds = []CommandKind{CommandPause, CommandResume, CommandCancel, CommandProtect, CommandExitProtect, CommandResolve, CommandSpeedUp, CommandUpdate}
 
 // Action is what an operator decides. Of PROTECT it is the reason of the protection.
 type Action string

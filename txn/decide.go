@@ -121,6 +121,7 @@ func obey(v View, c Command) (step Step, ok bool) {
 		if write.Tx != (TxID{}) {
 			done.Writes = []Write{write}
 		}
+	case CommandUpdate: // whoever has recorded this reads the ledger anew
 	case CommandProtect:
 		return Record{protectAsTold(v, c)}, true
 	case CommandExitProtect:

@@ -22,9 +22,12 @@ type Payload struct {
 // requestHashVersion is hashed first, so that another encoding can never collide with this one.
 const requestHashVersion = 1
 
-// Hash is the identity of the payload under its request key: SHA-256 over a versioned, length-prefixed encoding of each field. Protobuf bytes would not do:
-// they are not canonical.
-func (p Payload) Hash() [32]byte {
+// Hash is the identity of the payload under its request key, with terms that demand nothing.
+func (p Payload) Hash() [32]byte { return RequestHash(p, Terms{}) }
+
+// RequestHash is the identity of a request under its key: SHA-256 over a versioned, length-prefixed encoding of each field. Protobuf bytes would not do: they
+// are not canonical.
+func RequestHash(p Payload, t Terms) [32]byte {
 	h := sha256.New()
 	h.Write([]byte{requestHashVersion})
 	if p.To == nil {
@@ -41,6 +44,7 @@ func (p Payload) Hash() [32]byte {
 	h.Write(p.Data)
 	binary.BigEndian.PutUint64(n[:], p.GasLimit)
 	h.Write(n[:])
+	t.hash(h)
 	return [32]byte(h.Sum(nil))
 }
 

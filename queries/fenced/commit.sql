@@ -51,6 +51,12 @@ WITH change AS (
            unnest(@w_submit_attempts::INT[])      AS submit_attempts,
            unnest(@w_cancel_requested::BOOLEAN[]) AS cancel_requested,
            unnest(@w_requeued::INT[])             AS requeued,
+           unnest(@w_accepted::INT[])             AS accepted,
+           unnest(@w_waiting::BOOLEAN[])          AS waiting,
+           unnest(@w_diagnosis::TEXT[])           AS diagnosis,
+           unnest(@w_above::BYTEA[])              AS above,          -- empty: none
+           unnest(@w_new_fork::BOOLEAN[])         AS new_fork,
+           unnest(@w_told::BYTEA[])               AS told,           -- empty: none
            unnest(@w_delay_ms::BIGINT[])          AS delay_ms
 ), attempt AS (
     SELECT unnest(@a_change_no::INT[])            AS change_no,
@@ -97,6 +103,7 @@ WITH change AS (
      WHERE ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT l.change_no, l.submitter_id, l.fencing_token FROM lease l)) IS TRUE
        AND (SELECT count(*) FROM nonce_cursor) >= 0 -- cursors first
        AND t.version = w.version AND t.state = w.from_state
+       AND (w.kind <> 'ALLOCATED' OR t.not_after IS NULL OR t.not_after > clock_timestamp())
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
@@ -162,6 +169,10 @@ WITH change AS (
            submit_attempts    = w.submit_attempts,
            cancel_requested   = w.cancel_requested,
            requeued           = w.requeued,
+           accepted_attempt   = w.accepted,
+           waiting_since      = CASE WHEN w.waiting THEN coalesce(t.waiting_since, clock_timestamp()) END,
+           diagnosis          = w.diagnosis,
+           above              = NULLIF(w.above, ''),
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,
@@ -176,7 +187,7 @@ WITH change AS (
     UPDATE managed_tx t
        SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
            executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
-           cancel_requested = w.cancel_requested,
+           cancel_requested = w.cancel_requested, accepted_attempt = 0, waiting_since = NULL,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            fencing_token = w.fencing_token, updated_at = clock_timestamp()
       FROM write w
@@ -190,14 +201,14 @@ WITH change AS (
      WHERE ((a.change_no, a.submitter_id, a.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), event_told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash,
-                          receipt_success, receipt_gas_used, receipt_gas_price, reason, message, fencing_token)
+                          receipt_success, receipt_gas_used, receipt_gas_price, reason, message, new_fork, above, fencing_token)
     SELECT w.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed, NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block_hash END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
-           w.reason, w.last_error, w.fencing_token
+           w.reason, w.last_error, w.new_fork, NULLIF(w.told, ''), w.fencing_token
       FROM write w
      WHERE w.kind <> ''
        AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE

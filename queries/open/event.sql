@@ -7,7 +7,7 @@ SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot FROM ledger l;
 
 -- name: EventsSince :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
-       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.xid >= pg_snapshot_xmin(CAST(@since::TEXT AS PG_SNAPSHOT))
@@ -20,7 +20,7 @@ SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state
 
 -- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
-       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = @submitter_id AND e.tx_id = @tx_id AND e.seq > @after_seq::BIGINT

@@ -11,10 +11,15 @@ WITH intent AS (
            unnest(@to_addresses::BYTEA[])  AS to_address, -- empty: contract creation
            unnest(@values_wei::TEXT[])     AS value_wei,
            unnest(@datas::BYTEA[])         AS data,
-           unnest(@gas_limits::BIGINT[])   AS gas_limit
+           unnest(@gas_limits::BIGINT[])   AS gas_limit,
+           unnest(@speeds::TEXT[])         AS speed,
+           unnest(@max_fees::TEXT[])       AS max_fee,    -- 0: none
+           unnest(@not_after_us::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
+           unnest(@cancel_lates::BOOLEAN[]) AS cancel_late
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
-    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late)
+    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
+           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late
       FROM intent i
       JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
       LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id

@@ -2,7 +2,8 @@
 -- commands; that part is Inbox.
 
 -- name: OwnedSubmitter :one
-SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.submitter_id = @submitter_id;
 
 -- name: Cursor :one
@@ -49,3 +50,18 @@ SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reas
  WHERE k.submitter_id = ANY(@submitter_ids::INT[]) AND k.applied_at IS NULL
  ORDER BY k.submitter_id, k.command_id
  LIMIT @max_rows::INT;
+
+-- RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
+-- still believed possible could reach.
+-- name: RecentFinals :many
+WITH newest AS MATERIALIZED (
+    SELECT q.tx_id, q.receipt_block FROM managed_tx q
+     WHERE q.submitter_id = @submitter_id AND q.nonce IS NOT NULL
+     ORDER BY q.nonce DESC
+     LIMIT @max_rows::INT
+)
+SELECT sqlc.embed(t)
+  FROM newest n
+  JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = n.tx_id
+ WHERE t.terminal_at IS NOT NULL AND n.receipt_block + @depth::BIGINT > (SELECT max(m.receipt_block) FROM newest m)
+ ORDER BY t.nonce DESC;

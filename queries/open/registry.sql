@@ -11,8 +11,8 @@ LIMIT 1;
 
 -- name: RegisterSubmitter :one
 WITH added AS (
-    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
-    VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from)
+    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee)
+    VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from, @on_failure, NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0))
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
 ), lease AS (
@@ -25,6 +25,10 @@ SELECT a.submitter_id FROM added a;
 UPDATE submitter s SET start_from = @start_from
  WHERE s.submitter_id = @submitter_id AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id);
 
+-- SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows.
+-- name: SetPolicies :execrows
+UPDATE submitter s SET on_failure = @on_failure, max_fee = NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0) WHERE s.submitter_id = @submitter_id;
+
 -- name: SubmitterByName :one
 SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
 
@@ -33,6 +37,7 @@ SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.addres
 
 -- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,

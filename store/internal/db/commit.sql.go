@@ -56,33 +56,39 @@ WITH change AS (
            unnest($40::INT[])      AS submit_attempts,
            unnest($41::BOOLEAN[]) AS cancel_requested,
            unnest($42::INT[])             AS requeued,
-           unnest($43::BIGINT[])          AS delay_ms
+           unnest($43::INT[])             AS accepted,
+           unnest($44::BOOLEAN[])          AS waiting,
+           unnest($45::TEXT[])           AS diagnosis,
+           unnest($46::BYTEA[])              AS above,          -- empty: none
+           unnest($47::BOOLEAN[])         AS new_fork,
+           unnest($48::BYTEA[])               AS told,           -- empty: none
+           unnest($49::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($44::INT[])            AS change_no,
-           unnest($45::INT[])          AS submitter_id,
-           unnest($46::BIGINT[])      AS fencing_token,
-           unnest($47::UUID[])               AS tx_id,
-           unnest($48::INT[])           AS attempt_no,
-           unnest($49::TEXT[])                AS kind,
-           unnest($50::BIGINT[])             AS nonce,
-           unnest($51::BYTEA[])            AS tx_hash,
-           unnest($52::BYTEA[])             AS raw_tx,
-           unnest($53::BIGINT[])         AS gas_limit,
-           unnest($54::TEXT[])             AS fee_cap,
-           unnest($55::TEXT[])                 AS tip,
-           unnest($56::BOOLEAN[])           AS legacy
+    SELECT unnest($50::INT[])            AS change_no,
+           unnest($51::INT[])          AS submitter_id,
+           unnest($52::BIGINT[])      AS fencing_token,
+           unnest($53::UUID[])               AS tx_id,
+           unnest($54::INT[])           AS attempt_no,
+           unnest($55::TEXT[])                AS kind,
+           unnest($56::BIGINT[])             AS nonce,
+           unnest($57::BYTEA[])            AS tx_hash,
+           unnest($58::BYTEA[])             AS raw_tx,
+           unnest($59::BIGINT[])         AS gas_limit,
+           unnest($60::TEXT[])             AS fee_cap,
+           unnest($61::TEXT[])                 AS tip,
+           unnest($62::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($57::INT[])            AS change_no,
-           unnest($58::INT[])          AS submitter_id,
-           unnest($59::BIGINT[])      AS fencing_token,
-           unnest($60::BIGINT[])        AS command_id,
-           unnest($61::TEXT[])              AS result
+    SELECT unnest($63::INT[])            AS change_no,
+           unnest($64::INT[])          AS submitter_id,
+           unnest($65::BIGINT[])      AS fencing_token,
+           unnest($66::BIGINT[])        AS command_id,
+           unnest($67::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
     SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.new_status
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $62::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $68::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -102,6 +108,7 @@ WITH change AS (
      WHERE ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT l.change_no, l.submitter_id, l.fencing_token FROM lease l)) IS TRUE
        AND (SELECT count(*) FROM nonce_cursor) >= 0 -- cursors first
        AND t.version = w.version AND t.state = w.from_state
+       AND (w.kind <> 'ALLOCATED' OR t.not_after IS NULL OR t.not_after > clock_timestamp())
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
@@ -167,6 +174,10 @@ WITH change AS (
            submit_attempts    = w.submit_attempts,
            cancel_requested   = w.cancel_requested,
            requeued           = w.requeued,
+           accepted_attempt   = w.accepted,
+           waiting_since      = CASE WHEN w.waiting THEN coalesce(t.waiting_since, clock_timestamp()) END,
+           diagnosis          = w.diagnosis,
+           above              = NULLIF(w.above, ''),
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,
@@ -181,7 +192,7 @@ WITH change AS (
     UPDATE managed_tx t
        SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
            executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
-           cancel_requested = w.cancel_requested,
+           cancel_requested = w.cancel_requested, accepted_attempt = 0, waiting_since = NULL,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            fencing_token = w.fencing_token, updated_at = clock_timestamp()
       FROM write w
@@ -195,14 +206,14 @@ WITH change AS (
      WHERE ((a.change_no, a.submitter_id, a.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), event_told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash,
-                          receipt_success, receipt_gas_used, receipt_gas_price, reason, message, fencing_token)
+                          receipt_success, receipt_gas_used, receipt_gas_price, reason, message, new_fork, above, fencing_token)
     SELECT w.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed, NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block_hash END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
-           w.reason, w.last_error, w.fencing_token
+           w.reason, w.last_error, w.new_fork, NULLIF(w.told, ''), w.fencing_token
       FROM write w
      WHERE w.kind <> ''
        AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
@@ -262,6 +273,12 @@ type CommitParams struct {
 	WSubmitAttempts   []int32
 	WCancelRequested  []bool
 	WRequeued         []int32
+	WAccepted         []int32
+	WWaiting          []bool
+	WDiagnosis        []string
+	WAbove            [][]byte
+	WNewFork          []bool
+	WTold             [][]byte
 	WDelayMs          []int64
 	AChangeNo         []int32
 	ASubmitterID      []int32
@@ -340,6 +357,12 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WSubmitAttempts,
 		arg.WCancelRequested,
 		arg.WRequeued,
+		arg.WAccepted,
+		arg.WWaiting,
+		arg.WDiagnosis,
+		arg.WAbove,
+		arg.WNewFork,
+		arg.WTold,
 		arg.WDelayMs,
 		arg.AChangeNo,
 		arg.ASubmitterID,

@@ -14,7 +14,7 @@ import (
 
 const eventsOfTx = `-- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
-       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = $1 AND e.tx_id = $2 AND e.seq > $3::BIGINT
@@ -47,6 +47,8 @@ type EventsOfTxRow struct {
 	ReceiptGasPrice  *string
 	Reason           string
 	Message          string
+	NewFork          bool
+	Above            []byte
 	CreatedAt        time.Time
 	Xid              string
 }
@@ -83,6 +85,8 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 			&i.ReceiptGasPrice,
 			&i.Reason,
 			&i.Message,
+			&i.NewFork,
+			&i.Above,
 			&i.CreatedAt,
 			&i.Xid,
 		); err != nil {
@@ -98,7 +102,7 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 
 const eventsSince = `-- name: EventsSince :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
-       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.xid >= pg_snapshot_xmin(CAST($1::TEXT AS PG_SNAPSHOT))
@@ -139,6 +143,8 @@ type EventsSinceRow struct {
 	ReceiptGasPrice  *string
 	Reason           string
 	Message          string
+	NewFork          bool
+	Above            []byte
 	CreatedAt        time.Time
 	Xid              string
 }
@@ -179,6 +185,8 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 			&i.ReceiptGasPrice,
 			&i.Reason,
 			&i.Message,
+			&i.NewFork,
+			&i.Above,
 			&i.CreatedAt,
 			&i.Xid,
 		); err != nil {

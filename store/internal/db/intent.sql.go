@@ -23,7 +23,7 @@ WITH queued AS MATERIALIZED (
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
@@ -163,17 +163,22 @@ WITH intent AS (
            unnest($5::BYTEA[])  AS to_address, -- empty: contract creation
            unnest($6::TEXT[])     AS value_wei,
            unnest($7::BYTEA[])         AS data,
-           unnest($8::BIGINT[])   AS gas_limit
+           unnest($8::BIGINT[])   AS gas_limit,
+           unnest($9::TEXT[])         AS speed,
+           unnest($10::TEXT[])       AS max_fee,    -- 0: none
+           unnest($11::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
+           unnest($12::BOOLEAN[]) AS cancel_late
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
-    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late)
+    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
+           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late
       FROM intent i
       JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
       LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
      WHERE n.protect_reason IS NULL
      ORDER BY i.submitter_id, i.request_id -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
-    RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at, requeued
+    RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at, requeued, speed, max_fee, not_after, cancel_late, accepted_attempt, waiting_since, diagnosis, above
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
@@ -190,6 +195,10 @@ type InsertTxsParams struct {
 	ValuesWei     []string
 	Datas         [][]byte
 	GasLimits     []int64
+	Speeds        []string
+	MaxFees       []string
+	NotAfterUs    []int64
+	CancelLates   []bool
 }
 
 type InsertTxsRow struct {
@@ -213,6 +222,10 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		arg.ValuesWei,
 		arg.Datas,
 		arg.GasLimits,
+		arg.Speeds,
+		arg.MaxFees,
+		arg.NotAfterUs,
+		arg.CancelLates,
 	)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,14 @@ type ManagedTx struct {
 	FencingToken     int64
 	UpdatedAt        time.Time
 	Requeued         int16
+	Speed            string
+	MaxFee           *string
+	NotAfter         *time.Time
+	CancelLate       bool
+	AcceptedAttempt  int16
+	WaitingSince     *time.Time
+	Diagnosis        string
+	Above            []byte
 }
 
 type Node struct {
@@ -99,6 +107,8 @@ type Submitter struct {
 	Status      string
 	StartFrom   string
 	CreatedAt   time.Time
+	OnFailure   string
+	MaxFee      *string
 }
 
 type SubmitterCommand struct {
@@ -175,4 +185,6 @@ type TxEvent struct {
 	FencingToken     int64
 	Xid              uint64
 	CreatedAt        time.Time
+	NewFork          bool
+	Above            []byte
 }

@@ -97,7 +97,7 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 }
 
 const inboxTxs = `-- name: InboxTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
@@ -162,6 +162,14 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.ManagedTx.FencingToken,
 			&i.ManagedTx.UpdatedAt,
 			&i.ManagedTx.Requeued,
+			&i.ManagedTx.Speed,
+			&i.ManagedTx.MaxFee,
+			&i.ManagedTx.NotAfter,
+			&i.ManagedTx.CancelLate,
+			&i.ManagedTx.AcceptedAttempt,
+			&i.ManagedTx.WaitingSince,
+			&i.ManagedTx.Diagnosis,
+			&i.ManagedTx.Above,
 			&i.DueMs,
 		); err != nil {
 			return nil, err
@@ -229,7 +237,7 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 }
 
 const openTxs = `-- name: OpenTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms
   FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY t.nonce
@@ -284,6 +292,14 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 			&i.ManagedTx.FencingToken,
 			&i.ManagedTx.UpdatedAt,
 			&i.ManagedTx.Requeued,
+			&i.ManagedTx.Speed,
+			&i.ManagedTx.MaxFee,
+			&i.ManagedTx.NotAfter,
+			&i.ManagedTx.CancelLate,
+			&i.ManagedTx.AcceptedAttempt,
+			&i.ManagedTx.WaitingSince,
+			&i.ManagedTx.Diagnosis,
+			&i.ManagedTx.Above,
 			&i.DueMs,
 		); err != nil {
 			return nil, err
@@ -298,15 +314,31 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 
 const ownedSubmitter = `-- name: OwnedSubmitter :one
 
-SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.submitter_id = $1
 `
 
+type OwnedSubmitterRow struct {
+	SubmitterID int32
+	Name        string
+	ChainID     int64
+	Address     []byte
+	Signer      string
+	Mode        string
+	MaxInFlight int32
+	Status      string
+	StartFrom   string
+	CreatedAt   time.Time
+	OnFailure   string
+	MaxFee      string
+}
+
 // What the owner of a submitter reads. Under its lease nobody else writes these rows, except that callers add to the queue, cancel what is queued and add
 // commands; that part is Inbox.
-func (q *Queries) OwnedSubmitter(ctx context.Context, submitterID int32) (Submitter, error) {
+func (q *Queries) OwnedSubmitter(ctx context.Context, submitterID int32) (OwnedSubmitterRow, error) {
 	row := q.db.QueryRow(ctx, ownedSubmitter, submitterID)
-	var i Submitter
+	var i OwnedSubmitterRow
 	err := row.Scan(
 		&i.SubmitterID,
 		&i.Name,
@@ -318,8 +350,98 @@ func (q *Queries) OwnedSubmitter(ctx context.Context, submitterID int32) (Submit
 		&i.Status,
 		&i.StartFrom,
 		&i.CreatedAt,
+		&i.OnFailure,
+		&i.MaxFee,
 	)
 	return i, err
+}
+
+const recentFinals = `-- name: RecentFinals :many
+WITH newest AS MATERIALIZED (
+    SELECT q.tx_id, q.receipt_block FROM managed_tx q
+     WHERE q.submitter_id = $1 AND q.nonce IS NOT NULL
+     ORDER BY q.nonce DESC
+     LIMIT $3::INT
+)
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above
+  FROM newest n
+  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = n.tx_id
+ WHERE t.terminal_at IS NOT NULL AND n.receipt_block + $2::BIGINT > (SELECT max(m.receipt_block) FROM newest m)
+ ORDER BY t.nonce DESC
+`
+
+type RecentFinalsParams struct {
+	SubmitterID int32
+	Depth       int64
+	MaxRows     int32
+}
+
+type RecentFinalsRow struct {
+	ManagedTx ManagedTx
+}
+
+// RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
+// still believed possible could reach.
+func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]RecentFinalsRow, error) {
+	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.Depth, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RecentFinalsRow
+	for rows.Next() {
+		var i RecentFinalsRow
+		if err := rows.Scan(
+			&i.ManagedTx.SubmitterID,
+			&i.ManagedTx.TxID,
+			&i.ManagedTx.RequestID,
+			&i.ManagedTx.RequestHash,
+			&i.ManagedTx.QueueSeq,
+			&i.ManagedTx.ToAddress,
+			&i.ManagedTx.Value,
+			&i.ManagedTx.Data,
+			&i.ManagedTx.GasLimit,
+			&i.ManagedTx.CreatedAt,
+			&i.ManagedTx.State,
+			&i.ManagedTx.SubState,
+			&i.ManagedTx.Version,
+			&i.ManagedTx.Nonce,
+			&i.ManagedTx.Slot,
+			&i.ManagedTx.TxHash,
+			&i.ManagedTx.ReceiptTxHash,
+			&i.ManagedTx.ReceiptBlock,
+			&i.ManagedTx.ReceiptBlockHash,
+			&i.ManagedTx.ReceiptSuccess,
+			&i.ManagedTx.ReceiptGasUsed,
+			&i.ManagedTx.ReceiptGasPrice,
+			&i.ManagedTx.Executed,
+			&i.ManagedTx.Reason,
+			&i.ManagedTx.LastError,
+			&i.ManagedTx.SubmitAttempts,
+			&i.ManagedTx.CancelRequested,
+			&i.ManagedTx.DueAt,
+			&i.ManagedTx.ReleasedAt,
+			&i.ManagedTx.TerminalAt,
+			&i.ManagedTx.FencingToken,
+			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
+			&i.ManagedTx.Speed,
+			&i.ManagedTx.MaxFee,
+			&i.ManagedTx.NotAfter,
+			&i.ManagedTx.CancelLate,
+			&i.ManagedTx.AcceptedAttempt,
+			&i.ManagedTx.WaitingSince,
+			&i.ManagedTx.Diagnosis,
+			&i.ManagedTx.Above,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const signedAttempts = `-- name: SignedAttempts :many

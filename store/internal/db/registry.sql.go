@@ -36,8 +36,8 @@ func (q *Queries) RegisterChain(ctx context.Context, arg RegisterChainParams) ([
 
 const registerSubmitter = `-- name: RegisterSubmitter :one
 WITH added AS (
-    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULLIF(CAST($9::TEXT AS NUMERIC), 0))
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
 ), lease AS (
@@ -54,6 +54,8 @@ type RegisterSubmitterParams struct {
 	Mode        string
 	MaxInFlight int32
 	StartFrom   string
+	OnFailure   string
+	MaxFee      string
 }
 
 func (q *Queries) RegisterSubmitter(ctx context.Context, arg RegisterSubmitterParams) (int32, error) {
@@ -65,10 +67,31 @@ func (q *Queries) RegisterSubmitter(ctx context.Context, arg RegisterSubmitterPa
 		arg.Mode,
 		arg.MaxInFlight,
 		arg.StartFrom,
+		arg.OnFailure,
+		arg.MaxFee,
 	)
 	var submitter_id int32
 	err := row.Scan(&submitter_id)
 	return submitter_id, err
+}
+
+const setPolicies = `-- name: SetPolicies :execrows
+UPDATE submitter s SET on_failure = $1, max_fee = NULLIF(CAST($2::TEXT AS NUMERIC), 0) WHERE s.submitter_id = $3
+`
+
+type SetPoliciesParams struct {
+	OnFailure   string
+	MaxFee      string
+	SubmitterID int32
+}
+
+// SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows.
+func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64, error) {
+	result, err := q.db.Exec(ctx, setPolicies, arg.OnFailure, arg.MaxFee, arg.SubmitterID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const setStartFrom = `-- name: SetStartFrom :execrows
@@ -119,6 +142,7 @@ func (q *Queries) SubmitterByName(ctx context.Context, name string) (int32, erro
 
 const submitters = `-- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
@@ -148,6 +172,8 @@ type SubmittersRow struct {
 	Status          string
 	StartFrom       string
 	CreatedAt       time.Time
+	OnFailure       string
+	MaxFee          string
 	OwnerNode       string
 	FencingToken    int64
 	AcquiredAt      time.Time
@@ -183,6 +209,8 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 			&i.Status,
 			&i.StartFrom,
 			&i.CreatedAt,
+			&i.OnFailure,
+			&i.MaxFee,
 			&i.OwnerNode,
 			&i.FencingToken,
 			&i.AcquiredAt,

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+func (k *kit) queueWith(s *Store, id txn.SubmitterID, request string, terms txn.Terms) txn.Tx {
+	k.t.Helper()
+	info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Terms: terms})
+	k.must(err)
+	return info.Tx
+}
+
+func TestTermsAreKeptAndPartOfTheRequest(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	terms := txn.Terms{Speed: txn.Fast, MaxFee: *uint256.NewInt(70), NotAfter: time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC(), CancelLate: true}
+	made := k.queueWith(s, id, "r1", terms)
+	read, err := s.Tx(k.ctx, made.ID)
+	k.must(err)
+	if read.Terms.Speed != terms.Speed || read.Terms.MaxFee != terms.MaxFee || !read.Terms.NotAfter.Equal(terms.NotAfter) || !read.Terms.CancelLate {
+		t.Fatalf("%+v", read.Terms)
+	}
+	if again := k.queueWith(s, id, "r1", terms); again.ID != made.ID {
+		t.Fatal("the same request makes another transaction")
+	}
+	for name, change := range map[string]func(*txn.Terms){
+		"speed":    func(t *txn.Terms) { t.Speed = txn.Slow },
+		"fee":      func(t *txn.Terms) { t.MaxFee = *uint256.NewInt(71) },
+		"deadline": func(t *txn.Terms) { t.NotAfter = t.NotAfter.Add(time.Microsecond) },
+		"late":     func(t *txn.Terms) { t.CancelLate = false },
+		"none":     func(t *txn.Terms) { *t = txn.Terms{} },
+	} {
+		other := terms
+		change(&other)
+		if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r1", Terms: other}); !errors.Is(err, ErrKeyReused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The deadline is judged by the database, in the statement that would take the nonce.
+func TestNoNonceIsTakenPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	late := k.queueWith(s, id, "late", txn.Terms{NotAfter: time.Now().Add(-time.Second)})
+	k.want(k.commit(s, l, take(late, 0)), Conflict)
+	soon := k.queueWith(s, id, "soon", txn.Terms{NotAfter: time.Now().Add(time.Hour)})
+	k.done(s, l, take(soon, 0))
+}
+
+func TestWhatTheChainShowsIsKept(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	tx := k.queue(s, id, "r1")
+	change := take(tx, 0)
+	k.done(s, l, change)
+	tx = after(tx, change.Writes[0])
+	w := submitted(tx)
+	w.Next.Accepted, w.Next.Diagnosis = 1, txn.InPool
+	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+	tx = after(tx, w)
+	w = included(tx, 9)
+	w.Next.Accepted, w.Next.Diagnosis = 1, txn.InPool
+	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+	tx = after(tx, w)
+	above := []txn.BlockRef{{Number: 10, Hash: txn.Hash{1}}, {Number: 1 << 40, Hash: txn.Hash{2}}}
+	next := tx.Status
+	next.Above, next.Version = above, tx.Version+1
+	w = txn.Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: txn.EventConfirmations, Next: next, NewFork: true, Told: above}
+	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+	tx = after(tx, w)
+	ledger, err := s.Load(k.ctx, l)
+	k.must(err)
+	if got := ledger.Open[0].Status; !reflect.DeepEqual(got.Above, above) || got.Accepted != 1 || got.Diagnosis != txn.InPool {
+		t.Fatalf("%+v", got)
+	}
+	events, err := s.EventsOfTx(k.ctx, tx.ID, tx.Version-1, 1)
+	k.must(err)
+	if len(events) != 1 || !events[0].NewFork || !reflect.DeepEqual(events[0].Above, above) {
+		t.Fatalf("%+v", events)
+	}
+}
+
+func TestRecentFinals(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	var ids []txn.TxID
+	for i, block := range []uint64{10, 50, 60} {
+		tx := k.queue(s, id, string(rune('a'+i)))
+		for _, write := range []func(txn.Tx) txn.Change{
+			func(tx txn.Tx) txn.Change { return take(tx, txn.Nonce(i)) },
+			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{submitted(tx)}} },
+			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{included(tx, block)}} },
+			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{confirmed(tx)}} },
+		} {
+			c := write(tx)
+			k.done(s, l, c)
+			tx = after(tx, c.Writes[0])
+		}
+		ids = append(ids, tx.ID)
+	}
+	recent, err := s.RecentFinals(k.ctx, l, 20)
+	k.must(err)
+	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] || recent[0].Receipt.BlockNumber != 60 {
+		t.Fatalf("%d recent", len(recent))
+	}
+}
+
+func TestPoliciesOfASubmitter(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	k.must(s.SetPolicies(k.ctx, id, Policies{OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(9)}))
+	ledger, err := s.Load(k.ctx, l)
+	k.must(err)
+	if got := ledger.Submitter; got.OnFailure != txn.PauseOnFailure || got.MaxFee != *uint256.NewInt(9) {
+		t.Fatalf("%+v", got)
+	}
+	if err := s.SetPolicies(k.ctx, 999, Policies{}); !errors.Is(err, ErrSubmitterNotFound) {
+		t.Fatal(err)
+	}
+}
