@@ -399,3 +399,44 @@ func TestLagNeverProtects(t *testing.T) {
 		})
 	}
 }
+
+// The heir asks for the receipt of what has long been in a block, and is told for ever that there is none. The chain says who used the nonce: it was ours.
+func TestALateReceiptIsNoUseElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	n := w.node()
+	w.confirmed("one")
+	id := w.create(0, "two", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	n.stop()
+	w.chain.Mine(1)
+	w.chain.MineEmpty(10)
+	var late atomic.Bool
+	var asked atomic.Int32
+	late.Store(true)
+	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		switch {
+		case call.Method == chaintest.MethodConsumer:
+			asked.Add(1)
+		case call.Method == chaintest.MethodReceipts && late.Load():
+			return chaintest.Lag(1 << 20)
+		}
+		return chaintest.Fault{}
+	})
+	w.node()
+	w.eventually("who used the nonce is asked", func() error {
+		if asked.Load() == 0 {
+			w.chain.MineEmpty(1)
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.chain.MineEmpty(3)
+	if p := w.cursor().Protected; p != nil {
+		t.Fatalf("protected: %s", p.Evidence)
+	}
+	late.Store(false)
+	if tx := w.awaitFinal(id); tx.State != txn.Confirmed || w.cursor().Protected != nil {
+		t.Errorf("%+v", tx.Status)
+	}
+}
