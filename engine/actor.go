@@ -28,6 +28,8 @@ type actor struct {
 	wakes    chan struct{} // something may have changed; no data
 	mail     atomic.Bool   // callers may have written: read the inbox before the next step
 
+	standing atomic.Pointer[standing] // for the auditor; nil before the ledger was read
+
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
@@ -143,6 +145,11 @@ func (a *actor) refresh(ctx context.Context) error {
 	return nil
 }
 
+// stand shows the auditor where the cursor stands.
+func (a *actor) stand() {
+	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
+}
+
 // recall gives transactions that were given back to the queue their attempts of before: those are followed as long as it is not final, because whoever sends it
 // again must know that none of them ran.
 func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
@@ -197,6 +204,7 @@ func (a *actor) load(ctx context.Context) error {
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
 	}
+	a.stand()
 	a.mail.Store(true)
 	return nil
 }
