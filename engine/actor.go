@@ -28,6 +28,8 @@ type actor struct {
 	wakes    chan struct{} // something may have changed; no data
 	mail     atomic.Bool   // callers may have written: read the inbox before the next step
 
+	standing atomic.Pointer[standing] // for the auditor; nil before the ledger was read
+
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
@@ -135,8 +137,52 @@ func (a *actor) refresh(ctx context.Context) error {
 	if len(inbox.Queue) > 0 && len(a.inbox.Queue) > 0 && inbox.Queue[0].ID == a.inbox.Queue[0].ID {
 		inbox.Queue[0].RefusedAt = a.inbox.Queue[0].RefusedAt // what only memory knows
 	}
+	if err := a.recall(ctx, inbox.Queue); err != nil {
+		a.mail.Store(true)
+		return err
+	}
 	a.inbox = inbox
 	return nil
+}
+
+// stand shows the auditor where the cursor stands.
+func (a *actor) stand() {
+	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
+}
+
+// recall gives transactions that were given back to the queue their attempts of before: those are followed as long as it is not final, because whoever sends it
+// again must know that none of them ran.
+func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
+	before := map[txn.TxID]txn.Tx{}
+	for _, tx := range a.inbox.Queue {
+		before[tx.ID] = tx
+	}
+	var read []txn.Tx
+	for i, tx := range queue {
+		queue[i].Attempts = before[tx.ID].Attempts
+		delete(before, tx.ID)
+		if tx.Requeued == 0 || len(queue[i].Attempts) > 0 {
+			continue
+		}
+		var err error
+		if queue[i].Attempts, err = a.e.Store.SignedAttempts(ctx, a.lease, tx.ID); err != nil {
+			return err
+		}
+		read = append(read, queue[i])
+	}
+	for _, tx := range read {
+		a.follow(tx.Attempts, nil)
+	}
+	for _, tx := range before { // a caller has cancelled it
+		a.unfollow(tx)
+	}
+	return nil
+}
+
+func (a *actor) follow(attempts []txn.Attempt, recorded *txn.Receipt) {
+	for _, attempt := range attempts {
+		a.track.followOld(attempt.Hash, recorded, a.wake)
+	}
 }
 
 func (a *actor) load(ctx context.Context) error {
@@ -151,12 +197,14 @@ func (a *actor) load(ctx context.Context) error {
 	}
 	a.track, a.chain = track, track.chain
 	a.name(ledger.Submitter.Name)
-	for i := range ledger.Open {
-		for _, attempt := range ledger.Open[i].Attempts {
-			track.followOld(attempt.Hash, ledger.Open[i].Receipt, a.wake)
-		}
+	for _, tx := range ledger.Open {
+		a.follow(tx.Attempts, tx.Receipt)
 	}
 	a.ledger, a.account, a.suspicion, a.loaded = ledger, nil, nil, true
+	for i := range a.inbox.Queue {
+		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
+	}
+	a.stand()
 	a.mail.Store(true)
 	return nil
 }

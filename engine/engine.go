@@ -65,6 +65,7 @@ type Engine struct {
 	trackers map[txn.ChainID]*tracker
 	keeper   *keeper
 	router   *router
+	auditor  *auditor
 	metrics  metrics
 }
 
@@ -117,6 +118,9 @@ func New(o Options) (*Engine, error) {
 	}
 	e.keeper = newKeeper(e)
 	e.router = newRouter(e)
+	if e.auditor, err = newAuditor(e); err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 
@@ -129,6 +133,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		lower.Go(func() { t.run(below) })
 	}
 	lower.Go(func() { e.keeper.run(below) })
+	lower.Go(func() { e.auditor.run(ctx) })
 	e.router.run(ctx, actors)
 	stopActors()
 	e.router.wait()

@@ -131,6 +131,7 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 		l.Cursor = &moved
 	}
 	a.applyGuard(v, c)
+	a.stand()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
 		a.log.Info("submitter status changed", "status", string(c.Status))

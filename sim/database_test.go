@@ -22,7 +22,9 @@ type database struct {
 	network string
 	address string
 	conn    *pgx.Conn
-	clock   time.Time // what clock_timestamp() tells now
+	base    time.Time // what its clock tells when the run begins
+	began   time.Time // and the bubble's, then
+	clock   time.Time // the bubble's, when it was last set
 	ctx     context.Context
 }
 
@@ -86,7 +88,8 @@ func openDatabase(t testing.TB) *database {
 	q := u.Query()
 	q.Set("search_path", db.Schema+",pg_catalog")
 	u.RawQuery = q.Encode()
-	d := &database{schema: db.Schema, url: u.String(), ctx: context.Background()}
+	// The server knows by real time when a transaction began. By this clock each is old enough to be ended when a takeover waits for it for too long.
+	d := &database{schema: db.Schema, url: u.String(), ctx: context.Background(), base: time.Now().Add(time.Hour)}
 	cfg, err := pgx.ParseConfig(d.url)
 	if err != nil {
 		t.Fatal(err)
@@ -107,13 +110,30 @@ func openDatabase(t testing.TB) *database {
 }
 
 // open connects the scheduler. It is called in the bubble of the run.
-func (d *database) open() error {
+func (d *database) open() (err error) {
+	d.conn, err = d.connect()
+	d.began = time.Now()
+	return err
+}
+
+func (d *database) connect() (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(d.url)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d.conn, err = pgx.ConnectConfig(d.ctx, cfg)
-	return err
+	return pgx.ConnectConfig(d.ctx, cfg)
+}
+
+// blocked tells whether a session waits for a lock that another holds.
+func (d *database) blocked(pid int32) bool {
+	n, err := d.number("SELECT cardinality(pg_blocking_pids($1))", pid)
+	return err == nil && n > 0
+}
+
+// lives tells whether a session is still there.
+func (d *database) lives(pid int32) bool {
+	n, err := d.number("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)
+	return err == nil && n > 0
 }
 
 func (d *database) close() { _ = d.conn.Close(d.ctx) }
@@ -125,7 +145,7 @@ func (d *database) tick() error {
 		return nil
 	}
 	d.clock = now
-	_, err := d.conn.Exec(d.ctx, "SELECT setval('sim_clock', $1)", now.UnixMicro())
+	_, err := d.conn.Exec(d.ctx, "SELECT setval('sim_clock', $1)", d.base.Add(now.Sub(d.began)).UnixMicro())
 	return err
 }
 

@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/txn"
@@ -70,6 +72,8 @@ const (
 	doCutBefore    = "cut before"     // not done, and the connection is cut
 	doArriveLate   = "arrive late"    // the connection is cut, and it is done after a while
 	doReplyLate    = "reply late"
+	doLock         = "rows locked"            // that a commit needs; N says which
+	doLockFreeze   = "rows locked and freeze" // and its node stands still meanwhile
 	doFreezeBefore = "freeze before"
 	doCrashBefore  = "crash before"
 	doLoseRequest  = "lose the request"
@@ -295,48 +299,174 @@ func (w *World) deliver(l *link, m message, it *item) {
 		w.crash(n, f.For)
 		return
 	}
-	answer, ok := w.execute(l, m)
-	switch f.Do {
-	case doLoseReply:
-		l.sever(false)
-		ok = false
-	case doFreeze, doFreezeBefore:
-		n.frozenUntil = max(n.frozenUntil, w.now()+f.For)
-	case doCrash:
-		ok = false
+	if f.Do == doLock || f.Do == doLockFreeze {
+		w.lock(m, f)
+		if f.Do == doLockFreeze {
+			n.frozenUntil = max(n.frozenUntil, w.now()+f.For)
+		}
 	}
-	l.landed()
-	if f.Do == doCrash {
-		w.crash(n, f.For)
+	if err := w.db.tick(); err != nil {
+		w.violated("sim", "the clock of the database cannot be set: %v", err)
+		return
 	}
-	if ok {
-		w.answer(l, answer, f)
+	x := &exchange{link: l, message: m, fault: f}
+	if err := l.server.send(m); err != nil {
+		w.finish(x, err)
+		return
+	}
+	if !w.advance(x) {
+		w.remark("it waits for a lock")
+		w.stuck = append(w.stuck, x)
+	}
+	w.unstick()
+}
+
+// exchange is a message that PostgreSQL works on.
+type exchange struct {
+	link    *link
+	message message
+	fault   Fault
+}
+
+// advance reads until the answer is there, or it is sure that the session waits for a lock: then only another exchange can let it go on.
+func (w *World) advance(x *exchange) (done bool) {
+	for giveUp := time.Now().Add(hangLimit); ; {
+		done, err := x.link.server.receive(lookAfter)
+		if done || err != nil {
+			w.finish(x, err)
+			return true
+		}
+		if w.db.blocked(x.link.server.pid) {
+			return false
+		}
+		if time.Now().After(giveUp) {
+			w.violated("sim", "PostgreSQL does not answer %s", x.message.label)
+			w.finish(x, errSwitch)
+			return true
+		}
 	}
 }
 
-// execute has PostgreSQL carry out a message.
-func (w *World) execute(l *link, m message) (answer []byte, ok bool) {
-	if err := w.db.tick(); err != nil {
-		w.violated("sim", "the clock of the database cannot be set: %v", err)
-		return nil, false
-	}
-	answer, failure, err := l.server.exchange(m)
-	if err != nil {
-		w.violated("sim", "%s on connection %d (%s): %v", m.label, l.no, l.role, err)
-		l.sever(false)
-		return nil, false
-	}
-	if failure != "" {
-		w.remark("PostgreSQL says %s", failure)
-		if m.label == "Commit" {
-			w.violated("L4", "PostgreSQL refuses a fenced commit: %s", failure)
+// unstick goes on with what waited for a lock and does not any more.
+func (w *World) unstick() {
+	for again := true; again; {
+		again = false
+		for _, x := range w.stuck {
+			if w.db.blocked(x.link.server.pid) {
+				continue
+			}
+			w.stuck = slices.DeleteFunc(w.stuck, func(other *exchange) bool { return other == x })
+			w.remark("%s of %s has its lock", x.message.label, x.link.node.title())
+			if !w.advance(x) {
+				w.stuck = append(w.stuck, x)
+			}
+			again = true // it may have let go of others
+			break
 		}
 	}
-	if strings.HasPrefix(m.label, "AcquireLease") {
-		w.acquired(l.node)
-	}
-	return answer, true
 }
+
+// finish is the end of an exchange: PostgreSQL has answered, or the session is gone.
+func (w *World) finish(x *exchange, err error) {
+	l, m, f, s := x.link, x.message, x.fault, x.link.server
+	n := l.node
+	defer l.landed()
+	if s.failure != "" {
+		w.remark("PostgreSQL says %s", s.failure)
+		if m.label == "Commit" && !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
+			w.violated("L4", "PostgreSQL refuses a fenced commit: %s", s.failure)
+		}
+	}
+	if err != nil && !strings.HasPrefix(s.failure, "57P01") {
+		w.violated("sim", "%s on connection %d (%s): %v", m.label, l.no, l.role, err)
+	}
+	switch {
+	case strings.HasPrefix(m.label, "AcquireLease"):
+		w.acquired(n)
+	case m.label == "TerminateBlockers":
+		w.terminated(s.rows)
+	}
+	switch f.Do {
+	case doLoseReply:
+		l.sever(false)
+		return
+	case doCrash:
+		w.at(w.now(), "crash", func() { w.crash(n, f.For) })
+		return
+	case doFreeze, doFreezeBefore:
+		n.frozenUntil = max(n.frozenUntil, w.now()+f.For)
+	}
+	w.answer(l, s.answer, f)
+	if err != nil {
+		l.sever(false)
+	}
+}
+
+// terminated waits until the sessions that a takeover has ended are gone.
+func (w *World) terminated(rows [][]byte) {
+	for _, row := range rows {
+		pid := int32(binary.BigEndian.Uint32(row[6:])) // two bytes for the number of columns, four for the length of the first
+		w.remark("a session is ended")
+		w.locks = slices.DeleteFunc(w.locks, func(k *rowLock) bool { return k.conn.PgConn().PID() == uint32(pid) })
+		for giveUp := time.Now().Add(hangLimit); w.db.lives(pid); {
+			if time.Now().After(giveUp) {
+				w.violated("sim", "a session does not end")
+				return
+			}
+		}
+	}
+}
+
+// rowLock is somebody's open transaction that holds rows of the ledger locked: a migration, a backup tool, an operator's session.
+type rowLock struct{ conn *pgx.Conn }
+
+// lockable is what a fault may lock of a submitter, each so that a fenced commit has to wait for it at another of its guards.
+var lockable = []string{
+	"SELECT FROM managed_tx WHERE submitter_id = ANY($1) FOR UPDATE",
+	"SELECT FROM submitter_nonce_cursor WHERE submitter_id = ANY($1) FOR UPDATE",
+	"SELECT FROM submitter_lease WHERE submitter_id = ANY($1) FOR UPDATE",
+}
+
+// lock has somebody lock rows that a commit is about to need.
+func (w *World) lock(m message, f Fault) {
+	if m.commit == nil || len(m.commit.submitters) == 0 {
+		return
+	}
+	conn, err := w.db.connect()
+	if err == nil {
+		_, err = conn.Exec(w.db.ctx, "BEGIN")
+	}
+	if err == nil {
+		_, err = conn.Exec(w.db.ctx, "SET LOCAL lock_timeout = 1")
+	}
+	if err == nil {
+		_, err = conn.Exec(w.db.ctx, lockable[f.N%len(lockable)], m.commit.submitters)
+	}
+	if err != nil {
+		w.remark("not locked")
+		if conn != nil {
+			_ = conn.Close(w.db.ctx)
+		}
+		return
+	}
+	k := &rowLock{conn}
+	w.locks = append(w.locks, k)
+	w.lapses = append(w.lapses, span{w.now(), w.now() + f.For})
+	w.at(w.now()+f.For, "unlock", func() { w.unlock(k) })
+}
+
+func (w *World) unlock(k *rowLock) {
+	w.locks = slices.DeleteFunc(w.locks, func(other *rowLock) bool { return other == k })
+	_ = k.conn.Close(w.db.ctx)
+	for giveUp := time.Now().Add(hangLimit); w.db.lives(int32(k.conn.PgConn().PID())) && time.Now().Before(giveUp); { // its locks last until its end
+	}
+	if err := w.db.tick(); err != nil {
+		w.violated("sim", "%v", err)
+	}
+	w.unstick()
+}
+
+type span struct{ from, to time.Duration }
 
 // answer sends a reply on its way.
 func (w *World) answer(l *link, answer []byte, f Fault) {

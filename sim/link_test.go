@@ -1,9 +1,10 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
-	"io"
+	"errors"
 	"net"
 	"os"
 	"strings"
@@ -424,7 +425,15 @@ func arrayItems(b []byte) [][]byte {
 }
 
 // server is the real connection behind a link. Only the scheduler uses it, but for close.
-type server struct{ conn net.Conn }
+type server struct {
+	conn    net.Conn
+	pid     int32
+	buffer  []byte // received and not yet taken apart
+	answer  []byte
+	left    int // ReadyForQuery messages that are still to come
+	failure string
+	rows    [][]byte // bodies of DataRow messages
+}
 
 func (s *server) close() {
 	if s.conn != nil {
@@ -432,41 +441,67 @@ func (s *server) close() {
 	}
 }
 
-// hangLimit is real time: an exchange that takes longer waits for a lock that nobody will release.
-const hangLimit = 20 * time.Second
+// Real time: how long to read before it is asked whether a session waits for a lock, and how long an exchange can last at most.
+const (
+	lookAfter = 4 * time.Millisecond
+	hangLimit = 30 * time.Second
+)
 
-// exchange sends a message and reads the whole answer.
-func (s *server) exchange(m message) (answer []byte, failure string, err error) {
-	if err := s.conn.SetDeadline(time.Now().Add(hangLimit)); err != nil {
-		return nil, "", err
+// send begins an exchange.
+func (s *server) send(m message) error {
+	s.answer, s.left, s.failure, s.rows = nil, m.answers, "", nil
+	if err := s.conn.SetWriteDeadline(time.Now().Add(hangLimit)); err != nil {
+		return err
 	}
-	if _, err := s.conn.Write(m.bytes); err != nil {
-		return nil, "", err
+	_, err := s.conn.Write(m.bytes)
+	return err
+}
+
+// receive reads what comes within a while; done when the answer is whole.
+func (s *server) receive(patience time.Duration) (done bool, err error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return false, err
 	}
-	var head [5]byte
-	for left := m.answers; left > 0; {
-		if _, err := io.ReadFull(s.conn, head[:]); err != nil {
-			return answer, failure, err
+	chunk := make([]byte, 16<<10)
+	for s.left > 0 {
+		n, err := s.conn.Read(chunk)
+		s.buffer = append(s.buffer, chunk[:n]...)
+		s.parse()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return s.left <= 0, nil
 		}
-		n := int(binary.BigEndian.Uint32(head[1:])) - 4
-		at := len(answer)
-		answer = append(append(answer, head[:]...), make([]byte, n)...)
-		body := answer[at+5:]
-		if _, err := io.ReadFull(s.conn, body); err != nil {
-			return answer, failure, err
+		if err != nil {
+			return s.left <= 0, err
 		}
-		switch head[0] {
+	}
+	return true, nil
+}
+
+// parse takes whole messages from the buffer.
+func (s *server) parse() {
+	for len(s.buffer) >= 5 {
+		n := 1 + int(binary.BigEndian.Uint32(s.buffer[1:]))
+		if len(s.buffer) < n {
+			return
+		}
+		kind, body := s.buffer[0], s.buffer[5:n]
+		switch kind {
 		case 'Z':
-			left--
+			s.left--
 		case 'R':
-			if kind := binary.BigEndian.Uint32(body); kind != 0 && kind != 12 {
-				left-- // the node must answer
+			if auth := binary.BigEndian.Uint32(body); auth != 0 && auth != 12 {
+				s.left-- // the node must answer
 			}
+		case 'K':
+			s.pid = int32(binary.BigEndian.Uint32(body))
+		case 'D':
+			s.rows = append(s.rows, bytes.Clone(body))
 		case 'E':
-			failure = failed(body)
+			s.failure = failed(body)
 		}
+		s.answer = append(s.answer, s.buffer[:n]...)
+		s.buffer = bytes.Clone(s.buffer[n:])
 	}
-	return answer, failure, nil
 }
 
 // failed reads SQLSTATE and words of an error.

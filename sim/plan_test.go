@@ -69,13 +69,13 @@ func Draw(seed uint64) Plan {
 	for range p.Nodes {
 		p.Skews = append(p.Skews, drawSkew(d))
 	}
-	for i := range 4 + d.IntN(6) {
+	for i := range 6 + d.IntN(10) {
 		p.Calls = append(p.Calls, drawCall(d, p, i))
 	}
 	if d.IntN(4) == 0 {
 		p.Pauses = append(p.Pauses, PausePlan{At: between(d, 0, loadTime), For: between(d, time.Second, 20*time.Second), Submitter: d.IntN(p.Submitters)})
 	}
-	for range 3 + d.IntN(8) {
+	for range 4 + d.IntN(12) {
 		p.Faults = append(p.Faults, drawFault(d, p))
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
@@ -134,6 +134,9 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: d.IntN(p.Nodes), Do: doJump, For: between(d, -time.Minute, time.Minute)}
 	},
+	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: -1, On: "sql:Commit", Count: 1 + d.IntN(5), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
+	},
 	drawOnSQL, drawOnSQL, drawOnSQL, drawOnGate, drawOnGate, drawOnChain, drawOnChain,
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, On: "sign", Count: 1 + d.IntN(4), Do: one(d, doUnavailable, doSlow, doFreeze, doCrash), For: between(d, time.Second, 20*time.Second)}
@@ -144,7 +147,7 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 func drawOnSQL(d *rand.Rand, p Plan) Fault {
 	what := one(d, "Commit", "Commit", "Commit", "Commit", "AcquireLeases", "AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs", "Orphans")
 	return Fault{
-		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(8), For: between(d, time.Second, 25*time.Second),
+		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(5), For: between(d, time.Second, 25*time.Second),
 		Do: one(d, doLoseReply, doLoseReply, doCutBefore, doArriveLate, doReplyLate, doFreeze, doCrash, doCrashBefore),
 	}
 }
@@ -152,12 +155,12 @@ func drawOnSQL(d *rand.Rand, p Plan) Fault {
 // drawOnGate stops a node at a point of a step.
 func drawOnGate(d *rand.Rand, p Plan) Fault {
 	point := engine.Points[d.IntN(len(engine.Points))]
-	return Fault{Node: -1, On: "gate:" + string(point), Count: 1 + d.IntN(6), Do: one(d, doFreeze, doFreeze, doCrashBefore, doSlow), For: between(d, 2*time.Second, 30*time.Second)}
+	return Fault{Node: -1, On: "gate:" + string(point), Count: 1 + d.IntN(4), Do: one(d, doFreeze, doFreeze, doCrashBefore, doSlow), For: between(d, 2*time.Second, 30*time.Second)}
 }
 
 // drawOnChain is what happens to one call of the chain.
 func drawOnChain(d *rand.Rand, p Plan) Fault {
-	f := Fault{Node: -1, Count: 1 + d.IntN(6), For: between(d, time.Second, 25*time.Second)}
+	f := Fault{Node: -1, Count: 1 + d.IntN(4), For: between(d, time.Second, 25*time.Second)}
 	switch d.IntN(4) {
 	case 0:
 		f.On = "chain:" + one(d, "Head", "Receipts", "Account", "Quote", "BlockByHash")

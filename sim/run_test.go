@@ -14,7 +14,7 @@ type Result struct {
 	Broken []string
 	Digest uint64
 	Steps  int
-	Took   time.Duration // virtual
+	Rest   time.Duration // from the last fault until everything was final
 	Faults map[string]int
 	tail   string
 	trace  []string
@@ -32,7 +32,7 @@ func Play(t *testing.T, p Plan) Result {
 		defer db.close()
 		w := newWorld(p, db)
 		w.play()
-		r.Broken, r.Digest, r.Steps, r.Took, r.Faults, r.tail, r.trace = w.broken, w.digest, w.steps, w.now(), w.faults, w.tail(), w.trace
+		r.Broken, r.Digest, r.Steps, r.Rest, r.Faults, r.tail, r.trace = w.broken, w.digest, w.steps, w.rest, w.faults, w.tail(), w.trace
 	})
 	return r
 }
@@ -56,9 +56,11 @@ func (w *World) play() {
 	w.arm()
 	w.run(w.now()+faultTime, func() bool { return false })
 	w.heal()
+	healed := w.now()
 	if !w.run(w.now()+restTime, w.rested) && len(w.broken) == 0 {
 		w.violated("liveness", "%v after the last fault not everything is final: %s", restTime, w.unfinished())
 	}
+	w.rest = w.now() - healed
 	w.judge()
 }
 
@@ -67,6 +69,9 @@ func (w *World) heal() {
 	w.healed, w.triggers = true, nil
 	for _, n := range w.nodes {
 		n.frozenUntil, n.noDatabase, n.noAnswers, n.noChain, n.noSigner, n.lagUntil = 0, 0, 0, 0, 0, 0
+	}
+	for len(w.locks) > 0 {
+		w.unlock(w.locks[0])
 	}
 	w.remark("all is healed")
 }
@@ -77,13 +82,16 @@ func (w *World) close() {
 	w.closing = true
 	w.mu.Unlock()
 	w.healed = true
+	for len(w.locks) > 0 {
+		w.unlock(w.locks[0])
+	}
 	for _, n := range w.nodes {
 		n.frozenUntil, n.noAnswers = 0, 0
 		n.stopping = true
 		n.stop()
 	}
 	w.events = nil
-	w.steps = 0
+	w.closingSteps = w.steps
 	over := func() bool {
 		for _, n := range w.nodes {
 			select {

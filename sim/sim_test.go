@@ -38,7 +38,7 @@ func TestSeeds(t *testing.T) {
 		}
 		p := Draw(*seedFlag).Without(drop...)
 		r := Play(t, p)
-		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, %v, digest %x, faults %v\n", p, strings.Join(r.trace, "\n"), r.Steps, r.Took, r.Digest, r.Faults)
+		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, %v, digest %x, faults %v\n", p, strings.Join(r.trace, "\n"), r.Steps, r.Rest, r.Digest, r.Faults)
 		r.report(t)
 		return
 	}
@@ -47,7 +47,7 @@ func TestSeeds(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := Play(t, Draw(seed))
-			t.Logf("%d steps, %v, %v", r.Steps, r.Took, r.Faults)
+			t.Logf("seed %d: %d steps, at rest after %.0fs, %v", seed, r.Steps, r.Rest.Seconds(), r.Faults)
 			r.report(t)
 		})
 	}

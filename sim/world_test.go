@@ -30,18 +30,23 @@ type World struct {
 	serial  int           // of items, timers and connections
 	kick    chan struct{} // something was posted while the scheduler slept
 
-	waiting   []*item
-	events    []*event
-	triggers  []*trigger
-	healed    bool
-	steps     int
-	trace     []string
-	digest    uint64
-	broken    []string // what the oracles found on the way
-	faults    map[string]int
-	noBlocks  time.Duration // until then none is mined
-	closing   bool          // under mu
-	lookAgain time.Duration
+	waiting      []*item
+	events       []*event
+	triggers     []*trigger
+	healed       bool
+	steps        int
+	trace        []string
+	digest       uint64
+	broken       []string // what the oracles found on the way
+	faults       map[string]int
+	noBlocks     time.Duration // until then none is mined
+	closing      bool          // under mu
+	lookAgain    time.Duration
+	rest         time.Duration
+	stuck        []*exchange // that wait for a lock
+	locks        []*rowLock
+	lapses       []span // in which a statement may outlast its lease
+	closingSteps int
 
 	submitters []txn.SubmitterID
 	external   map[txn.SubmitterID]bool     // whose key was used elsewhere
@@ -158,7 +163,7 @@ func (w *World) run(limit time.Duration, done func() bool) bool {
 		if done() {
 			return true
 		}
-		if w.steps >= maxSteps {
+		if w.steps-w.closingSteps >= maxSteps {
 			w.violated("L11", "after %d steps the cluster has not come to rest", w.steps)
 			return false
 		}

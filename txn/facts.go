@@ -102,6 +102,17 @@ type Outcome struct {
 	Class      Class
 	Detail     string        // the node's words, cleaned of URLs, bytes and secrets, at most 200 characters
 	RetryAfter time.Duration // the node's own hint; 0 is none
+
+	// What the words say in numbers, each nil unless they say it. They are a node's claims, checked for size only: they may speed up a decision, and none of
+	// them ever frees a nonce.
+
+	NonceExpected *Nonce // the next nonce of the account as the node sees it
+	NonceGiven    *Nonce // the nonce that the node read in the bytes
+	FeeNeeded     *Wei   // wei per unit of gas: the least fee cap, or gas price, that the node says it would take
+	TipNeeded     *Wei   // wei per unit of gas: the least tip that the node says it would take
+	Have          *Wei   // wei: what the account has
+	Want          *Wei   // wei: what the transaction, with those that wait before it, may cost
+	Short         *Wei   // wei: what the account lacks
 }
 
 // Draft is a transaction before it has a nonce.

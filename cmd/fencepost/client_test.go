@@ -188,7 +188,7 @@ type started struct {
 func (l *ledger) start(line ...string) *started {
 	ctx, cancel := context.WithCancel(l.ctx)
 	s := &started{l: l, code: make(chan int, 1), interrupt: cancel}
-	p := &program{in: strings.NewReader(""), out: &s.out, err: &s.errs, clock: clock.Real{}, environ: []string{serverVariable + "=" + l.addr}}
+	p := &program{in: strings.NewReader(""), out: &s.out, err: &s.errs, clock: clock.Real{}, user: "ops", environ: []string{serverVariable + "=" + l.addr}}
 	go func() {
 		defer cancel()
 		s.code <- p.run(ctx, line)
@@ -297,21 +297,32 @@ func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for line, want := range map[string]string{
-		"tx create":                                  `--submitter is missing; see "fencepost tx create --help"`,
-		"tx create --submitter a --value 0.5":        `amount "0.5" has a part of a wei; give at most 0 decimals`,
-		"tx create --submitter a --data abc":         `--data must be "0x" followed by an even number of hex digits`,
-		"tx create --submitter a --data 0xabc":       `--data must be "0x" followed by an even number of hex digits`,
-		"tx create --submitter a --wait --watch":     `--watch and --wait are both given; give one of them; see "fencepost tx create --help"`,
-		"tx create --submitter a --timeout 0s":       `--timeout must be longer than nothing; give a duration like 30s`,
-		"tx get":                                     `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
-		"tx get x --submitter a --request-id b":      `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
-		"tx watch":                                   `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
-		"tx watch x --all":                           `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
-		"tx list --limit 0":                          `--limit must be at least 1; see "fencepost tx list --help"`,
-		"tx list --state FLYING":                     `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
-		"tx cancel":                                  `TX_ID is missing; see "fencepost tx cancel --help"`,
-		"submitter show":                             `NAME is missing; see "fencepost submitter show --help"`,
-		"submitter list --limit 0":                   `--limit must be at least 1; see "fencepost submitter list --help"`,
+		"tx create":                               `--submitter is missing; see "fencepost tx create --help"`,
+		"tx create --submitter a --value 0.5":     `amount "0.5" has a part of a wei; give at most 0 decimals`,
+		"tx create --submitter a --data abc":      `--data must be "0x" followed by an even number of hex digits`,
+		"tx create --submitter a --data 0xabc":    `--data must be "0x" followed by an even number of hex digits`,
+		"tx create --submitter a --wait --watch":  `--watch and --wait are both given; give one of them; see "fencepost tx create --help"`,
+		"tx create --submitter a --timeout 0s":    `--timeout must be longer than nothing; give a duration like 30s`,
+		"tx get":                                  `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
+		"tx get x --submitter a --request-id b":   `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
+		"tx watch":                                `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
+		"tx watch x --all":                        `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
+		"tx list --limit 0":                       `--limit must be at least 1; see "fencepost tx list --help"`,
+		"tx list --state FLYING":                  `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
+		"tx cancel":                               `TX_ID is missing; see "fencepost tx cancel --help"`,
+		"submitter show":                          `NAME is missing; see "fencepost submitter show --help"`,
+		"submitter list --limit 0":                `--limit must be at least 1; see "fencepost submitter list --help"`,
+		"submitter log a --limit 0":               `--limit must be at least 1; see "fencepost submitter log --help"`,
+		"submitter protect a":                     `--reason is missing; it is kept for whoever asks later; see "fencepost submitter protect --help"`,
+		"submitter exit-protect a":                `--protection is missing; "fencepost submitter show a" tells its number and its evidence; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection 1": `give one of --resume and --align-forward; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection 1 --resume --align-forward": `give one of --resume and --align-forward; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection 1 --resume":                 `--reason is missing; it is kept for whoever asks later; see "fencepost submitter exit-protect --help"`,
+		"tx resolve":                                 `TX_ID is missing; see "fencepost tx resolve --help"`,
+		"tx resolve a":                               `give one of --fail and --requeue; see "fencepost tx resolve --help"`,
+		"tx resolve a --requeue":                     `--reason is missing; it is kept for whoever asks later; see "fencepost tx resolve --help"`,
+		"recover":                                    `it protects every account until somebody decides on each; give --yes if that is what you want; see "fencepost recover --help"`,
+		"recover --yes":                              `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost recover --help"`,
 		"migrate up":                                 `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost migrate up --help"`,
 		"migrate up --config x --database-url y":     `--config and --database-url are both given; give one of them; see "fencepost migrate up --help"`,
 		"migrate status --config x --schema y":       `--schema goes with --database-url; the configuration has a schema of its own; see "fencepost migrate status --help"`,

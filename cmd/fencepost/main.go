@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/user"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/run"
@@ -11,8 +12,19 @@ import (
 
 func main() {
 	ctx, release := run.Signals(context.Background(), nil)
-	p := &program{in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), clock: clock.Real{}, prompt: promptTerminal, typed: isTerminal(os.Stdin)}
+	p := &program{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), clock: clock.Real{}, user: userName(), prompt: promptTerminal, typed: isTerminal(os.Stdin),
+	}
 	code := p.run(ctx, os.Args[1:])
 	release()
 	os.Exit(code)
+}
+
+// userName is who runs the program, as the system has it; empty when it does not know.
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // print writes a result: as JSON when that was asked for, else as a person reads it.
@@ -44,4 +45,26 @@ func line(format string, args ...any) func(io.Writer) error {
 		}
 		return nil
 	}
+}
+
+// plain makes one line of what people or chain nodes wrote, for a table or a field: what would move the cursor of a terminal is a space.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// cellWidth is the most of a free text that a table shows; --json has all of it.
+const cellWidth = 100
+
+// cell is plain text for a table.
+func cell(text string) string {
+	runes := []rune(plain(text))
+	if len(runes) > cellWidth {
+		return string(runes[:cellWidth-3]) + "..."
+	}
+	return shown(string(runes))
 }

@@ -26,6 +26,7 @@ type program struct {
 	out, err io.Writer
 	environ  []string
 	clock    clock.Clock
+	user     string                                                     // who runs it; empty when the system does not say
 	prompt   func(ctx context.Context, question string) (string, error) // asks a person, without echo
 	typed    bool                                                       // in is a terminal
 
@@ -39,6 +40,7 @@ func (p *program) commands() []*cobra.Command {
 		p.migrateCommand(),
 		p.txCommand(),
 		p.submitterCommand(),
+		p.recoverCommand(),
 		p.keyCommand(),
 		p.configCommand(),
 		p.versionCommand(),

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -14,8 +13,9 @@ import (
 
 func (p *program) submitterCommand() *cobra.Command {
 	f := &clientFlags{}
-	c := p.group("submitter", "Register, list, pause and resume the accounts that send",
-		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f))
+	c := p.group("submitter", "Register, list, pause and protect the accounts that send",
+		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
+		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f))
 	f.add(c)
 	return c
 }
@@ -84,19 +84,6 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 	return p.print(wire{all}, table([]string{"NAME", "ACCOUNT", "STATUS", "OWNER", "NEXT_NONCE", "QUEUED", "IN_FLIGHT"}, rows))
 }
 
-func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
-	return &cobra.Command{
-		Use: "show NAME", Short: "Show owner, nonce, queue and status of a submitter", Args: arguments("NAME"), Example: "  fencepost submitter show alice",
-		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: args[0]})
-			if err != nil {
-				return err
-			}
-			return p.print(wire{answer.GetSubmitter()}, func(w io.Writer) error { return fields(submitterFields(answer.GetSubmitter()))(w) })
-		}),
-	}
-}
-
 func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
@@ -145,21 +132,4 @@ func shownNonce(s *pb.Submitter) string {
 		return "-"
 	}
 	return strconv.FormatUint(s.GetNextNonce(), 10)
-}
-
-func submitterFields(s *pb.Submitter) []field {
-	lease := s.GetLease()
-	all := []field{
-		{"name", s.GetName()}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
-		{"status", shownStatus(s)}, {"start_from", s.GetStartFrom()}, {"next_nonce", shownNonce(s)},
-		{"queued", strconv.FormatInt(s.GetQueued(), 10)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
-		{"owner", shown(lease.GetOwnerNode())}, {"fencing_token", number(uint64(lease.GetFencingToken()))}, {"lease_until", shownTime(lease.GetExpireTime())},
-	}
-	if s.InitNonce != nil {
-		all = append(all, field{"init_nonce", strconv.FormatUint(s.GetInitNonce(), 10)})
-	}
-	if p := s.GetProtection(); p != nil {
-		all = append(all, field{"protected", shownTime(p.GetTime())}, field{"reason", p.GetReason()}, field{"evidence", p.GetEvidence()})
-	}
-	return append(all, field{"created", shownTime(s.GetCreateTime())})
 }

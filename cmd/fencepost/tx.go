@@ -15,8 +15,8 @@ import (
 
 func (p *program) txCommand() *cobra.Command {
 	f := &clientFlags{}
-	c := p.group("tx", "Create, list, watch and cancel transactions",
-		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f), p.txCancelCommand(f))
+	c := p.group("tx", "Create, list, watch, cancel and resolve transactions",
+		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
 	f.add(c)
 	return c
 }

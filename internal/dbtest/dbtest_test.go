@@ -42,9 +42,9 @@ func TestGuard(t *testing.T) {
 		"a queued row untold":       {strings.SplitN(queued(other, 0), ";", 2)[0], "version 1 and 0 events"},
 		"a cursor moves":            {"UPDATE submitter_nonce_cursor SET next_nonce = 1, fencing_token = 6", "under token 6"},
 		"a cursor vanishes":         {"DELETE FROM submitter_nonce_cursor", "deletes a row"},
-		"a cursor skips":            {"UPDATE submitter_nonce_cursor SET next_nonce = 1", "0 of these nonces are accounted for"},
-		"a cursor skips too much":   {"UPDATE submitter_nonce_cursor SET next_nonce = 3; " + gap(0, 1, 7), "2 of these nonces are accounted for"},
-		"a gap under a stale token": {"UPDATE submitter_nonce_cursor SET next_nonce = 1; " + gap(0, 0, 6), "under token 6"},
+		"a cursor skips":            {"UPDATE submitter_nonce_cursor SET next_nonce = 2", "0 of these nonces are accounted for"},
+		"a cursor skips too much":   {"UPDATE submitter_nonce_cursor SET next_nonce = 4; " + gap(1, 2, 7), "2 of these nonces are accounted for"},
+		"a gap under a stale token": {"UPDATE submitter_nonce_cursor SET next_nonce = 2; " + gap(1, 1, 6), "under token 6"},
 		"a payload is changed":      {"UPDATE managed_tx SET data = 'x', fencing_token = 7", "what was asked for is changed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,78 @@
+package chain
+
+import (
+	"bufio"
+	"encoding/json"
+	"hash/fnv"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// further reads testdata/further_rpc_errors.jsonl, whose classes are the design's.
+func further(t *testing.T) []sample {
+	t.Helper()
+	f, err := os.Open("testdata/further_rpc_errors.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []sample
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var s sample
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		all = append(all, s)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// heldOut splits the further answers by client, so that no client's style is on both sides: rules were written with one half in view, and first judged by
+// the other.
+func heldOut(client string) bool {
+	h := fnv.New32a()
+	h.Write([]byte(client))
+	return h.Sum32()>>8%2 == 1
+}
+
+// open are the classes that leave everything open: bytes that may sit in a pool, or that the node did not judge.
+var open = []txn.Class{txn.AlreadyKnown, txn.NonceTooLow, txn.NonceGap, txn.ReplacementUnderpriced, txn.Unavailable, txn.RateLimited, txn.PoolFull, txn.Ambiguous}
+
+func unsafeReading(want, got txn.Class) bool {
+	return slices.Contains(open, want) && slices.Contains(givenUp, got) || want != got && (got == txn.AlreadyKnown || got == txn.Accepted)
+}
+
+func TestClassifyFurther(t *testing.T) {
+	t.Parallel()
+	const wantAccuracy = 0.97
+	judged, wrong := map[bool]int{}, map[bool]int{}
+	for _, s := range further(t) {
+		want, held := txn.Class(s.Class), heldOut(s.Client)
+		got, why := Explain(s.answer())
+		if unsafeReading(want, got) {
+			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why, s.Message)
+		}
+		if s.Ambiguous {
+			continue
+		}
+		judged[held]++
+		if got != want {
+			wrong[held]++
+			t.Logf("held out %v: %s of %s is read as %s because %s: %q", held, want, s.Client, got, why, s.Message)
+		}
+	}
+	for _, held := range []bool{false, true} {
+		accuracy := 1 - float64(wrong[held])/float64(judged[held])
+		t.Logf("held out %v: %d answers, %d wrong, accuracy %.3f", held, judged[held], wrong[held], accuracy)
+		if accuracy < wantAccuracy {
+			t.Errorf("held out %v: accuracy %.3f, want %.2f", held, accuracy, wantAccuracy)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package chain
+
+import "github.com/fencepost/fencepost/txn"
+
+// poolCount is what limits of a pool count.
+const poolCount = `(pending|queued|in flight|pooled|future)`
+
+// feeRules read what is about money and room: the bytes are well, and time or a higher fee mends it.
+var feeRules = []rule{
+	kind(txn.FeeCapBelowBaseFee, "the most we pay is below what a block asks now: wait or bid more",
+		`\b(fee|price|cap|gas ?fee ?cap)\b.*(\bless\b|\blower\b|\bbelow\b|\bunder\b|\bsmaller\b|\btoo low\b|<|\bmeet\b|\bcover\b|\bgreater than or equal\b|\bat least\b).*\bbase ?fee\b`,
+		`\b(cannot|cant|does not|doesnt|unable to|not enough to) (pay|cover|meet) (the )?(\S+ )?base ?fee\b`,
+		`\bbase ?fee\b.*\b(greater|higher|exceeds|above|more|larger) (than )?.*\b(fee|price|cap)\b`,
+		`\bblob gas price is (greater|higher)\b`, `\bper blob gas (is )?(less|lower|below|too low)\b`).
+		except(`\beffective priority\b`, `\binsufficient funds\b`),
+	kind(txn.Unavailable, "the gateway's own account is out of money, not ours; before INSUFFICIENT_FUNDS", `\binsufficient payer balance\b`, `\bprecheck with status (busy|platform)`),
+	kind(txn.InsufficientFunds, "the account cannot pay for it now; it can be funded",
+		`\binsufficient `+few+`(funds?|balance|ether|coins?|tokens?|energy)\b`, `\bnot enough `+few+`(funds?|balance|ether|money|coins?)\b`, `\benough (funds?|balance|ether|money)\b`,
+		`\bexceeds? `+few+`balance\b`, `\bbalance `+few+`(less than|lower than|too low|below|insufficient|not enough|not sufficient|cannot cover|is low)\b`, `\bupfront cost\b`,
+		`\b(inability|unable|cannot|cant|failed|not able) (to )?(pay|afford)\b`, `\black(s|ing)? (of )?funds?\b`, `\boverdraft\b`, `\boverdraws\b`, `\bunderfunded\b`,
+		`\bout of (funds|balance)\b`, `::payment\b`, `\(payment\)`,
+		`\bcost `+few+`(exceeds|greater than|higher than) `+few+`balance\b`).
+		except(`\bintrinsic\b`),
+
+	kind(txn.PoolFull, "a pool's own limit for one account; before RATE_LIMITED, whose words it uses", `\b(account|sender|delegator|address) quota (is )?(exceeded|reached|exhausted)\b`,
+		`\balready (have|has|had) (\S+ ){0,2}(max|maximum|too many)\b`, `\bmax(imum)? (amount|number|count) of (`+poolCount+` )?`+someTx+`\b`,
+		`\b`+someTx+` limit in (the |its |our )?(tx ?pool|mempool|pool)\b`, `\bidentified as (an? )?spam`),
+	kind(txn.RateLimited, "a provider's request limit: the bytes were not looked at; before INVALID, because limits are told in words of size and quota",
+		`\brate ?limit`, `\brate (has been |was |is )?exceeded\b`, `\btoo many (\S+ ){0,3}(requests?|calls|connections|queries)\b`, `\bthrottl`, `\bquota\b`, `\bcompute units?\b`,
+		`(^|status |status code |code |code: |http |error |error: )429\b`, `\b429 too\b`, `\bpayment required\b`, `\bslow down\b`, `\brps\b`, `\bcups\b`,
+		`\b(error )?code: 1015\b`, `\bover capacity\b`, `\bfree (tier|plan) (\S+ ){0,2}limits?\b`, `\busage limit\b`, `\blimit of (\S+ ){0,3}(requests?|calls)\b`,
+		`\b(daily|monthly|hourly|concurrent|project|plan|api|app|user|ip) (\S+ ){0,5}(limit|capacity|credits?|count) ?(\S+ ){0,3}(exceeded|exhausted|reached|depleted|hit)?\b`,
+		`\b(number of|maximum|max) (\S+ ){0,3}concurrent\b`, `\b(requests?|calls?|credits?|capacity|throughput|bandwidth) (\S+ ){0,4}(exceeded|exhausted|depleted|limit reached|limited)\b`,
+		`\b(exceeded|exceeds?|reached|over|hit|exhausted|out of) (\S+ ){0,5}(credits?|requests?|request limit|call limit|cost limit|plan|throughput|bandwidth)\b`,
+		`\b(exceeded|exceeds?|reached|over|hit|exhausted) (\S+ ){0,5}capacity\b`, `\binsufficient (\S+ ){0,2}credits?\b`,
+		`^(request |call |calls |usage )?limit( exceeded| reached)?$`).
+		except(`\bbatch\b`, `\btime ?out\b`, `\bgas limit\b`, `\baccount limit\b`, `\bblob limit\b`, `\bpool capacity\b`),
+	kind(txn.PoolFull, "the pool has no room for it now",
+		`\b(pool|mempool|mpool|tx ?pool|queue)\b (\S+ ){0,3}(full|overflow(ed|s)?|exhausted)\b`, `\bfull (\S+ ){0,2}(pool|mempool|tx ?pool|queue)\b`,
+		`\b(pool|mempool|tx ?pool|queue) (size|capacity|limit|overflow|space|slots?)`,
+		`\bout of capacity\b`, `\btoo many (\S+ ){0,3}(transactions|txs|messages)\b`, `\baccount (tx |transaction |slots? )?limit exceeded\b`, `\bpooled \d+ (txs|transactions)\b`, `\bin flight (\S+ ){0,2}limit\b`,
+		`\b`+poolCount+` (\S+ ){0,4}(limit|limits|maximum|exceed(s|ed)?)\b`, `\b(limit|maximum|max) (\S+ ){0,3}`+poolCount+`\b`,
+		`\bimmediately dropped\b`, `\b(dropped|discarded|evicted|rejected) (\S+ ){0,2}(due|because|as) (\S+ ){0,5}(limit|size|space|capacity|full|room)`, `\bdropped (due|because)\b`,
+		`\bdue to pool size\b`, `\balready reserved\b`, `\btransaction type conflict\b`, `\btemporarily banned\b`,
+		`\bhas (a |another )?pending transaction\b`, `\bsender transaction limit\b`, `\b(transactions?|txs) per (account|sender|address)\b`),
+}

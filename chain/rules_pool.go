@@ -1,0 +1,77 @@
+package chain
+
+import "github.com/fencepost/fencepost/txn"
+
+// someTx is how clients name a transaction.
+const someTx = `(tx|txs|txn|transactions?|message|extrinsic)`
+
+// somePool is where a node keeps what it has.
+const somePool = `(tx ?pool|mempool|mpool|pool|cache|queue|system|block ?chain|chain|ledger|block)`
+
+// poolRules read what says that the bytes, or others of their nonce, may be in a pool or in a block: the readings that must not be missed.
+var poolRules = []rule{
+	kind(txn.ExecutionReverted, "the contract refused; what follows is the contract's own text and must not be read as the node's",
+		`\bexecution (was )?reverted\b`, `\brevert(ed)? (with (reason|custom error|panic|an unrecognized)|without (a )?reason)`, `^revert(ed)?\b`, `\bvm execution error\b`,
+		`\bcontract revert executed\b`, `\brevert opcode\b`, `\bevm (error: )?revert(ed)?\b`,
+		`\b(transaction|tx|txn|call|contract|simulation) (has been |was |would |will |is )?revert(ed|s)?\b`,
+		`\bwhile processing transaction: (revert|invalid opcode|out of gas|stack (under|over)flow|invalid jump)`).
+		// zkSync reports its own checks of fee and sender in the same words.
+		except(`failed to pay`, `validation revert`),
+
+	kind(txn.PoolFull, "the pool is busy with this account's other transactions: no room now, nothing wrong with the bytes; before REPLACEMENT, whose words it uses",
+		`future transaction tries to replace`, `insertion of another transaction with the same nonce is in progress`, `transaction in process\b`,
+		`\btransaction type (\S+ )?conflicts?\b`),
+	kind(txn.AlreadyKnown, "Filecoin's pool names the nonce of the message that it has; another message of that nonce is told as a replacement", `\balready in mpool\b`).
+		except(`\breplace`),
+	kind(txn.ReplacementUnderpriced, "another attempt of the same nonce sits in the pool and is not outbid; before ALREADY_KNOWN, whose words it uses",
+		`\breplacement\b`, `\b(not|cannot|cant|couldnt|unable to|failed to|low to|to trigger) (be )?replaced?\b`, `\bto replace (it|the|an|another|existing|pending|old)\b`,
+		`\breplaced by (a )?better\b`, `\b`+someTx+` (with|which has|has|that has|of) (the )?same (sender and )?nonce\b`, `\bsame nonce (is |was |has )?(been )?already\b`,
+		`\b(priority is too low|too low priority)\b`, `\bprice ?bump\b`, `\bnot enough to (bump|replace)\b`, `\breplace by fee\b`, `\brbf\b`,
+		`\b(existing|newer|another|other|pending|queued|pooled) `+someTx+` (had|has|have|of|with|offers|pays) (an? )?(equal or )?(higher|better|greater) (priority|gas ?price|price|fee|tip)`,
+		`\b(higher|better|greater) (priority|gas ?price|price|fee|tip) (already )?(exists?|is (already )?(pending|queued|in the pool))\b`,
+		`\bnonce (conflict|collision)\b`, `\bconflicting nonce\b`, `\bduplicated? nonce\b`,
+		`\bnonce `+few+`already (in|exists? in|pending in|queued in) (the |its |our )?`+somePool+`\b`),
+	kind(txn.AlreadyKnown, "the node took the bytes and only its wait for inclusion ended", `\badded to the (transaction )?pool but\b`,
+		`\b(submitted|broadcast(ed)?|accepted) but (not|wasnt|was not|has not been) (yet )?(mined|included|processed|confirmed)\b`),
+
+	kind(txn.Invalid, "the highest nonce there is; before the other nonce rules", `\bnonce (has|is|at|reached|exceeds?|exceeded) (the )?max`, `\bnonce `+few+`(2\^64|overflow)`),
+	kind(txn.NonceTooLow, "the nonce is used up, by one of our attempts or by somebody else; before ALREADY_KNOWN, because the bytes that used it may be others",
+		`\bnonce (value )?(is |was )?(too )?(low|small|old|stale|expired|outdated)\b`, `\b(old|stale|outdated|expired|used|past) nonce\b`, `\btoo low (a )?nonce\b`,
+		`\bnonce `+few+`(already |been )+(used|consumed|taken|spent)\b`, `\bnonce already (used|exists)\b.*\bexecuted\b`,
+		`\(stale\)`, `::stale\b`, `\b`+someTx+` (is )?(outdated|stale)\b`),
+	kind(txn.NonceGap, "a lower nonce is missing at this node, which does not queue",
+		`\bnonce (value )?(is |was )?(too )?(high|big|large|distant|far)\b`, `\bnonce `+few+`gap\b`, `\bgapped\b`, `\bfuture nonce\b`, `\bnonce `+few+`future\b`,
+		`\(future\)`, `::future\b`, `\btransaction (is |will be valid )?(in the )?future\b`, `\b(too )?distant future\b`, `\blower nonce\b`,
+		`\bnonces? (is |are )?(must be |should be |not |non ?)+(sequential|contiguous|consecutive|continuous)\b`, `\b(skipped|missing) (a )?nonce\b`, `\bnonce `+few+`skipped\b`,
+		`\bnonce (is )?out of (order|sequence)\b`, `\b(waiting for|awaiting) `+few+`nonce\b`,
+		`\bmissing (previous|prior|lower|parent) (nonce|transaction)`).
+		except(`priority fee`, `\baccount nonce is (too )?(high|big|large)`),
+	judged("two nonces compared: the side that is named first tells which of them is ahead", nonceCompared,
+		`\bnonce `+few+`(lower|less|smaller|higher|greater|larger|bigger) than\b`, `\bnonce `+few+`(below|ahead|behind|exceeds)\b`, `\bnonce (\(?\d+\)? )?[<>]`).
+		except(`\b(fee|price|gas|balance|funds|premium)\b`),
+	judged("a nonce that does not fit: the numbers in the text say whether it is used up or ahead", nonceByNumbers,
+		`\b(invalid|incorrect|wrong|bad|unexpected|mismatch(ed|ing)?) `+few+`(nonce|sequence)\b`, `\bnonce (must|should|has to|needs to) be\b`, `\bnonce check fail`,
+		`\b(nonce|sequence) (is )?(not consistent|inconsistent|mismatch|invalid|incorrect|wrong|unexpected)`, `\b(correct|expected) nonce\b`,
+		`\bnonce(s)? (do|does|did)(nt| not) match\b`),
+
+	kind(txn.AlreadyKnown, "the node has these very bytes",
+		`\b(already|previously) (known|imported)\b`, `\bknown (transaction|txn?|message)\b`, `\b(same|identical) (transaction )?hash\b`,
+		`\balready (in|exists? in|present in|included in|added to|contained in) (the |its |our |a )?(tx |transaction |pending |pending transaction |local )?`+somePool+`\b`,
+		`(^|: |\()(already|previously) (imported|exists?|mined|processed|submitted|received|seen|broadcast(ed)?|pending)\b`,
+		`\balready (have|know|hold|saw|seen) (this|that|the|these) `+someTx+`\b`, `^(internal error: )?mined$`).
+		except(notTheseBytes...),
+	kind(txn.AlreadyKnown, "words that could be of another transaction of the nonce, if they named a nonce",
+		`\b(tx|txn|transaction|message|extrinsic|hash)\b `+few+`already (been )?(imported|in|included|exists?|existed|submitted|received|processed|broadcast(ed)?|pending|present|`+
+			`pooled|mined|confirmed|accepted|queued|added|seen|finali[sz]ed)\b`,
+		`\bduplicated? (tx|txn|transaction)\b`, `\b(tx|transaction) is a duplicate\b`, `^(\S+: )?(existing|existed|exists) (tx|transaction)\b`).
+		except(append([]string{`\bnonce\b`}, notTheseBytes...)...),
+	kind(txn.NonceTooLow, "the account's nonce was used by something; it does not say that it was these bytes", `\bnonce already\b`, `\bnonce (is |was )?already\b`),
+}
+
+// notTheseBytes are words beside "already known" and its like that speak of something else, or say no.
+var notTheseBytes = []string{
+	`\bblock (is |was )?already\b`, `\b(not|never) (an? |yet )?(already )?known\b`, `\bnonce already\b`,
+	`\b(address|account|authority|sender|contract|project|network|subscription|filter|key|authorization) (is |has )?already\b`,
+	`\balready (rejected|failed|invalid|reserved|terminated|expired|banned|reverted|dropped)\b`, `\bknown (to be )?(an )?(bad|invalid|rejected|banned|malicious)\b`,
+	`\bknown (transaction|txn?|message) (type|format|version)`, `\bconflict`, `\bpriority\b`, `\b(another|other|different|newer|older) ` + someTx + `\b`,
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// decisionFlags are what every decision of an operator is recorded with.
+type decisionFlags struct{ reason, operator string }
+
+func (d *decisionFlags) add(c *cobra.Command, reason string) {
+	c.Flags().StringVar(&d.reason, "reason", "", reason+" (required)")
+	c.Flags().StringVar(&d.operator, "operator", "", "who decides (default: the user of this machine)")
+}
+
+// by is who decides.
+func (d *decisionFlags) by(p *program) string {
+	if d.operator == "" {
+		return p.user
+	}
+	return d.operator
+}
+
+// check refuses a decision without a reason.
+func (d *decisionFlags) check(c *cobra.Command) error {
+	if d.reason == "" {
+		return misused(c, "--reason is missing; it is kept for whoever asks later")
+	}
+	return nil
+}
+
+// oneOf demands exactly one of two flags.
+func oneOf(c *cobra.Command, first bool, firstName string, second bool, secondName string) error {
+	if first == second {
+		return misused(c, "give one of %s and %s", firstName, secondName)
+	}
+	return nil
+}
+
+func (p *program) submitterProtectCommand(f *clientFlags) *cobra.Command {
+	var d decisionFlags
+	c := &cobra.Command{
+		Use: "protect NAME --reason TEXT", Short: "Stop an account by hand until somebody decides on it", Args: arguments("NAME"),
+		Long: `Stop an account by hand until somebody decides on it: no nonce is taken, nothing new is signed and no new transaction is accepted. What is in flight is
+followed to its end. Returns once the owner of the account has applied it. "fencepost submitter exit-protect" ends it.
+
+Use it when you suspect that the key is used elsewhere. For a planned break, "fencepost submitter pause" is enough.`,
+		Example: `  fencepost submitter protect alice --reason "key may have leaked"`,
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := d.check(cmd); err != nil {
+			return err
+		}
+		return p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			answer, err := call(ctx, c, c.subs.ProtectSubmitter, &pb.ProtectSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
+			if err != nil {
+				return err
+			}
+			s := answer.GetSubmitter()
+			return p.print(wire{s}, line("submitter %s is %s: protection %d, %s", args[0], shownStatus(s), s.GetProtection().GetProtectionId(), s.GetProtection().GetReason()))
+		})(cmd, args)
+	}
+	d.add(c, "why; kept as the evidence of the protection")
+	return c
+}
+
+// exitFlags are a decision on a protection.
+type exitFlags struct {
+	decisionFlags
+	protection    int64
+	resume, align bool
+}
+
+func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.ExitProtectRequest, error) {
+	if e.protection < 1 {
+		return nil, misused(c, "--protection is missing; \"fencepost submitter show %s\" tells its number and its evidence", name)
+	}
+	if err := oneOf(c, e.resume, "--resume", e.align, "--align-forward"); err != nil {
+		return nil, err
+	}
+	if err := e.check(c); err != nil {
+		return nil, err
+	}
+	decision := pb.ProtectionDecision_PROTECTION_DECISION_RESUME
+	if e.align {
+		decision = pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
+	}
+	return &pb.ExitProtectRequest{Submitter: name, ProtectionId: e.protection, Decision: decision, Reason: e.reason, Operator: e.by(p)}, nil
+}
+
+func (p *program) submitterExitProtectCommand(f *clientFlags) *cobra.Command {
+	var e exitFlags
+	c := &cobra.Command{
+		Use: "exit-protect NAME --protection N --resume|--align-forward --reason TEXT", Short: "Decide on a protection and go on", Args: arguments("NAME"),
+		Long: `Decide on a protection and go on. The owner of the account looks at the chain first and refuses what the chain does not bear out; then nothing changes.
+
+--resume goes on where the ledger stands. --align-forward goes on at the account's settled nonce on chain and records those between as gaps: for when somebody
+else has used them. It is refused while a transaction holds a nonce and is in no block: "fencepost tx resolve" decides on that first.`,
+		Example: `  fencepost submitter exit-protect alice --protection 1 --resume --reason "the endpoint lagged"` + "\n" +
+			`  fencepost submitter exit-protect alice --protection 2 --align-forward --reason "one transfer by hand; the key is in the vault again"`,
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ask, err := e.request(cmd, p, args[0])
+		if err != nil {
+			return err
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.exitProtect(ctx, c, ask) })(cmd, args)
+	}
+	c.Flags().Int64Var(&e.protection, "protection", 0, "number of the protection whose evidence you looked at (required)")
+	c.Flags().BoolVar(&e.resume, "resume", false, "go on where the ledger stands")
+	c.Flags().BoolVar(&e.align, "align-forward", false, "go on at the account's settled nonce on chain")
+	e.add(c, "why; kept with the command and the gaps")
+	return c
+}
+
+// exitProtect shows what is decided on, before it asks for it.
+func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtectRequest) error {
+	before, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()})
+	if err != nil {
+		return err
+	}
+	if pr := before.GetSubmitter().GetProtection(); pr.GetProtectionId() == ask.GetProtectionId() && !p.json {
+		if err := fields([]field{
+			{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)}, {"since", shownTime(pr.GetTime())}, {"reason", pr.GetReason()}, {"evidence", plain(pr.GetEvidence())},
+		})(p.out); err != nil {
+			return err
+		}
+	}
+	answer, err := call(ctx, c, c.subs.ExitProtect, ask)
+	if err != nil {
+		return err
+	}
+	return p.print(wire{answer.GetSubmitter()}, line("%s", exited(before.GetSubmitter(), answer.GetSubmitter(), ask)))
+}
+
+// exited tells what a decision has changed.
+func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
+	text := fmt.Sprintf("protection %d of submitter %s is ended: it goes on at nonce %s", ask.GetProtectionId(), after.GetName(), shownNonce(after))
+	if moved := after.GetNextNonce() - before.GetNextNonce(); before.GetProtection().GetProtectionId() == ask.GetProtectionId() && moved > 0 &&
+		ask.GetDecision() == pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD {
+		text += fmt.Sprintf(" (was %s); the nonces between are recorded as gaps", shownNonce(before))
+	}
+	if pr := after.GetProtection(); pr != nil {
+		text = fmt.Sprintf("protection %d of submitter %s is ended, but protection %d (%s) is in force now; look at it with \"fencepost submitter show %s\"",
+			ask.GetProtectionId(), after.GetName(), pr.GetProtectionId(), pr.GetReason(), after.GetName())
+	} else if after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED {
+		text += ", once it is resumed: it is PAUSED"
+	}
+	return text
+}
+
+func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "log NAME", Short: "List what was asked of the owner of a submitter, by whom, and what became of it", Args: arguments("NAME"),
+		Long:    "List what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.",
+		Example: "  fencepost submitter log alice",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if limit < 1 {
+			return misused(cmd, "--limit must be at least 1")
+		}
+		return p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			return p.listCommands(ctx, c, args[0], limit)
+		})(cmd, args)
+	}
+	c.Flags().IntVar(&limit, "limit", 100, "most commands")
+	return c
+}
+
+func (p *program) listCommands(ctx context.Context, c *client, submitter string, limit int) error {
+	all := &pb.ListCommandsResponse{}
+	for len(all.GetCommands()) == 0 || all.GetNextPageToken() != "" && len(all.GetCommands()) < limit {
+		ask := &pb.ListCommandsRequest{Submitter: submitter, PageSize: int32(min(limit-len(all.GetCommands()), maxPage)), PageToken: all.GetNextPageToken()}
+		page, err := call(ctx, c, c.subs.ListCommands, ask)
+		if err != nil {
+			return err
+		}
+		all.Commands, all.NextPageToken = append(all.Commands, page.GetCommands()...), page.GetNextPageToken()
+		if len(page.GetCommands()) == 0 {
+			break
+		}
+	}
+	if all.GetNextPageToken() != "" && !p.json {
+		fmt.Fprintf(p.err, "fencepost: there are more than %d; raise --limit to see them\n", limit)
+	}
+	rows := make([][]string, len(all.GetCommands()))
+	for i, k := range all.GetCommands() {
+		rows[i] = []string{strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), strings.TrimSpace(k.GetKind() + " " + k.GetAction()), cell(k.GetOperator()),
+			shown(k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), cell(k.GetResult())}
+	}
+	return p.print(wire{all}, table([]string{"ID", "ASKED", "COMMAND", "OPERATOR", "TX_ID", "REASON", "DECIDED", "RESULT"}, rows))
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// deciding decides on commands as an owner would to which the chain shows an account that stands still at a nonce, and none of our attempts in a block. It
+// goes on until the test, or the function that it returns, ends it.
+func (l *ledger) deciding(nonce txn.Nonce) (end func()) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	var working sync.WaitGroup
+	working.Go(func() {
+		for ctx.Err() == nil {
+			inboxes, err := l.store.Inboxes(l.ctx, []txn.SubmitterID{l.id}, 1)
+			if err != nil {
+				panic(err) // not Fatal: it runs beside the test
+			}
+			for _, c := range inboxes[l.id].Commands {
+				l.decide(c, txn.Account{Latest: nonce, Pending: nonce, Settled: nonce, Head: 100, HeadHash: txn.Hash{100}, For: c.ID})
+			}
+		}
+	})
+	end = sync.OnceFunc(func() { cancel(); working.Wait() })
+	l.t.Cleanup(end)
+	return end
+}
+
+func (l *ledger) decide(c txn.Command, account txn.Account) {
+	ledger, err := l.store.Load(l.ctx, l.lease)
+	if err != nil {
+		panic(err)
+	}
+	step := txn.Decide(txn.View{
+		Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
+		Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
+		Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
+	})
+	record, ok := step.(txn.Record)
+	if !ok {
+		panic(fmt.Sprintf("command %d leads to %T", c.ID, step))
+	}
+	l.commit(record.Change)
+}
+
+// rows checks that lines of a table of fields are there.
+func (l *ledger) rows(out string, want ...string) {
+	l.t.Helper()
+	for _, row := range want {
+		if !regexp.MustCompile(`(?m)^` + row + `$`).MatchString(out) {
+			l.t.Errorf("%q is not in\n%s", row, out)
+		}
+	}
+}
+
+func TestSubmitterProtectAndExit(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	end := l.deciding(0)
+	protect := []string{"submitter", "protect", "alice", "--reason", "key may\nhave leaked"}
+	for range 2 {
+		if out := l.good(protect...); out != "submitter alice is ACTIVE, PROTECTED: protection 1, BY_OPERATOR\n" {
+			t.Errorf("printed %s", out)
+		}
+	}
+	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `protection +1`, `protected +20\S+Z`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
+		`owner_since +20\S+Z \(\d+s\)`, `No nonce is taken until you decide:`,
+		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +go on at nonce 0`,
+		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +go on at the account's settled nonce.*`)
+	l.bad(exitFailed, `decide with "fencepost submitter exit-protect alice --protection 1", then repeat the call (SUBMITTER_PROTECTED)`,
+		"tx", "create", "--submitter", "alice", "--to", recipient)
+	exit := []string{"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "all is well"}
+	l.bad(exitFailed, "it never had a protection 2", "submitter", "exit-protect", "alice", "--reason", "x", "--protection", "2", "--align-forward")
+	end()
+
+	end = l.deciding(3)
+	l.bad(exitFailed, "align forward once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
+	out := l.good(append(exit, "--align-forward", "--operator", "night shift")...)
+	l.rows(out, `protection +1`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
+		`protection 1 of submitter alice is ended: it goes on at nonce 3 \(was 0\); the nonces between are recorded as gaps`)
+	if out := l.good(append(exit, "--align-forward")...); out != "protection 1 of submitter alice is ended: it goes on at nonce 3\n" {
+		t.Errorf("the second time it prints %s", out)
+	}
+	l.bad(exitFailed, "protection 1 was ended by ALIGN_FORWARD at ", append(exit, "--resume")...)
+	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE`, `next_nonce +3`, `init_nonce +0`, `gap +0 to 2, 20\S+: all is well`)
+	end()
+
+	log := l.good("submitter", "log", "alice")
+	l.rows(log, `ID +ASKED +COMMAND +OPERATOR +TX_ID +REASON +DECIDED +RESULT`,
+		`\d+ +20\S+Z +EXIT_PROTECT ALIGN_FORWARD +night shift +- +all is well +20\S+Z +APPLIED`,
+		`\d+ +20\S+Z +EXIT_PROTECT RESUME +ops +- +all is well +20\S+Z +REFUSED: the account's next nonce is 3 .*\.\.\.`,
+		`\d+ +20\S+Z +PROTECT +ops +- +key may have leaked +20\S+Z +APPLIED`)
+	var list struct {
+		Commands []struct{ Kind, Result string }
+	}
+	l.unmarshal(l.good("submitter", "log", "alice", "--json"), &list)
+	if len(list.Commands) != 3 || list.Commands[0].Kind != "EXIT_PROTECT" || !strings.HasSuffix(list.Commands[1].Result, "settled") {
+		t.Errorf("listed %+v", list)
+	}
+	if out, errs, code := l.start("submitter", "log", "alice", "--limit", "1").end(); code != exitDone || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "more than 1") {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+}
+
+func TestTxResolve(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	lost, waits := l.create("r1"), l.create("r2")
+	id, err := txn.ParseTxID(lost)
+	l.must(err)
+	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
+		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
+	})
+	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, c *txn.Change) {
+		s.Reason, s.LastError = txn.ReasonNonceElsewhere, "nonce 0 was used by something else"
+		c.Protect = &txn.Protection{Expect: 1, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}
+	})
+	l.rows(l.good("submitter", "show", "alice"), `blocking +`+lost+` STUCK, nonce 0, accepted 20\S+Z; NONCE_USED_ELSEWHERE: nonce 0 was used by something else`,
+		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --reason "..." --fail\|--requeue +first: what holds nonce 0 is STUCK`)
+	resolve := []string{"tx", "resolve", lost, "--reason", "sent by hand"}
+	end := l.deciding(0)
+	l.bad(exitFailed, "ours may still be included (DECISION_REFUSED)", append(resolve, "--fail")...)
+	end()
+	l.deciding(1)
+	out := l.good(append(resolve, "--requeue")...)
+	l.rows(out, `state +STUCK`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
+		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
+	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
+	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
+	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
+}
+
+func TestTxResolveFail(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	lost := l.create("r1")
+	id, err := txn.ParseTxID(lost)
+	l.must(err)
+	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
+		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
+	})
+	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) { s.Reason = txn.ReasonNonceElsewhere })
+	l.deciding(1)
+	for range 2 {
+		var tx struct {
+			State, Executed string
+			RetrySafe       bool
+		}
+		l.unmarshal(l.good("tx", "resolve", lost, "--fail", "--reason", "not needed any more", "--json"), &tx)
+		if tx.State != "TX_STATE_FAILED_FINAL" || tx.Executed != "EXECUTED_NO" || !tx.RetrySafe {
+			t.Errorf("resolved: %+v", tx)
+		}
+	}
+	if out := l.good("tx", "resolve", lost, "--fail", "--reason", "again"); !strings.HasSuffix(out, "transaction "+lost+" is FAILED_FINAL: it did not run and never will\n") {
+		t.Errorf("printed %s", out)
+	}
+	l.bad(exitFailed, "it is FAILED_FINAL, which is final; there is nothing to decide", "tx", "resolve", lost, "--requeue", "--reason", "x")
+}
+
+// A ledger is recovered when nobody works on it: every account is protected, and a token of before writes nothing.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	line := "recover --yes --schema " + l.db.Schema + " --database-url " + l.db.URL
+	if out, errs, code := migrating(t, "", line); code != exitFailed || out != "" || !strings.Contains(errs, "the ledger is in use") || !strings.Contains(errs, "stop all nodes") {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+	l.must(l.store.Release(l.ctx, []*store.Lease{l.lease}))
+	out, errs, code := migrating(t, "", line)
+	if code != exitDone || !strings.HasPrefix(out, "the ledger is recovered: 1 submitter under PROTECT (DATABASE_RESTORED), feed epoch 2\n") {
+		t.Errorf("gave %d: %s%s", code, out, errs)
+	}
+	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `reason +DATABASE_RESTORED`, `protection +1`, `evidence +the database was restored .*`)
+	if outcome, err := l.store.Commit(l.lease, txn.Change{Status: txn.Paused}); outcome == store.Done {
+		t.Errorf("a lease of before the recovery writes: %v", err)
+	}
+	var done struct {
+		Submitters int
+		FeedEpoch  string
+	}
+	out, _, _ = migrating(t, "", line+" --json")
+	l.unmarshal(out, &done)
+	if done.Submitters != 1 || done.FeedEpoch != "3" {
+		t.Errorf("recovered: %+v", done)
+	}
+	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "recover --yes"); code != exitFailed || strings.Contains(errs, "hidden") || !strings.Contains(errs, "refused") {
+		t.Errorf("gave %d: %s", code, errs)
+	}
+}

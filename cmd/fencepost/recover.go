@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/store"
+)
+
+func (p *program) recoverCommand() *cobra.Command {
+	var f databaseFlags
+	var sure bool
+	c := &cobra.Command{
+		Use: "recover --config FILE --yes", Short: "Make a ledger safe that was restored, or that lost commits in a fail-over", Args: arguments(),
+		Long: `Make a ledger safe that was restored from a backup, or that lost commits in a fail-over to a standby that was behind. What the lost part signed may be on
+chain, and the ledger does not know it. So, in one transaction:
+
+  - every account that has sent is put under PROTECT, reason DATABASE_RESTORED: it sends nothing until somebody has compared it with the chain and decided;
+  - the fencing token of every lease is raised far above all that were ever given, so that whoever still works under an old one writes nothing;
+  - the epoch of the feed is raised, so that the resume tokens of watchers, which may point at what is lost, are refused.
+
+Stop all nodes first: it refuses while a node lives or a lease is held. It may be repeated.`,
+		Example: "  fencepost recover --config fencepost.yaml --yes",
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if !sure {
+			return misused(c, "it protects every account until somebody decides on each; give --yes if that is what you want")
+		}
+		url, schema, err := p.database(c, f)
+		if err != nil {
+			return err
+		}
+		return p.recoverLedger(c, url, schema)
+	}
+	f.add(c)
+	c.Flags().BoolVar(&sure, "yes", false, "you know what it does")
+	return c
+}
+
+func (p *program) recoverLedger(c *cobra.Command, url, schema string) error {
+	s, err := store.Open(c.Context(), store.Config{URL: url, Schema: schema, Node: "recover/" + uuid.NewString()})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.CheckSchema(c.Context()); err != nil {
+		return err
+	}
+	report, err := s.Recover(c.Context())
+	if err != nil {
+		return err
+	}
+	human := line("the ledger is recovered: %s under PROTECT (DATABASE_RESTORED), feed epoch %d\n"+
+		"start the nodes, then compare each account with the chain and decide: fencepost submitter list, fencepost submitter show NAME", count(report.Submitters, "submitter"), report.FeedEpoch)
+	return p.print(recovered{report.Submitters, fmt.Sprint(report.FeedEpoch)}, human)
+}
+
+// recovered is what was done, as it is printed. An epoch is a string, as all 64-bit numbers of the API are.
+type recovered struct {
+	Submitters int    `json:"submitters"`
+	FeedEpoch  string `json:"feedEpoch"`
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Short: "Show owner, nonce, queue and protection of a submitter", Args: arguments("NAME"), Example: "  fencepost submitter show alice",
+		Long: `Show which node works for a submitter and since when, where its nonces stand, what holds up those behind it, and, when it is protected, the evidence and
+the commands to decide with.`,
+		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			answer, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: args[0]})
+			if err != nil {
+				return err
+			}
+			return p.print(wire{answer.GetSubmitter()}, shownSubmitter(answer.GetSubmitter(), p.clock.Now()))
+		}),
+	}
+}
+
+// shownSubmitter writes the fields of a submitter and, if an operator has to decide on it, how.
+func shownSubmitter(s *pb.Submitter, now time.Time) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if err := fields(submitterFields(s, now))(w); err != nil {
+			return err
+		}
+		if s.GetProtection() == nil {
+			return nil
+		}
+		return line("\nNo nonce is taken until you decide:\n  %s", strings.Join(exits(s), "\n  "))(w)
+	}
+}
+
+// exits are the command lines that end a protection, each with what it does.
+func exits(s *pb.Submitter) []string {
+	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"", s.GetName(), s.GetProtection().GetProtectionId())
+	next := command + " --resume          go on at nonce " + shownNonce(s)
+	forward := command + " --align-forward   go on at the account's settled nonce on chain; those between are recorded as gaps"
+	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK {
+		return []string{fmt.Sprintf("fencepost tx resolve %s --reason \"...\" --fail|--requeue   first: what holds nonce %d is STUCK", b.GetTxId(), b.GetNonce()), next, forward}
+	}
+	return []string{next, forward}
+}
+
+func submitterFields(s *pb.Submitter, now time.Time) []field {
+	all := []field{
+		{"name", s.GetName()}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
+		{"status", shownStatus(s)}, {"start_from", s.GetStartFrom()}, {"next_nonce", shownNonce(s)}, {"init_nonce", shownInit(s)},
+		{"queued", strconv.FormatInt(s.GetQueued(), 10)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
+	}
+	all = append(all, leaseFields(s.GetLease(), now)...)
+	if pr := s.GetProtection(); pr != nil {
+		all = append(all, field{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)}, field{"protected", shownTime(pr.GetTime())},
+			field{"reason", pr.GetReason()}, field{"evidence", plain(pr.GetEvidence())})
+	}
+	all = append(all, waitingFields("blocking", s.GetBlocking())...)
+	all = append(all, waitingFields("queue_head", s.GetQueueHead())...)
+	for _, g := range s.GetGaps() {
+		all = append(all, field{"gap", shownGap(g)})
+	}
+	return append(all, field{"created", shownTime(s.GetCreateTime())})
+}
+
+// leaseFields tell how long a node has had the lease by the clock here, which is good enough for a person.
+func leaseFields(l *pb.LeaseInfo, now time.Time) []field {
+	all := []field{{"owner", shown(l.GetOwnerNode())}, {"fencing_token", number(uint64(l.GetFencingToken()))}}
+	if l.GetOwnerNode() != "" {
+		since := l.GetAcquireTime()
+		all = append(all, field{"owner_since", fmt.Sprintf("%s (%v)", shownTime(since), max(now.Sub(since.AsTime()), 0).Round(time.Second))})
+	}
+	return append(all, field{"lease_until", shownTime(l.GetExpireTime())})
+}
+
+func waitingFields(name string, w *pb.Waiting) []field {
+	if w == nil {
+		return nil
+	}
+	text := w.GetTxId() + " " + shownState(w.GetState(), 0)
+	if w.Nonce != nil {
+		text += fmt.Sprintf(", nonce %d", w.GetNonce())
+	}
+	text += ", accepted " + shownTime(w.GetCreateTime())
+	if w.GetReason() != "" {
+		text += "; " + w.GetReason()
+	}
+	if w.GetMessage() != "" {
+		text += ": " + plain(w.GetMessage())
+	}
+	return []field{{name, text}}
+}
+
+func shownGap(g *pb.NonceGap) string {
+	text := fmt.Sprint(g.GetFirstNonce())
+	if g.GetLastNonce() != g.GetFirstNonce() {
+		text += fmt.Sprintf(" to %d", g.GetLastNonce())
+	}
+	if g.GetTxId() != "" {
+		text += ", given up by " + g.GetTxId()
+	}
+	return text + ", " + shownTime(g.GetTime()) + ": " + shown(plain(g.GetReason()))
+}
+
+func shownInit(s *pb.Submitter) string {
+	if s.InitNonce == nil {
+		return ""
+	}
+	return strconv.FormatUint(s.GetInitNonce(), 10)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
+	var d decisionFlags
+	var fail, requeue bool
+	c := &cobra.Command{
+		Use: "resolve TX_ID --fail|--requeue --reason TEXT", Short: "Decide on a STUCK transaction whose nonce was used by somebody else", Args: arguments("TX_ID"),
+		Long: `Decide on a STUCK transaction whose nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction
+could still be included; then nothing changes.
+
+--fail ends it: it did not run and never will. --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it shall run all
+the same. It waits for the other use of the nonce to be deeper in the chain than --fail does (chains.*.finality.audit_depth), since a transaction that was given
+up and came back would run twice.`,
+		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := oneOf(cmd, fail, "--fail", requeue, "--requeue"); err != nil {
+			return err
+		}
+		if err := d.check(cmd); err != nil {
+			return err
+		}
+		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: d.reason, Operator: d.by(p)}
+		if requeue {
+			ask.Decision = pb.StuckDecision_STUCK_DECISION_REQUEUE
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(cmd, args)
+	}
+	c.Flags().BoolVar(&fail, "fail", false, "end it: it will never run")
+	c.Flags().BoolVar(&requeue, "requeue", false, "put it back into the queue")
+	d.add(c, "why; kept with the command")
+	return c
+}
+
+// resolve shows what is decided on, before it asks for it.
+func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRequest) error {
+	before, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: ask.GetTxId()}, View: pb.TxView_TX_VIEW_OPERATOR})
+	if err != nil {
+		return err
+	}
+	if tx := before.GetTx(); !p.json {
+		shownNow := []field{{"state", shownState(tx.GetState(), tx.GetSubState())}, {"reason", tx.GetReason()}, {"last_error", plain(tx.GetLastError())}}
+		if err := fields(append(shownNow, operatorFields(tx.GetOperator())...))(p.out); err != nil {
+			return err
+		}
+	}
+	answer, err := call(ctx, c, c.subs.ResolveStuck, ask)
+	if err != nil {
+		return err
+	}
+	return p.print(wire{answer.GetTx()}, line("transaction %s %s", ask.GetTxId(), resolved(answer.GetTx(), ask.GetDecision())))
+}
+
+func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
+	state := shownState(tx.GetState(), tx.GetSubState())
+	if decision == pb.StuckDecision_STUCK_DECISION_FAIL {
+		return fmt.Sprintf("is %s: it did not run and never will", state)
+	}
+	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now", state)
+}

@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// decide is an operator's decision, and what became of it.
+func (r *rig) decide(ask store.Ask) string {
+	r.t.Helper()
+	ask.Reason, ask.Operator = "looked at it", "kim"
+	id, err := r.admin.AddCommand(context.Background(), r.submitters[0], ask)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var result string
+	r.eventually("the decision is carried out or refused", func() (err error) {
+		var done bool
+		if result, done, err = r.admin.CommandResult(context.Background(), r.submitters[0], id); err == nil && !done {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	return result
+}
+
+// exit decides on the protection that is in force.
+func (w *watched) exit(action txn.Action) string {
+	w.t.Helper()
+	return w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: action, Expect: w.cursor().Protected.ID})
+}
+
+func (w *watched) resolve(action txn.Action, id txn.TxID) string {
+	w.t.Helper()
+	return w.decide(store.Ask{Kind: txn.CommandResolve, Action: action, Tx: &id})
+}
+
+// want compares the code of a result, and looks for words in its sentence.
+func (w *watched) want(got, code string, words ...string) {
+	w.t.Helper()
+	is, sentence, _ := strings.Cut(got, ": ")
+	if is != code {
+		w.t.Fatalf("%s, want %s", got, code)
+	}
+	for _, word := range words {
+		if !strings.Contains(sentence, word) {
+			w.t.Errorf("%q does not tell of %q", sentence, word)
+		}
+	}
+}
+
+// finish mines until a transaction is final.
+func (w *watched) finish(id txn.TxID) store.TxInfo {
+	w.t.Helper()
+	w.eventually("it is final", func() error {
+		tx, err := w.admin.Tx(context.Background(), id)
+		if err == nil && !tx.State.Final() {
+			w.chain.Mine(1)
+			err = fmt.Errorf("%s %s %s", tx.State, tx.Reason, tx.LastError)
+		}
+		return err
+	})
+	return w.awaitFinal(id)
+}
+
+// executions are the nonces under which the payload of transfer ran.
+func (w *watched) executions() (nonces []txn.Nonce) {
+	for _, i := range w.chain.Included() {
+		if *i.Payload.To == *transfer().To {
+			nonces = append(nonces, i.Nonce)
+		}
+	}
+	return nonces
+}
+
+func (w *watched) gaps() (gaps []string) {
+	w.t.Helper()
+	_, _, list, err := w.admin.Waiting(w.t.Context(), w.submitters[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, g := range list {
+		gaps = append(gaps, fmt.Sprintf("%d-%d %t", g.First, g.Last, g.Tx != nil))
+	}
+	slices.Sort(gaps)
+	return gaps
+}
+
+// healthy asks the ledger for every law.
+func (w *watched) healthy() {
+	w.t.Helper()
+	found, _, err := w.admin.Audit(context.Background(), w.submitters[0], 0)
+	if err != nil || len(found) > 0 {
+		w.t.Errorf("%+v %v", found, err)
+	}
+}
+
+// While nothing is in flight the key is used three times elsewhere. The only way on leads over the numbers that are gone, once they are gone for good.
+func TestAligningForward(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	n := w.node()
+	w.confirmed("one")
+	n.stop()
+	for nonce := range uint64(3) {
+		w.inject(w.outsider(1 + nonce))
+	}
+	w.node()
+	id := w.create(0, "two", transfer())
+	w.awaitProtected(txn.ReasonNonceElsewhere)
+	w.want(w.exit(txn.ActionResume), txn.ResultRefused, "align")
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.chain.Mine(1)
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.chain.MineEmpty(int(w.policy.Confirmations))
+	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 0}), txn.ResultProtectionChanged)
+	w.want(w.exit(txn.ActionAlign), txn.Applied)
+	if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != 4 {
+		t.Errorf("%+v", tx.Status)
+	}
+	if got := w.gaps(); !slices.Equal(got, []string{"1-3 false"}) || w.cursor().Next != 5 {
+		t.Errorf("gaps %v, cursor %+v", got, w.cursor())
+	}
+	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}), txn.ResultNotProtected)
+	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
+	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}), txn.ResultProtectionChanged)
+	if p := w.cursor().Protected; p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator {
+		t.Errorf("%+v", p)
+	}
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	w.healthy()
+}
+
+// protectedAfterLoss is a submitter whose second transaction has lost its nonce.
+func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *watched, id txn.TxID, n *testNode) {
+	w = newWatched(t)
+	w.policy.AuditDepth = auditDepth
+	n = w.node()
+	w.confirmed("one")
+	id = w.create(0, "two", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	w.inject(w.outsider(1))
+	w.chain.Mine(1)
+	w.awaitProtected(txn.ReasonNonceElsewhere)
+	return w, id, n
+}
+
+func TestFailingALostTransaction(t *testing.T) {
+	t.Parallel()
+	w, id, _ := protectedAfterLoss(t, 0)
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, id.String())
+	w.want(w.exit(txn.ActionResume), txn.ResultRefused, id.String())
+	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
+	if tx := w.awaitFinal(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Reason != txn.ReasonNonceElsewhere {
+		t.Errorf("%+v", tx.Status)
+	}
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	next := w.create(0, "three", transfer())
+	if tx := w.finish(next); tx.State != txn.Confirmed || *tx.Nonce != 2 {
+		t.Errorf("%+v", tx.Status)
+	}
+	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 2}) {
+		t.Errorf("payloads ran under nonces %v", got)
+	}
+	w.healthy()
+}
+
+// What was given back to the queue runs once, under another number, also when another node goes on with it.
+func TestRequeueingALostTransaction(t *testing.T) {
+	t.Parallel()
+	w, id, n := protectedAfterLoss(t, 500) // far more than the blocks that were made while protection was awaited
+	w.want(w.resolve(txn.ActionRequeue, id), txn.ResultRefused, fmt.Sprint(w.policy.AuditDepth))
+	w.chain.MineEmpty(int(w.policy.AuditDepth))
+	w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
+	n.stop()
+	w.node()
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	behind := w.create(0, "three", transfer())
+	if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != 2 || tx.Requeued != 1 {
+		t.Errorf("%+v", tx.Status)
+	}
+	if tx := w.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 3 {
+		t.Errorf("%+v", tx.Status)
+	}
+	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 2, 3}) {
+		t.Errorf("payloads ran under nonces %v", got)
+	}
+	if got := w.gaps(); !slices.Equal(got, []string{"1-1 true"}) {
+		t.Errorf("gaps %v", got)
+	}
+	w.healthy()
+}
+
+// The chain changes below the depth at which anybody believed in it, and the attempt of before a REQUEUE runs: the transaction must not run again.
+func TestARequeuedTransactionThatRanBefore(t *testing.T) {
+	t.Parallel()
+	for name, takeover := range map[string]bool{"the same owner": false, "its heir": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, id, n := protectedAfterLoss(t, 0)
+			before := w.attempts()[id.String()]
+			w.chain.MineEmpty(int(w.policy.AuditDepth))
+			w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
+			if takeover {
+				n.stop()
+				n = w.node()
+			}
+			if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
+				t.Fatal(err)
+			}
+			if o := w.chain.Send(t.Context(), w.signed(before)); o.Class != txn.Accepted {
+				t.Fatalf("%+v", o)
+			}
+			w.chain.Mine(1)
+			w.chain.MineEmpty(20) // so that the account agrees with the cursor again
+			w.want(w.exit(txn.ActionResume), txn.Applied)
+			p := w.awaitProtected(txn.ProtectRanBefore)
+			if !strings.Contains(p.Evidence, id.String()) {
+				t.Errorf("evidence %s", p.Evidence)
+			}
+			w.chain.Mine(5)
+			if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1}) {
+				t.Errorf("payloads ran under nonces %v", got)
+			}
+		})
+	}
+}
+
+// signed are the bytes with their hash, out of what the chain was given.
+func (w *watched) signed(raw []byte) txn.Signed {
+	w.t.Helper()
+	for _, r := range w.chain.Received() {
+		if slices.Equal(r.Raw, raw) {
+			return txn.Signed{Hash: r.Hash, Raw: raw}
+		}
+	}
+	w.t.Fatal("the chain was never given these bytes")
+	return txn.Signed{}
+}
+
+// The chain has lost what was final. That is no lag: it grows past the block that the ledger knows, and still lacks it.
+func TestAChainThatLostWhatWasFinal(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	n := w.node()
+	w.confirmed("one")
+	n.stop()
+	if err := w.chain.Rollback(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
+		t.Fatal(err)
+	}
+	w.node()
+	id := w.create(0, "two", transfer())
+	w.eventually("it waits", func() error {
+		tx, err := w.admin.Tx(context.Background(), id)
+		if err == nil && tx.Reason != txn.ReasonChainBehind {
+			err = fmt.Errorf("%s %s", tx.State, tx.Reason)
+		}
+		return err
+	})
+	w.awaitProtected(txn.ReasonChainBehind)
+	w.want(w.exit(txn.ActionResume), txn.ResultRefused, "does not have them")
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused)
+	first := w.chain.Received()[0]
+	if o := w.chain.Send(t.Context(), txn.Signed{Hash: first.Hash, Raw: first.Raw}); o.Class != txn.Accepted {
+		t.Fatalf("%+v", o)
+	}
+	w.chain.Mine(1)
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != 1 {
+		t.Errorf("%+v", tx.Status)
+	}
+	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1}) {
+		t.Errorf("payloads ran under nonces %v", got)
+	}
+	w.healthy()
+}

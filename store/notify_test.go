@@ -1,0 +1,249 @@
+package store
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// listening starts to listen, and waits for the first look.
+func (k *kit) listening(s *Store) {
+	k.t.Helper()
+	ctx, cancel := context.WithCancel(k.ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() { s.Listen(ctx) })
+	k.t.Cleanup(ended.Wait)
+	k.t.Cleanup(cancel)
+	k.looks(s, "a listener that connected")
+}
+
+// looks waits for a look.
+func (k *kit) looks(s *Store, why string) {
+	k.t.Helper()
+	k.eventually("a look because of "+why, func() bool {
+		_, look := s.TakeWoken()
+		return look
+	})
+}
+
+// hears gathers what wakes a store, until all of these have come.
+func (k *kit) hears(s *Store, want ...txn.SubmitterID) {
+	k.t.Helper()
+	got := map[txn.SubmitterID]bool{}
+	k.eventually("hearing of all", func() bool {
+		ids, look := s.TakeWoken()
+		if look {
+			k.t.Error("a look, where names were sent")
+		}
+		for _, id := range ids {
+			if got[id] = true; !slices.Contains(want, id) {
+				k.t.Errorf("woken for %d", id)
+			}
+		}
+		return len(got) == len(want)
+	})
+}
+
+// TestNotifyWakesOtherNodes: and not the one that tells.
+func TestNotifyWakesOtherNodes(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	a, b, c := k.open("a"), k.open("b"), k.open("c")
+	for _, s := range []*Store{a, b, c} {
+		k.listening(s)
+	}
+	select {
+	case <-b.Woken():
+	default:
+	}
+	a.Notify(3, 5)
+	k.hears(b, 3, 5)
+	k.hears(c, 3, 5)
+	select {
+	case <-b.Woken():
+	default:
+		t.Error("Woken did not signal")
+	}
+	b.Notify(9)
+	k.hears(a, 9) // messages come in order: its own came before, and was not heard
+	a.Notify()
+	k.looks(b, "another node")
+}
+
+// TestNotifyGathers: what comes while one is under way goes as one, and too many names become a look.
+func TestNotifyGathers(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	p := k.proxy()
+	a, b := k.open("a", func(c *Config) { c.URL = p.URL() }), k.open("b")
+	k.listening(a)
+	k.listening(b)
+	sent := func(m pgproxy.Message) bool { return m.Type == 'E' && strings.Contains(m.SQL, "pg_notify") }
+	var statements atomic.Int64
+	rule := p.On(sent, pgproxy.HoldReply)
+	a.Notify(1)
+	<-rule.Fired()
+	for id := range txn.SubmitterID(20) {
+		a.Notify(id + 1)
+	}
+	second := p.On(func(m pgproxy.Message) bool {
+		if sent(m) {
+			statements.Add(1)
+		}
+		return false
+	}, pgproxy.HoldReply)
+	defer second.Release()
+	rule.Release()
+	var all []txn.SubmitterID
+	for id := range txn.SubmitterID(20) {
+		all = append(all, id+1)
+	}
+	k.hears(b, all...)
+	if n := statements.Load(); n != 1 {
+		t.Errorf("%d statements for what came together, want 1", n)
+	}
+	var many []txn.SubmitterID
+	for id := range txn.SubmitterID(3000) {
+		many = append(many, 1_000_000_000+id)
+	}
+	a.Notify(many...)
+	k.looks(b, "too many names")
+}
+
+// TestListenerSurvives: a connection that is lost, or that goes silent, is made anew, and what was missed is made up for by a look.
+func TestListenerSurvives(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(*pgproxy.Proxy){
+		"cut":    func(p *pgproxy.Proxy) { p.CutAll() },
+		"silent": func(p *pgproxy.Proxy) { p.BlackHole() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			p := k.proxy()
+			a := k.open("a")
+			var dials atomic.Int64
+			b := k.open("b", func(c *Config) {
+				c.URL = p.URL()
+				c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+					dials.Add(1)
+					return (&net.Dialer{}).DialContext(ctx, network, address)
+				}
+			})
+			k.listening(a)
+			k.listening(b)
+			before := dials.Load()
+			fault(p)
+			k.eventually("another try to connect", func() bool { return dials.Load() > before })
+			p.Heal()
+			k.looks(b, "a connection made anew")
+			a.Notify(7)
+			k.hears(b, 7)
+		})
+	}
+}
+
+// TestNotifyTakesNoPart: a store that does not listen tells nobody, and a closed one says its last word first.
+func TestNotifyTakesNoPart(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	a, b := k.open("a"), k.open("b")
+	k.listening(b)
+	a.Notify(1)
+	a.notices.close()
+	if a.tell.conn != nil {
+		t.Error("it tells, and never listened")
+	}
+	c := k.open("c")
+	k.listening(c)
+	k.must(c.Release(k.ctx, nil))
+	c.Close()
+	k.looks(b, "a release")
+	c.Notify(2) // nothing, after the end
+}
+
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	many := make([]txn.SubmitterID, 2000)
+	for i := range many {
+		many[i] = 1_000_000
+	}
+	for _, c := range []struct {
+		node string
+		ids  []txn.SubmitterID
+		all  bool
+		want string
+	}{
+		{"a/1", []txn.SubmitterID{3, 4}, false, "a/1\n3 4"},
+		{"a/1", nil, false, "a/1\nlook"},
+		{"a/1", []txn.SubmitterID{3}, true, "a/1\nlook 3"},
+		{"a\nb 7/1", []txn.SubmitterID{3}, false, "a\nb 7/1\n3"},
+		{"a/1", many, false, "a/1\nlook"},
+	} {
+		text := notice(c.node, c.ids, c.all)
+		if text != c.want {
+			t.Errorf("%v became %q, want %q", c, text, c.want)
+		}
+		node, ids, all := parseNotice(text)
+		if node != c.node || all != (c.all || len(c.ids) == 0 || len(c.ids) == len(many)) || !all && !slices.Equal(ids, c.ids) {
+			t.Errorf("%q read as %q %v %v", text, node, ids, all)
+		}
+	}
+	for _, strange := range []string{"", "x", "a\n3 x", "a\n99999999999"} {
+		if _, _, all := parseNotice(strange); !all {
+			t.Errorf("%q is no reason to look", strange)
+		}
+	}
+	long := channelOf(strings.Repeat("s", 60))
+	if channelOf("t1") != "fencepost_t1" || len(long) > 63 || long == channelOf(strings.Repeat("s", 59)) || long == channelOf(strings.Repeat("s", 61)) {
+		t.Errorf("channels %q %q", channelOf("t1"), long)
+	}
+}
+
+// TestWokenOverflows: names that do not fit become a look.
+func TestWokenOverflows(t *testing.T) {
+	t.Parallel()
+	s := &Store{wakes: newWakes()}
+	for id := range txn.SubmitterID(maxWoken + 1) {
+		s.wakes.wake(id)
+	}
+	if ids, look := s.TakeWoken(); len(ids) != maxWoken || !look {
+		t.Fatalf("%d names, look %v", len(ids), look)
+	}
+	if ids, look := s.TakeWoken(); len(ids) != 0 || look {
+		t.Fatalf("taken again: %d names, look %v", len(ids), look)
+	}
+}
+
+// TestDialMakesEveryConnection: whoever gives a way to connect sees all of them.
+func TestDialMakesEveryConnection(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	var dialled atomic.Int64
+	s := k.open("dialler-"+k.db.Schema, func(c *Config) {
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialled.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}
+	})
+	k.listening(s)
+	_, l := k.owned(s, "alice")
+	_, err := s.Renew(k.ctx, []*Lease{l})
+	k.must(err)
+	_, err = s.Orphans(k.ctx, nil, 1)
+	k.must(err)
+	s.Notify(1)
+	k.eventually("all connections", func() bool {
+		return value[int64](k, "SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%/' || $1", s.nodes) == 7
+	})
+	if n := value[int64](k, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%/' || $1", s.nodes); n != dialled.Load() {
+		t.Fatalf("%d sessions, %d were dialled", n, dialled.Load())
+	}
+}
