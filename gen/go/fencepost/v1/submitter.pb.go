@@ -10,6 +10,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -121,6 +122,59 @@ func (SubmitterStatus) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{1}
 }
 
+// FailurePolicy is what happens to the queue when a transaction was included and reverted.
+type FailurePolicy int32
+
+const (
+	// The same as CONTINUE.
+	FailurePolicy_FAILURE_POLICY_UNSPECIFIED FailurePolicy = 0
+	// The next one goes on.
+	FailurePolicy_FAILURE_POLICY_CONTINUE FailurePolicy = 1
+	// The submitter is paused.
+	FailurePolicy_FAILURE_POLICY_PAUSE FailurePolicy = 2
+)
+
+// Enum value maps for FailurePolicy.
+var (
+	FailurePolicy_name = map[int32]string{
+		0: "FAILURE_POLICY_UNSPECIFIED",
+		1: "FAILURE_POLICY_CONTINUE",
+		2: "FAILURE_POLICY_PAUSE",
+	}
+	FailurePolicy_value = map[string]int32{
+		"FAILURE_POLICY_UNSPECIFIED": 0,
+		"FAILURE_POLICY_CONTINUE":    1,
+		"FAILURE_POLICY_PAUSE":       2,
+	}
+)
+
+func (x FailurePolicy) Enum() *FailurePolicy {
+	p := new(FailurePolicy)
+	*p = x
+	return p
+}
+
+func (x FailurePolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FailurePolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_fencepost_v1_submitter_proto_enumTypes[2].Descriptor()
+}
+
+func (FailurePolicy) Type() protoreflect.EnumType {
+	return &file_fencepost_v1_submitter_proto_enumTypes[2]
+}
+
+func (x FailurePolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FailurePolicy.Descriptor instead.
+func (FailurePolicy) EnumDescriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+}
+
 // ProtectionDecision is how a protection ends.
 type ProtectionDecision int32
 
@@ -157,11 +211,11 @@ func (x ProtectionDecision) String() string {
 }
 
 func (ProtectionDecision) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_submitter_proto_enumTypes[2].Descriptor()
+	return file_fencepost_v1_submitter_proto_enumTypes[3].Descriptor()
 }
 
 func (ProtectionDecision) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_submitter_proto_enumTypes[2]
+	return &file_fencepost_v1_submitter_proto_enumTypes[3]
 }
 
 func (x ProtectionDecision) Number() protoreflect.EnumNumber {
@@ -170,7 +224,7 @@ func (x ProtectionDecision) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ProtectionDecision.Descriptor instead.
 func (ProtectionDecision) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
 }
 
 // StuckDecision is what becomes of a STUCK transaction.
@@ -182,6 +236,8 @@ const (
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
 	// It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
+	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
 )
 
 // Enum value maps for StuckDecision.
@@ -190,11 +246,13 @@ var (
 		0: "STUCK_DECISION_UNSPECIFIED",
 		1: "STUCK_DECISION_FAIL",
 		2: "STUCK_DECISION_REQUEUE",
+		3: "STUCK_DECISION_RETRY",
 	}
 	StuckDecision_value = map[string]int32{
 		"STUCK_DECISION_UNSPECIFIED": 0,
 		"STUCK_DECISION_FAIL":        1,
 		"STUCK_DECISION_REQUEUE":     2,
+		"STUCK_DECISION_RETRY":       3,
 	}
 )
 
@@ -209,11 +267,11 @@ func (x StuckDecision) String() string {
 }
 
 func (StuckDecision) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_submitter_proto_enumTypes[3].Descriptor()
+	return file_fencepost_v1_submitter_proto_enumTypes[4].Descriptor()
 }
 
 func (StuckDecision) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_submitter_proto_enumTypes[3]
+	return &file_fencepost_v1_submitter_proto_enumTypes[4]
 }
 
 func (x StuckDecision) Number() protoreflect.EnumNumber {
@@ -222,7 +280,7 @@ func (x StuckDecision) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StuckDecision.Descriptor instead.
 func (StuckDecision) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
 }
 
 // LeaseInfo tells which node works for a submitter.
@@ -572,7 +630,10 @@ type Submitter struct {
 	// The first of the queue. Set by GetSubmitter alone.
 	QueueHead *Waiting `protobuf:"bytes,17,opt,name=queue_head,json=queueHead,proto3" json:"queue_head,omitempty"`
 	// Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
-	Gaps          []*NonceGap `protobuf:"bytes,18,rep,name=gaps,proto3" json:"gaps,omitempty"`
+	Gaps      []*NonceGap   `protobuf:"bytes,18,rep,name=gaps,proto3" json:"gaps,omitempty"`
+	OnFailure FailurePolicy `protobuf:"varint,19,opt,name=on_failure,json=onFailure,proto3,enum=fencepost.v1.FailurePolicy" json:"on_failure,omitempty"`
+	// Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+	MaxFee        string `protobuf:"bytes,20,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -733,6 +794,20 @@ func (x *Submitter) GetGaps() []*NonceGap {
 	return nil
 }
 
+func (x *Submitter) GetOnFailure() FailurePolicy {
+	if x != nil {
+		return x.OnFailure
+	}
+	return FailurePolicy_FAILURE_POLICY_UNSPECIFIED
+}
+
+func (x *Submitter) GetMaxFee() string {
+	if x != nil {
+		return x.MaxFee
+	}
+	return ""
+}
+
 type RegisterSubmitterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
@@ -822,6 +897,121 @@ func (x *RegisterSubmitterRequest) GetStartFrom() string {
 	return ""
 }
 
+type UpdateSubmitterRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name or account id.
+	Submitter string        `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	OnFailure FailurePolicy `protobuf:"varint,2,opt,name=on_failure,json=onFailure,proto3,enum=fencepost.v1.FailurePolicy" json:"on_failure,omitempty"`
+	// In wei, decimal; empty ends the limit.
+	MaxFee string `protobuf:"bytes,3,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
+	// on_failure, max_fee, or both.
+	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateSubmitterRequest) Reset() {
+	*x = UpdateSubmitterRequest{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateSubmitterRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateSubmitterRequest) ProtoMessage() {}
+
+func (x *UpdateSubmitterRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateSubmitterRequest.ProtoReflect.Descriptor instead.
+func (*UpdateSubmitterRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UpdateSubmitterRequest) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *UpdateSubmitterRequest) GetOnFailure() FailurePolicy {
+	if x != nil {
+		return x.OnFailure
+	}
+	return FailurePolicy_FAILURE_POLICY_UNSPECIFIED
+}
+
+func (x *UpdateSubmitterRequest) GetMaxFee() string {
+	if x != nil {
+		return x.MaxFee
+	}
+	return ""
+}
+
+func (x *UpdateSubmitterRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+type UpdateSubmitterResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Submitter     *Submitter             `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateSubmitterResponse) Reset() {
+	*x = UpdateSubmitterResponse{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateSubmitterResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateSubmitterResponse) ProtoMessage() {}
+
+func (x *UpdateSubmitterResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateSubmitterResponse.ProtoReflect.Descriptor instead.
+func (*UpdateSubmitterResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UpdateSubmitterResponse) GetSubmitter() *Submitter {
+	if x != nil {
+		return x.Submitter
+	}
+	return nil
+}
+
 type RegisterSubmitterResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Submitter     *Submitter             `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
@@ -832,7 +1022,7 @@ type RegisterSubmitterResponse struct {
 
 func (x *RegisterSubmitterResponse) Reset() {
 	*x = RegisterSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +1034,7 @@ func (x *RegisterSubmitterResponse) String() string {
 func (*RegisterSubmitterResponse) ProtoMessage() {}
 
 func (x *RegisterSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +1047,7 @@ func (x *RegisterSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{6}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RegisterSubmitterResponse) GetSubmitter() *Submitter {
@@ -884,7 +1074,7 @@ type GetSubmitterRequest struct {
 
 func (x *GetSubmitterRequest) Reset() {
 	*x = GetSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +1086,7 @@ func (x *GetSubmitterRequest) String() string {
 func (*GetSubmitterRequest) ProtoMessage() {}
 
 func (x *GetSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +1099,7 @@ func (x *GetSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*GetSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{7}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetSubmitterRequest) GetSubmitter() string {
@@ -928,7 +1118,7 @@ type GetSubmitterResponse struct {
 
 func (x *GetSubmitterResponse) Reset() {
 	*x = GetSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1130,7 @@ func (x *GetSubmitterResponse) String() string {
 func (*GetSubmitterResponse) ProtoMessage() {}
 
 func (x *GetSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1143,7 @@ func (x *GetSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*GetSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{8}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetSubmitterResponse) GetSubmitter() *Submitter {
@@ -974,7 +1164,7 @@ type ListSubmittersRequest struct {
 
 func (x *ListSubmittersRequest) Reset() {
 	*x = ListSubmittersRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1176,7 @@ func (x *ListSubmittersRequest) String() string {
 func (*ListSubmittersRequest) ProtoMessage() {}
 
 func (x *ListSubmittersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1189,7 @@ func (x *ListSubmittersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmittersRequest.ProtoReflect.Descriptor instead.
 func (*ListSubmittersRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{9}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListSubmittersRequest) GetPageSize() int32 {
@@ -1026,7 +1216,7 @@ type ListSubmittersResponse struct {
 
 func (x *ListSubmittersResponse) Reset() {
 	*x = ListSubmittersResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1228,7 @@ func (x *ListSubmittersResponse) String() string {
 func (*ListSubmittersResponse) ProtoMessage() {}
 
 func (x *ListSubmittersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1241,7 @@ func (x *ListSubmittersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmittersResponse.ProtoReflect.Descriptor instead.
 func (*ListSubmittersResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{10}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListSubmittersResponse) GetSubmitters() []*Submitter {
@@ -1079,7 +1269,7 @@ type PauseSubmitterRequest struct {
 
 func (x *PauseSubmitterRequest) Reset() {
 	*x = PauseSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1281,7 @@ func (x *PauseSubmitterRequest) String() string {
 func (*PauseSubmitterRequest) ProtoMessage() {}
 
 func (x *PauseSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1294,7 @@ func (x *PauseSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*PauseSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{11}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PauseSubmitterRequest) GetSubmitter() string {
@@ -1130,7 +1320,7 @@ type PauseSubmitterResponse struct {
 
 func (x *PauseSubmitterResponse) Reset() {
 	*x = PauseSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1332,7 @@ func (x *PauseSubmitterResponse) String() string {
 func (*PauseSubmitterResponse) ProtoMessage() {}
 
 func (x *PauseSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1345,7 @@ func (x *PauseSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*PauseSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{12}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PauseSubmitterResponse) GetSubmitter() *Submitter {
@@ -1175,7 +1365,7 @@ type ResumeSubmitterRequest struct {
 
 func (x *ResumeSubmitterRequest) Reset() {
 	*x = ResumeSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1377,7 @@ func (x *ResumeSubmitterRequest) String() string {
 func (*ResumeSubmitterRequest) ProtoMessage() {}
 
 func (x *ResumeSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1390,7 @@ func (x *ResumeSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{13}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResumeSubmitterRequest) GetSubmitter() string {
@@ -1226,7 +1416,7 @@ type ResumeSubmitterResponse struct {
 
 func (x *ResumeSubmitterResponse) Reset() {
 	*x = ResumeSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1428,7 @@ func (x *ResumeSubmitterResponse) String() string {
 func (*ResumeSubmitterResponse) ProtoMessage() {}
 
 func (x *ResumeSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1441,7 @@ func (x *ResumeSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{14}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResumeSubmitterResponse) GetSubmitter() *Submitter {
@@ -1274,7 +1464,7 @@ type ProtectSubmitterRequest struct {
 
 func (x *ProtectSubmitterRequest) Reset() {
 	*x = ProtectSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1476,7 @@ func (x *ProtectSubmitterRequest) String() string {
 func (*ProtectSubmitterRequest) ProtoMessage() {}
 
 func (x *ProtectSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1489,7 @@ func (x *ProtectSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtectSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*ProtectSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{15}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProtectSubmitterRequest) GetSubmitter() string {
@@ -1332,7 +1522,7 @@ type ProtectSubmitterResponse struct {
 
 func (x *ProtectSubmitterResponse) Reset() {
 	*x = ProtectSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1344,7 +1534,7 @@ func (x *ProtectSubmitterResponse) String() string {
 func (*ProtectSubmitterResponse) ProtoMessage() {}
 
 func (x *ProtectSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1357,7 +1547,7 @@ func (x *ProtectSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtectSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*ProtectSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{16}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProtectSubmitterResponse) GetSubmitter() *Submitter {
@@ -1383,7 +1573,7 @@ type ExitProtectRequest struct {
 
 func (x *ExitProtectRequest) Reset() {
 	*x = ExitProtectRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1585,7 @@ func (x *ExitProtectRequest) String() string {
 func (*ExitProtectRequest) ProtoMessage() {}
 
 func (x *ExitProtectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1598,7 @@ func (x *ExitProtectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitProtectRequest.ProtoReflect.Descriptor instead.
 func (*ExitProtectRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{17}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExitProtectRequest) GetSubmitter() string {
@@ -1455,7 +1645,7 @@ type ExitProtectResponse struct {
 
 func (x *ExitProtectResponse) Reset() {
 	*x = ExitProtectResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1657,7 @@ func (x *ExitProtectResponse) String() string {
 func (*ExitProtectResponse) ProtoMessage() {}
 
 func (x *ExitProtectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1670,7 @@ func (x *ExitProtectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitProtectResponse.ProtoReflect.Descriptor instead.
 func (*ExitProtectResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{18}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExitProtectResponse) GetSubmitter() *Submitter {
@@ -1504,7 +1694,7 @@ type ResolveStuckRequest struct {
 
 func (x *ResolveStuckRequest) Reset() {
 	*x = ResolveStuckRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1706,7 @@ func (x *ResolveStuckRequest) String() string {
 func (*ResolveStuckRequest) ProtoMessage() {}
 
 func (x *ResolveStuckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1719,7 @@ func (x *ResolveStuckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveStuckRequest.ProtoReflect.Descriptor instead.
 func (*ResolveStuckRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{19}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResolveStuckRequest) GetTxId() string {
@@ -1569,7 +1759,7 @@ type ResolveStuckResponse struct {
 
 func (x *ResolveStuckResponse) Reset() {
 	*x = ResolveStuckResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1771,7 @@ func (x *ResolveStuckResponse) String() string {
 func (*ResolveStuckResponse) ProtoMessage() {}
 
 func (x *ResolveStuckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1784,7 @@ func (x *ResolveStuckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveStuckResponse.ProtoReflect.Descriptor instead.
 func (*ResolveStuckResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{20}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResolveStuckResponse) GetTx() *Tx {
@@ -1626,7 +1816,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1828,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1841,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{21}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Command) GetCommandId() int64 {
@@ -1729,7 +1919,7 @@ type ListCommandsRequest struct {
 
 func (x *ListCommandsRequest) Reset() {
 	*x = ListCommandsRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1741,7 +1931,7 @@ func (x *ListCommandsRequest) String() string {
 func (*ListCommandsRequest) ProtoMessage() {}
 
 func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1754,7 +1944,7 @@ func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsRequest.ProtoReflect.Descriptor instead.
 func (*ListCommandsRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{22}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListCommandsRequest) GetSubmitter() string {
@@ -1788,7 +1978,7 @@ type ListCommandsResponse struct {
 
 func (x *ListCommandsResponse) Reset() {
 	*x = ListCommandsResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1990,7 @@ func (x *ListCommandsResponse) String() string {
 func (*ListCommandsResponse) ProtoMessage() {}
 
 func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +2003,7 @@ func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsResponse.ProtoReflect.Descriptor instead.
 func (*ListCommandsResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{23}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListCommandsResponse) GetCommands() []*Command {
@@ -1834,7 +2024,7 @@ var File_fencepost_v1_submitter_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
+	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
 	"\tLeaseInfo\x12\x1d\n" +
 	"\n" +
 	"owner_node\x18\x01 \x01(\tR\townerNode\x12'\n" +
@@ -1866,7 +2056,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"last_nonce\x18\x02 \x01(\x04B\x020\x01R\tlastNonce\x12\x13\n" +
 	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xfc\x05\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xd1\x06\n" +
 	"\tSubmitter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -1894,7 +2084,10 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\bblocking\x18\x10 \x01(\v2\x15.fencepost.v1.WaitingR\bblocking\x124\n" +
 	"\n" +
 	"queue_head\x18\x11 \x01(\v2\x15.fencepost.v1.WaitingR\tqueueHead\x12*\n" +
-	"\x04gaps\x18\x12 \x03(\v2\x16.fencepost.v1.NonceGapR\x04gapsB\r\n" +
+	"\x04gaps\x18\x12 \x03(\v2\x16.fencepost.v1.NonceGapR\x04gaps\x12:\n" +
+	"\n" +
+	"on_failure\x18\x13 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyR\tonFailure\x12\x17\n" +
+	"\amax_fee\x18\x14 \x01(\tR\x06maxFeeB\r\n" +
 	"\v_next_nonceB\r\n" +
 	"\v_init_nonce\"\xd0\x03\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +
@@ -1906,7 +2099,17 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"start_from\x18\x06 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
 	"\n" +
-	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\"l\n" +
+	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\"\xfc\x01\n" +
+	"\x16UpdateSubmitterRequest\x12(\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12D\n" +
+	"\n" +
+	"on_failure\x18\x02 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyB\b\xbaH\x05\x82\x01\x02\x10\x01R\tonFailure\x12-\n" +
+	"\amax_fee\x18\x03 \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,78}$R\x06maxFee\x12C\n" +
+	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"updateMask\"P\n" +
+	"\x17UpdateSubmitterResponse\x125\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"l\n" +
 	"\x19RegisterSubmitterResponse\x125\n" +
 	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"?\n" +
@@ -1994,19 +2197,25 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0fSubmitterStatus\x12 \n" +
 	"\x1cSUBMITTER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SUBMITTER_STATUS_ACTIVE\x10\x01\x12\x1b\n" +
-	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*\x80\x01\n" +
+	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*f\n" +
+	"\rFailurePolicy\x12\x1e\n" +
+	"\x1aFAILURE_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17FAILURE_POLICY_CONTINUE\x10\x01\x12\x18\n" +
+	"\x14FAILURE_POLICY_PAUSE\x10\x02*\x80\x01\n" +
 	"\x12ProtectionDecision\x12#\n" +
 	"\x1fPROTECTION_DECISION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPROTECTION_DECISION_RESUME\x10\x01\x12%\n" +
-	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02*d\n" +
+	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02*~\n" +
 	"\rStuckDecision\x12\x1e\n" +
 	"\x1aSTUCK_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13STUCK_DECISION_FAIL\x10\x01\x12\x1a\n" +
-	"\x16STUCK_DECISION_REQUEUE\x10\x022\xce\x06\n" +
+	"\x16STUCK_DECISION_REQUEUE\x10\x02\x12\x18\n" +
+	"\x14STUCK_DECISION_RETRY\x10\x032\xae\a\n" +
 	"\x10SubmitterService\x12d\n" +
 	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\x12U\n" +
 	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\x12[\n" +
-	"\x0eListSubmitters\x12#.fencepost.v1.ListSubmittersRequest\x1a$.fencepost.v1.ListSubmittersResponse\x12[\n" +
+	"\x0eListSubmitters\x12#.fencepost.v1.ListSubmittersRequest\x1a$.fencepost.v1.ListSubmittersResponse\x12^\n" +
+	"\x0fUpdateSubmitter\x12$.fencepost.v1.UpdateSubmitterRequest\x1a%.fencepost.v1.UpdateSubmitterResponse\x12[\n" +
 	"\x0ePauseSubmitter\x12#.fencepost.v1.PauseSubmitterRequest\x1a$.fencepost.v1.PauseSubmitterResponse\x12^\n" +
 	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponse\x12a\n" +
 	"\x10ProtectSubmitter\x12%.fencepost.v1.ProtectSubmitterRequest\x1a&.fencepost.v1.ProtectSubmitterResponse\x12R\n" +
@@ -2027,93 +2236,103 @@ func file_fencepost_v1_submitter_proto_rawDescGZIP() []byte {
 	return file_fencepost_v1_submitter_proto_rawDescData
 }
 
-var file_fencepost_v1_submitter_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_fencepost_v1_submitter_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_fencepost_v1_submitter_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_fencepost_v1_submitter_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_fencepost_v1_submitter_proto_goTypes = []any{
 	(SubmitterMode)(0),                // 0: fencepost.v1.SubmitterMode
 	(SubmitterStatus)(0),              // 1: fencepost.v1.SubmitterStatus
-	(ProtectionDecision)(0),           // 2: fencepost.v1.ProtectionDecision
-	(StuckDecision)(0),                // 3: fencepost.v1.StuckDecision
-	(*LeaseInfo)(nil),                 // 4: fencepost.v1.LeaseInfo
-	(*Protection)(nil),                // 5: fencepost.v1.Protection
-	(*Waiting)(nil),                   // 6: fencepost.v1.Waiting
-	(*NonceGap)(nil),                  // 7: fencepost.v1.NonceGap
-	(*Submitter)(nil),                 // 8: fencepost.v1.Submitter
-	(*RegisterSubmitterRequest)(nil),  // 9: fencepost.v1.RegisterSubmitterRequest
-	(*RegisterSubmitterResponse)(nil), // 10: fencepost.v1.RegisterSubmitterResponse
-	(*GetSubmitterRequest)(nil),       // 11: fencepost.v1.GetSubmitterRequest
-	(*GetSubmitterResponse)(nil),      // 12: fencepost.v1.GetSubmitterResponse
-	(*ListSubmittersRequest)(nil),     // 13: fencepost.v1.ListSubmittersRequest
-	(*ListSubmittersResponse)(nil),    // 14: fencepost.v1.ListSubmittersResponse
-	(*PauseSubmitterRequest)(nil),     // 15: fencepost.v1.PauseSubmitterRequest
-	(*PauseSubmitterResponse)(nil),    // 16: fencepost.v1.PauseSubmitterResponse
-	(*ResumeSubmitterRequest)(nil),    // 17: fencepost.v1.ResumeSubmitterRequest
-	(*ResumeSubmitterResponse)(nil),   // 18: fencepost.v1.ResumeSubmitterResponse
-	(*ProtectSubmitterRequest)(nil),   // 19: fencepost.v1.ProtectSubmitterRequest
-	(*ProtectSubmitterResponse)(nil),  // 20: fencepost.v1.ProtectSubmitterResponse
-	(*ExitProtectRequest)(nil),        // 21: fencepost.v1.ExitProtectRequest
-	(*ExitProtectResponse)(nil),       // 22: fencepost.v1.ExitProtectResponse
-	(*ResolveStuckRequest)(nil),       // 23: fencepost.v1.ResolveStuckRequest
-	(*ResolveStuckResponse)(nil),      // 24: fencepost.v1.ResolveStuckResponse
-	(*Command)(nil),                   // 25: fencepost.v1.Command
-	(*ListCommandsRequest)(nil),       // 26: fencepost.v1.ListCommandsRequest
-	(*ListCommandsResponse)(nil),      // 27: fencepost.v1.ListCommandsResponse
-	(*timestamppb.Timestamp)(nil),     // 28: google.protobuf.Timestamp
-	(TxState)(0),                      // 29: fencepost.v1.TxState
-	(*Tx)(nil),                        // 30: fencepost.v1.Tx
+	(FailurePolicy)(0),                // 2: fencepost.v1.FailurePolicy
+	(ProtectionDecision)(0),           // 3: fencepost.v1.ProtectionDecision
+	(StuckDecision)(0),                // 4: fencepost.v1.StuckDecision
+	(*LeaseInfo)(nil),                 // 5: fencepost.v1.LeaseInfo
+	(*Protection)(nil),                // 6: fencepost.v1.Protection
+	(*Waiting)(nil),                   // 7: fencepost.v1.Waiting
+	(*NonceGap)(nil),                  // 8: fencepost.v1.NonceGap
+	(*Submitter)(nil),                 // 9: fencepost.v1.Submitter
+	(*RegisterSubmitterRequest)(nil),  // 10: fencepost.v1.RegisterSubmitterRequest
+	(*UpdateSubmitterRequest)(nil),    // 11: fencepost.v1.UpdateSubmitterRequest
+	(*UpdateSubmitterResponse)(nil),   // 12: fencepost.v1.UpdateSubmitterResponse
+	(*RegisterSubmitterResponse)(nil), // 13: fencepost.v1.RegisterSubmitterResponse
+	(*GetSubmitterRequest)(nil),       // 14: fencepost.v1.GetSubmitterRequest
+	(*GetSubmitterResponse)(nil),      // 15: fencepost.v1.GetSubmitterResponse
+	(*ListSubmittersRequest)(nil),     // 16: fencepost.v1.ListSubmittersRequest
+	(*ListSubmittersResponse)(nil),    // 17: fencepost.v1.ListSubmittersResponse
+	(*PauseSubmitterRequest)(nil),     // 18: fencepost.v1.PauseSubmitterRequest
+	(*PauseSubmitterResponse)(nil),    // 19: fencepost.v1.PauseSubmitterResponse
+	(*ResumeSubmitterRequest)(nil),    // 20: fencepost.v1.ResumeSubmitterRequest
+	(*ResumeSubmitterResponse)(nil),   // 21: fencepost.v1.ResumeSubmitterResponse
+	(*ProtectSubmitterRequest)(nil),   // 22: fencepost.v1.ProtectSubmitterRequest
+	(*ProtectSubmitterResponse)(nil),  // 23: fencepost.v1.ProtectSubmitterResponse
+	(*ExitProtectRequest)(nil),        // 24: fencepost.v1.ExitProtectRequest
+	(*ExitProtectResponse)(nil),       // 25: fencepost.v1.ExitProtectResponse
+	(*ResolveStuckRequest)(nil),       // 26: fencepost.v1.ResolveStuckRequest
+	(*ResolveStuckResponse)(nil),      // 27: fencepost.v1.ResolveStuckResponse
+	(*Command)(nil),                   // 28: fencepost.v1.Command
+	(*ListCommandsRequest)(nil),       // 29: fencepost.v1.ListCommandsRequest
+	(*ListCommandsResponse)(nil),      // 30: fencepost.v1.ListCommandsResponse
+	(*timestamppb.Timestamp)(nil),     // 31: google.protobuf.Timestamp
+	(TxState)(0),                      // 32: fencepost.v1.TxState
+	(*fieldmaskpb.FieldMask)(nil),     // 33: google.protobuf.FieldMask
+	(*Tx)(nil),                        // 34: fencepost.v1.Tx
 }
 var file_fencepost_v1_submitter_proto_depIdxs = []int32{
-	28, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
-	28, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
-	28, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
-	29, // 3: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
-	28, // 4: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
-	28, // 5: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
+	31, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
+	31, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
+	31, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
+	32, // 3: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
+	31, // 4: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
+	31, // 5: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
 	0,  // 6: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
 	1,  // 7: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
-	4,  // 8: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
-	5,  // 9: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
-	28, // 10: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
-	6,  // 11: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
-	6,  // 12: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
-	7,  // 13: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
-	0,  // 14: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
-	8,  // 15: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	8,  // 16: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	8,  // 17: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
-	8,  // 18: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	8,  // 19: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	8,  // 20: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	2,  // 21: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
-	8,  // 22: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
-	3,  // 23: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
-	30, // 24: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
-	28, // 25: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
-	28, // 26: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
-	25, // 27: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
-	9,  // 28: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
-	11, // 29: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
-	13, // 30: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
-	15, // 31: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
-	17, // 32: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
-	19, // 33: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
-	21, // 34: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
-	23, // 35: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
-	26, // 36: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
-	10, // 37: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
-	12, // 38: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
-	14, // 39: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
-	16, // 40: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
-	18, // 41: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
-	20, // 42: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
-	22, // 43: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
-	24, // 44: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
-	27, // 45: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
-	37, // [37:46] is the sub-list for method output_type
-	28, // [28:37] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	5,  // 8: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
+	6,  // 9: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
+	31, // 10: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
+	7,  // 11: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
+	7,  // 12: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
+	8,  // 13: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
+	2,  // 14: fencepost.v1.Submitter.on_failure:type_name -> fencepost.v1.FailurePolicy
+	0,  // 15: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
+	2,  // 16: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
+	33, // 17: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
+	9,  // 18: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	9,  // 19: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	9,  // 20: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	9,  // 21: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
+	9,  // 22: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	9,  // 23: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	9,  // 24: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	3,  // 25: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
+	9,  // 26: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
+	4,  // 27: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
+	34, // 28: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
+	31, // 29: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
+	31, // 30: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
+	28, // 31: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
+	10, // 32: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
+	14, // 33: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
+	16, // 34: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
+	11, // 35: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
+	18, // 36: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
+	20, // 37: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
+	22, // 38: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
+	24, // 39: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
+	26, // 40: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
+	29, // 41: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
+	13, // 42: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
+	15, // 43: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
+	17, // 44: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
+	12, // 45: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
+	19, // 46: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
+	21, // 47: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
+	23, // 48: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
+	25, // 49: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
+	27, // 50: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
+	30, // 51: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
+	42, // [42:52] is the sub-list for method output_type
+	32, // [32:42] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_submitter_proto_init() }
@@ -2129,8 +2348,8 @@ func file_fencepost_v1_submitter_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_submitter_proto_rawDesc), len(file_fencepost_v1_submitter_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   24,
+			NumEnums:      5,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	SubmitterService_RegisterSubmitter_FullMethodName = "/fencepost.v1.SubmitterService/RegisterSubmitter"
 	SubmitterService_GetSubmitter_FullMethodName      = "/fencepost.v1.SubmitterService/GetSubmitter"
 	SubmitterService_ListSubmitters_FullMethodName    = "/fencepost.v1.SubmitterService/ListSubmitters"
+	SubmitterService_UpdateSubmitter_FullMethodName   = "/fencepost.v1.SubmitterService/UpdateSubmitter"
 	SubmitterService_PauseSubmitter_FullMethodName    = "/fencepost.v1.SubmitterService/PauseSubmitter"
 	SubmitterService_ResumeSubmitter_FullMethodName   = "/fencepost.v1.SubmitterService/ResumeSubmitter"
 	SubmitterService_ProtectSubmitter_FullMethodName  = "/fencepost.v1.SubmitterService/ProtectSubmitter"
@@ -42,6 +43,8 @@ type SubmitterServiceClient interface {
 	GetSubmitter(ctx context.Context, in *GetSubmitterRequest, opts ...grpc.CallOption) (*GetSubmitterResponse, error)
 	// ListSubmitters pages through them by name.
 	ListSubmitters(ctx context.Context, in *ListSubmittersRequest, opts ...grpc.CallOption) (*ListSubmittersResponse, error)
+	// UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+	UpdateSubmitter(ctx context.Context, in *UpdateSubmitterRequest, opts ...grpc.CallOption) (*UpdateSubmitterResponse, error)
 	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(ctx context.Context, in *PauseSubmitterRequest, opts ...grpc.CallOption) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
@@ -54,7 +57,7 @@ type SubmitterServiceClient interface {
 	// what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
 	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
 	ExitProtect(ctx context.Context, in *ExitProtectRequest, opts ...grpc.CallOption) (*ExitProtectResponse, error)
-	// ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+	// ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
 	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
 	// with the transaction as it is now when it is repeated.
 	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
@@ -94,6 +97,16 @@ func (c *submitterServiceClient) ListSubmitters(ctx context.Context, in *ListSub
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSubmittersResponse)
 	err := c.cc.Invoke(ctx, SubmitterService_ListSubmitters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *submitterServiceClient) UpdateSubmitter(ctx context.Context, in *UpdateSubmitterRequest, opts ...grpc.CallOption) (*UpdateSubmitterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateSubmitterResponse)
+	err := c.cc.Invoke(ctx, SubmitterService_UpdateSubmitter_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +185,8 @@ type SubmitterServiceServer interface {
 	GetSubmitter(context.Context, *GetSubmitterRequest) (*GetSubmitterResponse, error)
 	// ListSubmitters pages through them by name.
 	ListSubmitters(context.Context, *ListSubmittersRequest) (*ListSubmittersResponse, error)
+	// UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+	UpdateSubmitter(context.Context, *UpdateSubmitterRequest) (*UpdateSubmitterResponse, error)
 	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(context.Context, *PauseSubmitterRequest) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
@@ -184,7 +199,7 @@ type SubmitterServiceServer interface {
 	// what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
 	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
 	ExitProtect(context.Context, *ExitProtectRequest) (*ExitProtectResponse, error)
-	// ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+	// ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
 	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
 	// with the transaction as it is now when it is repeated.
 	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
@@ -208,6 +223,9 @@ func (UnimplementedSubmitterServiceServer) GetSubmitter(context.Context, *GetSub
 }
 func (UnimplementedSubmitterServiceServer) ListSubmitters(context.Context, *ListSubmittersRequest) (*ListSubmittersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSubmitters not implemented")
+}
+func (UnimplementedSubmitterServiceServer) UpdateSubmitter(context.Context, *UpdateSubmitterRequest) (*UpdateSubmitterResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateSubmitter not implemented")
 }
 func (UnimplementedSubmitterServiceServer) PauseSubmitter(context.Context, *PauseSubmitterRequest) (*PauseSubmitterResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PauseSubmitter not implemented")
@@ -298,6 +316,24 @@ func _SubmitterService_ListSubmitters_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(SubmitterServiceServer).ListSubmitters(ctx, req.(*ListSubmittersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SubmitterService_UpdateSubmitter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateSubmitterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SubmitterServiceServer).UpdateSubmitter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SubmitterService_UpdateSubmitter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SubmitterServiceServer).UpdateSubmitter(ctx, req.(*UpdateSubmitterRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -428,6 +464,10 @@ var SubmitterService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListSubmitters",
 			Handler:    _SubmitterService_ListSubmitters_Handler,
+		},
+		{
+			MethodName: "UpdateSubmitter",
+			Handler:    _SubmitterService_UpdateSubmitter_Handler,
 		},
 		{
 			MethodName: "PauseSubmitter",

@@ -246,6 +246,10 @@ const (
 	TxEventKind_TX_EVENT_KIND_REQUEUED TxEventKind = 13
 	// The head of the queue waits for something outside; reason and message tell what. Told once for each reason.
 	TxEventKind_TX_EVENT_KIND_DELAYED TxEventKind = 14
+	// Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+	TxEventKind_TX_EVENT_KIND_REPLACED TxEventKind = 15
+	// Blocks above the one with the receipt, where the chain's configuration wants them told.
+	TxEventKind_TX_EVENT_KIND_CONFIRMATIONS TxEventKind = 16
 )
 
 // Enum value maps for TxEventKind.
@@ -266,6 +270,8 @@ var (
 		12: "TX_EVENT_KIND_UNSTUCK",
 		13: "TX_EVENT_KIND_REQUEUED",
 		14: "TX_EVENT_KIND_DELAYED",
+		15: "TX_EVENT_KIND_REPLACED",
+		16: "TX_EVENT_KIND_CONFIRMATIONS",
 	}
 	TxEventKind_value = map[string]int32{
 		"TX_EVENT_KIND_UNSPECIFIED":      0,
@@ -283,6 +289,8 @@ var (
 		"TX_EVENT_KIND_UNSTUCK":          12,
 		"TX_EVENT_KIND_REQUEUED":         13,
 		"TX_EVENT_KIND_DELAYED":          14,
+		"TX_EVENT_KIND_REPLACED":         15,
+		"TX_EVENT_KIND_CONFIRMATIONS":    16,
 	}
 )
 
@@ -366,6 +374,60 @@ func (TxView) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{4}
 }
 
+// TxSpeed is how much is offered to be included soon.
+type TxSpeed int32
+
+const (
+	// As the chain's configuration says.
+	TxSpeed_TX_SPEED_UNSPECIFIED TxSpeed = 0
+	TxSpeed_TX_SPEED_SLOW        TxSpeed = 1
+	TxSpeed_TX_SPEED_STANDARD    TxSpeed = 2
+	TxSpeed_TX_SPEED_FAST        TxSpeed = 3
+)
+
+// Enum value maps for TxSpeed.
+var (
+	TxSpeed_name = map[int32]string{
+		0: "TX_SPEED_UNSPECIFIED",
+		1: "TX_SPEED_SLOW",
+		2: "TX_SPEED_STANDARD",
+		3: "TX_SPEED_FAST",
+	}
+	TxSpeed_value = map[string]int32{
+		"TX_SPEED_UNSPECIFIED": 0,
+		"TX_SPEED_SLOW":        1,
+		"TX_SPEED_STANDARD":    2,
+		"TX_SPEED_FAST":        3,
+	}
+)
+
+func (x TxSpeed) Enum() *TxSpeed {
+	p := new(TxSpeed)
+	*p = x
+	return p
+}
+
+func (x TxSpeed) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TxSpeed) Descriptor() protoreflect.EnumDescriptor {
+	return file_fencepost_v1_tx_proto_enumTypes[5].Descriptor()
+}
+
+func (TxSpeed) Type() protoreflect.EnumType {
+	return &file_fencepost_v1_tx_proto_enumTypes[5]
+}
+
+func (x TxSpeed) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TxSpeed.Descriptor instead.
+func (TxSpeed) EnumDescriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{5}
+}
+
 // CancelOutcome is what a cancel did.
 type CancelOutcome int32
 
@@ -406,11 +468,11 @@ func (x CancelOutcome) String() string {
 }
 
 func (CancelOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_tx_proto_enumTypes[5].Descriptor()
+	return file_fencepost_v1_tx_proto_enumTypes[6].Descriptor()
 }
 
 func (CancelOutcome) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_tx_proto_enumTypes[5]
+	return &file_fencepost_v1_tx_proto_enumTypes[6]
 }
 
 func (x CancelOutcome) Number() protoreflect.EnumNumber {
@@ -419,7 +481,7 @@ func (x CancelOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CancelOutcome.Descriptor instead.
 func (CancelOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{5}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{6}
 }
 
 // Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
@@ -699,7 +761,12 @@ type OperatorDetails struct {
 	// How often its bytes were handed to a node.
 	SubmitAttempts uint32 `protobuf:"varint,4,opt,name=submit_attempts,json=submitAttempts,proto3" json:"submit_attempts,omitempty"`
 	// Every signed form of it.
-	Attempts      []*Attempt `protobuf:"bytes,5,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	Attempts []*Attempt `protobuf:"bytes,5,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// Number of the newest attempt that a node said it took; 0: none.
+	AcceptedAttempt uint32 `protobuf:"varint,6,opt,name=accepted_attempt,json=acceptedAttempt,proto3" json:"accepted_attempt,omitempty"`
+	// What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+	// NONCE_CONSUMED. A hint that decides nothing.
+	Diagnosis     string `protobuf:"bytes,7,opt,name=diagnosis,proto3" json:"diagnosis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -769,6 +836,20 @@ func (x *OperatorDetails) GetAttempts() []*Attempt {
 	return nil
 }
 
+func (x *OperatorDetails) GetAcceptedAttempt() uint32 {
+	if x != nil {
+		return x.AcceptedAttempt
+	}
+	return 0
+}
+
+func (x *OperatorDetails) GetDiagnosis() string {
+	if x != nil {
+		return x.Diagnosis
+	}
+	return ""
+}
+
 // Tx is a transaction as the ledger has it.
 type Tx struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -800,7 +881,10 @@ type Tx struct {
 	// When it became final.
 	FinalTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=final_time,json=finalTime,proto3" json:"final_time,omitempty"`
 	// Only in TX_VIEW_OPERATOR.
-	Operator      *OperatorDetails `protobuf:"bytes,18,opt,name=operator,proto3" json:"operator,omitempty"`
+	Operator *OperatorDetails `protobuf:"bytes,18,opt,name=operator,proto3" json:"operator,omitempty"`
+	Terms    *Terms           `protobuf:"bytes,19,opt,name=terms,proto3" json:"terms,omitempty"`
+	// Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+	Confirmations []*BlockRef `protobuf:"bytes,20,rep,name=confirmations,proto3" json:"confirmations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -961,29 +1045,99 @@ func (x *Tx) GetOperator() *OperatorDetails {
 	return nil
 }
 
+func (x *Tx) GetTerms() *Terms {
+	if x != nil {
+		return x.Terms
+	}
+	return nil
+}
+
+func (x *Tx) GetConfirmations() []*BlockRef {
+	if x != nil {
+		return x.Confirmations
+	}
+	return nil
+}
+
+// BlockRef names a block.
+type BlockRef struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Hash          string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlockRef) Reset() {
+	*x = BlockRef{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlockRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlockRef) ProtoMessage() {}
+
+func (x *BlockRef) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlockRef.ProtoReflect.Descriptor instead.
+func (*BlockRef) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *BlockRef) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BlockRef) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
 // TxEvent is one step in the life of a transaction, with what was true right after it.
 type TxEvent struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	TxId      string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	Submitter string                 `protobuf:"bytes,2,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// 1, 2, 3, ... per transaction, without a hole.
-	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
-	Kind          TxEventKind            `protobuf:"varint,4,opt,name=kind,proto3,enum=fencepost.v1.TxEventKind" json:"kind,omitempty"`
-	State         TxState                `protobuf:"varint,5,opt,name=state,proto3,enum=fencepost.v1.TxState" json:"state,omitempty"`
-	SubState      TxSubState             `protobuf:"varint,6,opt,name=sub_state,json=subState,proto3,enum=fencepost.v1.TxSubState" json:"sub_state,omitempty"`
-	Executed      Executed               `protobuf:"varint,7,opt,name=executed,proto3,enum=fencepost.v1.Executed" json:"executed,omitempty"`
-	TxHash        string                 `protobuf:"bytes,8,opt,name=tx_hash,json=txHash,proto3" json:"tx_hash,omitempty"`
-	Receipt       *Receipt               `protobuf:"bytes,9,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	Reason        string                 `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
-	Message       string                 `protobuf:"bytes,11,opt,name=message,proto3" json:"message,omitempty"`
-	Time          *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=time,proto3" json:"time,omitempty"`
+	Seq      uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Kind     TxEventKind            `protobuf:"varint,4,opt,name=kind,proto3,enum=fencepost.v1.TxEventKind" json:"kind,omitempty"`
+	State    TxState                `protobuf:"varint,5,opt,name=state,proto3,enum=fencepost.v1.TxState" json:"state,omitempty"`
+	SubState TxSubState             `protobuf:"varint,6,opt,name=sub_state,json=subState,proto3,enum=fencepost.v1.TxSubState" json:"sub_state,omitempty"`
+	Executed Executed               `protobuf:"varint,7,opt,name=executed,proto3,enum=fencepost.v1.Executed" json:"executed,omitempty"`
+	TxHash   string                 `protobuf:"bytes,8,opt,name=tx_hash,json=txHash,proto3" json:"tx_hash,omitempty"`
+	Receipt  *Receipt               `protobuf:"bytes,9,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	Reason   string                 `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message  string                 `protobuf:"bytes,11,opt,name=message,proto3" json:"message,omitempty"`
+	Time     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=time,proto3" json:"time,omitempty"`
+	// What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+	NewFork       bool        `protobuf:"varint,13,opt,name=new_fork,json=newFork,proto3" json:"new_fork,omitempty"`
+	Confirmations []*BlockRef `protobuf:"bytes,14,rep,name=confirmations,proto3" json:"confirmations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TxEvent) Reset() {
 	*x = TxEvent{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[5]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1149,7 @@ func (x *TxEvent) String() string {
 func (*TxEvent) ProtoMessage() {}
 
 func (x *TxEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[5]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1162,7 @@ func (x *TxEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxEvent.ProtoReflect.Descriptor instead.
 func (*TxEvent) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{5}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TxEvent) GetTxId() string {
@@ -1095,6 +1249,20 @@ func (x *TxEvent) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *TxEvent) GetNewFork() bool {
+	if x != nil {
+		return x.NewFork
+	}
+	return false
+}
+
+func (x *TxEvent) GetConfirmations() []*BlockRef {
+	if x != nil {
+		return x.Confirmations
+	}
+	return nil
+}
+
 type CreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Registered name, or CAIP-10 account id ("eip155:31337:0x...").
@@ -1103,13 +1271,14 @@ type CreateTxRequest struct {
 	// good choice.
 	RequestId     string   `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Payload       *Payload `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	Terms         *Terms   `protobuf:"bytes,4,opt,name=terms,proto3" json:"terms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateTxRequest) Reset() {
 	*x = CreateTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[6]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1290,7 @@ func (x *CreateTxRequest) String() string {
 func (*CreateTxRequest) ProtoMessage() {}
 
 func (x *CreateTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[6]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1303,7 @@ func (x *CreateTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTxRequest.ProtoReflect.Descriptor instead.
 func (*CreateTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{6}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateTxRequest) GetSubmitter() string {
@@ -1158,6 +1327,85 @@ func (x *CreateTxRequest) GetPayload() *Payload {
 	return nil
 }
 
+func (x *CreateTxRequest) GetTerms() *Terms {
+	if x != nil {
+		return x.Terms
+	}
+	return nil
+}
+
+// Terms are what a caller demands of how and until when a transaction is sent. They are part of the request: the same request_id with other terms is refused.
+type Terms struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Speed TxSpeed                `protobuf:"varint,1,opt,name=speed,proto3,enum=fencepost.v1.TxSpeed" json:"speed,omitempty"`
+	// Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+	MaxFee string `protobuf:"bytes,2,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
+	// No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+	NotAfter *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=not_after,json=notAfter,proto3" json:"not_after,omitempty"`
+	// Past not_after, what is in flight and in no block is cancelled as well.
+	CancelLate    bool `protobuf:"varint,4,opt,name=cancel_late,json=cancelLate,proto3" json:"cancel_late,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Terms) Reset() {
+	*x = Terms{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Terms) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Terms) ProtoMessage() {}
+
+func (x *Terms) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Terms.ProtoReflect.Descriptor instead.
+func (*Terms) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Terms) GetSpeed() TxSpeed {
+	if x != nil {
+		return x.Speed
+	}
+	return TxSpeed_TX_SPEED_UNSPECIFIED
+}
+
+func (x *Terms) GetMaxFee() string {
+	if x != nil {
+		return x.MaxFee
+	}
+	return ""
+}
+
+func (x *Terms) GetNotAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NotAfter
+	}
+	return nil
+}
+
+func (x *Terms) GetCancelLate() bool {
+	if x != nil {
+		return x.CancelLate
+	}
+	return false
+}
+
 type CreateTxResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Tx    *Tx                    `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
@@ -1169,7 +1417,7 @@ type CreateTxResponse struct {
 
 func (x *CreateTxResponse) Reset() {
 	*x = CreateTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1429,7 @@ func (x *CreateTxResponse) String() string {
 func (*CreateTxResponse) ProtoMessage() {}
 
 func (x *CreateTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1442,7 @@ func (x *CreateTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTxResponse.ProtoReflect.Descriptor instead.
 func (*CreateTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{7}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateTxResponse) GetTx() *Tx {
@@ -1221,7 +1469,7 @@ type RequestKey struct {
 
 func (x *RequestKey) Reset() {
 	*x = RequestKey{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1481,7 @@ func (x *RequestKey) String() string {
 func (*RequestKey) ProtoMessage() {}
 
 func (x *RequestKey) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1494,7 @@ func (x *RequestKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestKey.ProtoReflect.Descriptor instead.
 func (*RequestKey) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{8}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RequestKey) GetSubmitter() string {
@@ -1277,7 +1525,7 @@ type GetTxRequest struct {
 
 func (x *GetTxRequest) Reset() {
 	*x = GetTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1537,7 @@ func (x *GetTxRequest) String() string {
 func (*GetTxRequest) ProtoMessage() {}
 
 func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1550,7 @@ func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxRequest.ProtoReflect.Descriptor instead.
 func (*GetTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{9}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetTxRequest) GetKey() isGetTxRequest_Key {
@@ -1362,7 +1610,7 @@ type GetTxResponse struct {
 
 func (x *GetTxResponse) Reset() {
 	*x = GetTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1622,7 @@ func (x *GetTxResponse) String() string {
 func (*GetTxResponse) ProtoMessage() {}
 
 func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1635,7 @@ func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxResponse.ProtoReflect.Descriptor instead.
 func (*GetTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetTxResponse) GetTx() *Tx {
@@ -1414,7 +1662,7 @@ type ListTxsRequest struct {
 
 func (x *ListTxsRequest) Reset() {
 	*x = ListTxsRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1674,7 @@ func (x *ListTxsRequest) String() string {
 func (*ListTxsRequest) ProtoMessage() {}
 
 func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1687,7 @@ func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsRequest.ProtoReflect.Descriptor instead.
 func (*ListTxsRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListTxsRequest) GetSubmitter() string {
@@ -1488,7 +1736,7 @@ type ListTxsResponse struct {
 
 func (x *ListTxsResponse) Reset() {
 	*x = ListTxsResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +1748,7 @@ func (x *ListTxsResponse) String() string {
 func (*ListTxsResponse) ProtoMessage() {}
 
 func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +1761,7 @@ func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsResponse.ProtoReflect.Descriptor instead.
 func (*ListTxsResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListTxsResponse) GetTxs() []*Tx {
@@ -1539,7 +1787,7 @@ type CancelTxRequest struct {
 
 func (x *CancelTxRequest) Reset() {
 	*x = CancelTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1799,7 @@ func (x *CancelTxRequest) String() string {
 func (*CancelTxRequest) ProtoMessage() {}
 
 func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1812,7 @@ func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxRequest.ProtoReflect.Descriptor instead.
 func (*CancelTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CancelTxRequest) GetTxId() string {
@@ -1584,7 +1832,7 @@ type CancelTxResponse struct {
 
 func (x *CancelTxResponse) Reset() {
 	*x = CancelTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1844,7 @@ func (x *CancelTxResponse) String() string {
 func (*CancelTxResponse) ProtoMessage() {}
 
 func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1857,7 @@ func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxResponse.ProtoReflect.Descriptor instead.
 func (*CancelTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelTxResponse) GetOutcome() CancelOutcome {
@@ -1626,6 +1874,112 @@ func (x *CancelTxResponse) GetTx() *Tx {
 	return nil
 }
 
+type SpeedUpTxRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	TxId  string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpeedUpTxRequest) Reset() {
+	*x = SpeedUpTxRequest{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpeedUpTxRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpeedUpTxRequest) ProtoMessage() {}
+
+func (x *SpeedUpTxRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpeedUpTxRequest.ProtoReflect.Descriptor instead.
+func (*SpeedUpTxRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SpeedUpTxRequest) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *SpeedUpTxRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SpeedUpTxRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+type SpeedUpTxResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tx            *Tx                    `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpeedUpTxResponse) Reset() {
+	*x = SpeedUpTxResponse{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpeedUpTxResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpeedUpTxResponse) ProtoMessage() {}
+
+func (x *SpeedUpTxResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpeedUpTxResponse.ProtoReflect.Descriptor instead.
+func (*SpeedUpTxResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SpeedUpTxResponse) GetTx() *Tx {
+	if x != nil {
+		return x.Tx
+	}
+	return nil
+}
+
 // AllTxs selects the transactions of all submitters.
 type AllTxs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1635,7 +1989,7 @@ type AllTxs struct {
 
 func (x *AllTxs) Reset() {
 	*x = AllTxs{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +2001,7 @@ func (x *AllTxs) String() string {
 func (*AllTxs) ProtoMessage() {}
 
 func (x *AllTxs) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +2014,7 @@ func (x *AllTxs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllTxs.ProtoReflect.Descriptor instead.
 func (*AllTxs) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{19}
 }
 
 type WatchTxRequest struct {
@@ -1684,7 +2038,7 @@ type WatchTxRequest struct {
 
 func (x *WatchTxRequest) Reset() {
 	*x = WatchTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +2050,7 @@ func (x *WatchTxRequest) String() string {
 func (*WatchTxRequest) ProtoMessage() {}
 
 func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +2063,7 @@ func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxRequest.ProtoReflect.Descriptor instead.
 func (*WatchTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchTxRequest) GetTarget() isWatchTxRequest_Target {
@@ -1818,7 +2172,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +2184,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +2197,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -1869,7 +2223,7 @@ type WatchTxResponse struct {
 
 func (x *WatchTxResponse) Reset() {
 	*x = WatchTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +2235,7 @@ func (x *WatchTxResponse) String() string {
 func (*WatchTxResponse) ProtoMessage() {}
 
 func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +2248,7 @@ func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxResponse.ProtoReflect.Descriptor instead.
 func (*WatchTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchTxResponse) GetMessage() isWatchTxResponse_Message {
@@ -1990,14 +2344,16 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\afee_cap\x18\x05 \x01(\tR\x06feeCap\x12\x10\n" +
 	"\x03tip\x18\x06 \x01(\tR\x03tip\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xe0\x01\n" +
+	"createTime\"\xa9\x02\n" +
 	"\x0fOperatorDetails\x12\x1d\n" +
 	"\x05nonce\x18\x01 \x01(\x04B\x020\x01H\x00R\x05nonce\x88\x01\x01\x12\x1f\n" +
 	"\tqueue_seq\x18\x02 \x01(\x03B\x020\x01R\bqueueSeq\x12'\n" +
 	"\rfencing_token\x18\x03 \x01(\x03B\x020\x01R\ffencingToken\x12'\n" +
 	"\x0fsubmit_attempts\x18\x04 \x01(\rR\x0esubmitAttempts\x121\n" +
-	"\battempts\x18\x05 \x03(\v2\x15.fencepost.v1.AttemptR\battemptsB\b\n" +
-	"\x06_nonce\"\xf8\x05\n" +
+	"\battempts\x18\x05 \x03(\v2\x15.fencepost.v1.AttemptR\battempts\x12)\n" +
+	"\x10accepted_attempt\x18\x06 \x01(\rR\x0facceptedAttempt\x12\x1c\n" +
+	"\tdiagnosis\x18\a \x01(\tR\tdiagnosisB\b\n" +
+	"\x06_nonce\"\xe1\x06\n" +
 	"\x02Tx\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1c\n" +
 	"\tsubmitter\x18\x02 \x01(\tR\tsubmitter\x12\x1d\n" +
@@ -2023,7 +2379,12 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"updateTime\x129\n" +
 	"\n" +
 	"final_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tfinalTime\x129\n" +
-	"\boperator\x18\x12 \x01(\v2\x1d.fencepost.v1.OperatorDetailsR\boperator\"\xc5\x03\n" +
+	"\boperator\x18\x12 \x01(\v2\x1d.fencepost.v1.OperatorDetailsR\boperator\x12)\n" +
+	"\x05terms\x18\x13 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12<\n" +
+	"\rconfirmations\x18\x14 \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\":\n" +
+	"\bBlockRef\x12\x1a\n" +
+	"\x06number\x18\x01 \x01(\x04B\x020\x01R\x06number\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\tR\x04hash\"\x9e\x04\n" +
 	"\aTxEvent\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1c\n" +
 	"\tsubmitter\x18\x02 \x01(\tR\tsubmitter\x12\x14\n" +
@@ -2037,14 +2398,23 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x06reason\x18\n" +
 	" \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\v \x01(\tR\amessage\x12.\n" +
-	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x93\x02\n" +
+	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
+	"\bnew_fork\x18\r \x01(\bR\anewFork\x12<\n" +
+	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xbe\x02\n" +
 	"\x0fCreateTxRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12\x9c\x01\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB}\xbaHz\xba\x01p\n" +
 	"\x14request_id.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x01-\\x1f\\x7f]')r\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
-	"\apayload\x18\x03 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\"N\n" +
+	"\apayload\x18\x03 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\x12)\n" +
+	"\x05terms\x18\x04 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\"\xc7\x01\n" +
+	"\x05Terms\x125\n" +
+	"\x05speed\x18\x01 \x01(\x0e2\x15.fencepost.v1.TxSpeedB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05speed\x12-\n" +
+	"\amax_fee\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,78}$R\x06maxFee\x127\n" +
+	"\tnot_after\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bnotAfter\x12\x1f\n" +
+	"\vcancel_late\x18\x04 \x01(\bR\n" +
+	"cancelLate\"N\n" +
 	"\x10CreateTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"a\n" +
@@ -2077,7 +2447,13 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\"k\n" +
 	"\x10CancelTxResponse\x125\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1b.fencepost.v1.CancelOutcomeR\aoutcome\x12 \n" +
-	"\x02tx\x18\x02 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
+	"\x02tx\x18\x02 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"y\n" +
+	"\x10SpeedUpTxRequest\x12\x1d\n" +
+	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12 \n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
+	"\x11SpeedUpTxResponse\x12 \n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
 	"\x06AllTxs\"\xe6\x02\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
@@ -2118,7 +2494,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x10EXECUTED_UNKNOWN\x10\x01\x12\x0f\n" +
 	"\vEXECUTED_NO\x10\x02\x12\x14\n" +
 	"\x10EXECUTED_SUCCESS\x10\x03\x12\x15\n" +
-	"\x11EXECUTED_REVERTED\x10\x04*\xb9\x03\n" +
+	"\x11EXECUTED_REVERTED\x10\x04*\xf6\x03\n" +
 	"\vTxEventKind\x12\x1d\n" +
 	"\x19TX_EVENT_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14TX_EVENT_KIND_QUEUED\x10\x01\x12\x1b\n" +
@@ -2135,21 +2511,29 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x13TX_EVENT_KIND_STUCK\x10\v\x12\x19\n" +
 	"\x15TX_EVENT_KIND_UNSTUCK\x10\f\x12\x1a\n" +
 	"\x16TX_EVENT_KIND_REQUEUED\x10\r\x12\x19\n" +
-	"\x15TX_EVENT_KIND_DELAYED\x10\x0e*J\n" +
+	"\x15TX_EVENT_KIND_DELAYED\x10\x0e\x12\x1a\n" +
+	"\x16TX_EVENT_KIND_REPLACED\x10\x0f\x12\x1f\n" +
+	"\x1bTX_EVENT_KIND_CONFIRMATIONS\x10\x10*J\n" +
 	"\x06TxView\x12\x17\n" +
 	"\x13TX_VIEW_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rTX_VIEW_BASIC\x10\x01\x12\x14\n" +
-	"\x10TX_VIEW_OPERATOR\x10\x02*\x8d\x01\n" +
+	"\x10TX_VIEW_OPERATOR\x10\x02*`\n" +
+	"\aTxSpeed\x12\x18\n" +
+	"\x14TX_SPEED_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rTX_SPEED_SLOW\x10\x01\x12\x15\n" +
+	"\x11TX_SPEED_STANDARD\x10\x02\x12\x11\n" +
+	"\rTX_SPEED_FAST\x10\x03*\x8d\x01\n" +
 	"\rCancelOutcome\x12\x1e\n" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_REQUESTED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xf5\x02\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xc3\x03\n" +
 	"\tTxService\x12I\n" +
 	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\x12@\n" +
 	"\x05GetTx\x12\x1a.fencepost.v1.GetTxRequest\x1a\x1b.fencepost.v1.GetTxResponse\x12F\n" +
 	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\x12I\n" +
-	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\x12H\n" +
+	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\x12L\n" +
+	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\x12H\n" +
 	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse0\x01BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
@@ -2165,87 +2549,101 @@ func file_fencepost_v1_tx_proto_rawDescGZIP() []byte {
 	return file_fencepost_v1_tx_proto_rawDescData
 }
 
-var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_fencepost_v1_tx_proto_goTypes = []any{
 	(TxState)(0),                  // 0: fencepost.v1.TxState
 	(TxSubState)(0),               // 1: fencepost.v1.TxSubState
 	(Executed)(0),                 // 2: fencepost.v1.Executed
 	(TxEventKind)(0),              // 3: fencepost.v1.TxEventKind
 	(TxView)(0),                   // 4: fencepost.v1.TxView
-	(CancelOutcome)(0),            // 5: fencepost.v1.CancelOutcome
-	(*Payload)(nil),               // 6: fencepost.v1.Payload
-	(*Receipt)(nil),               // 7: fencepost.v1.Receipt
-	(*Attempt)(nil),               // 8: fencepost.v1.Attempt
-	(*OperatorDetails)(nil),       // 9: fencepost.v1.OperatorDetails
-	(*Tx)(nil),                    // 10: fencepost.v1.Tx
-	(*TxEvent)(nil),               // 11: fencepost.v1.TxEvent
-	(*CreateTxRequest)(nil),       // 12: fencepost.v1.CreateTxRequest
-	(*CreateTxResponse)(nil),      // 13: fencepost.v1.CreateTxResponse
-	(*RequestKey)(nil),            // 14: fencepost.v1.RequestKey
-	(*GetTxRequest)(nil),          // 15: fencepost.v1.GetTxRequest
-	(*GetTxResponse)(nil),         // 16: fencepost.v1.GetTxResponse
-	(*ListTxsRequest)(nil),        // 17: fencepost.v1.ListTxsRequest
-	(*ListTxsResponse)(nil),       // 18: fencepost.v1.ListTxsResponse
-	(*CancelTxRequest)(nil),       // 19: fencepost.v1.CancelTxRequest
-	(*CancelTxResponse)(nil),      // 20: fencepost.v1.CancelTxResponse
-	(*AllTxs)(nil),                // 21: fencepost.v1.AllTxs
-	(*WatchTxRequest)(nil),        // 22: fencepost.v1.WatchTxRequest
-	(*Heartbeat)(nil),             // 23: fencepost.v1.Heartbeat
-	(*WatchTxResponse)(nil),       // 24: fencepost.v1.WatchTxResponse
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
+	(TxSpeed)(0),                  // 5: fencepost.v1.TxSpeed
+	(CancelOutcome)(0),            // 6: fencepost.v1.CancelOutcome
+	(*Payload)(nil),               // 7: fencepost.v1.Payload
+	(*Receipt)(nil),               // 8: fencepost.v1.Receipt
+	(*Attempt)(nil),               // 9: fencepost.v1.Attempt
+	(*OperatorDetails)(nil),       // 10: fencepost.v1.OperatorDetails
+	(*Tx)(nil),                    // 11: fencepost.v1.Tx
+	(*BlockRef)(nil),              // 12: fencepost.v1.BlockRef
+	(*TxEvent)(nil),               // 13: fencepost.v1.TxEvent
+	(*CreateTxRequest)(nil),       // 14: fencepost.v1.CreateTxRequest
+	(*Terms)(nil),                 // 15: fencepost.v1.Terms
+	(*CreateTxResponse)(nil),      // 16: fencepost.v1.CreateTxResponse
+	(*RequestKey)(nil),            // 17: fencepost.v1.RequestKey
+	(*GetTxRequest)(nil),          // 18: fencepost.v1.GetTxRequest
+	(*GetTxResponse)(nil),         // 19: fencepost.v1.GetTxResponse
+	(*ListTxsRequest)(nil),        // 20: fencepost.v1.ListTxsRequest
+	(*ListTxsResponse)(nil),       // 21: fencepost.v1.ListTxsResponse
+	(*CancelTxRequest)(nil),       // 22: fencepost.v1.CancelTxRequest
+	(*CancelTxResponse)(nil),      // 23: fencepost.v1.CancelTxResponse
+	(*SpeedUpTxRequest)(nil),      // 24: fencepost.v1.SpeedUpTxRequest
+	(*SpeedUpTxResponse)(nil),     // 25: fencepost.v1.SpeedUpTxResponse
+	(*AllTxs)(nil),                // 26: fencepost.v1.AllTxs
+	(*WatchTxRequest)(nil),        // 27: fencepost.v1.WatchTxRequest
+	(*Heartbeat)(nil),             // 28: fencepost.v1.Heartbeat
+	(*WatchTxResponse)(nil),       // 29: fencepost.v1.WatchTxResponse
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
 }
 var file_fencepost_v1_tx_proto_depIdxs = []int32{
-	25, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
-	8,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
+	30, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
 	0,  // 2: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
 	1,  // 3: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
-	6,  // 4: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
-	7,  // 5: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
+	7,  // 4: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
+	8,  // 5: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
 	2,  // 6: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
-	25, // 7: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
-	25, // 8: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
-	25, // 9: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
-	9,  // 10: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
-	3,  // 11: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
-	0,  // 12: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
-	1,  // 13: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
-	2,  // 14: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
-	7,  // 15: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	25, // 16: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
-	6,  // 17: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
-	10, // 18: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
-	14, // 19: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
-	4,  // 20: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
-	10, // 21: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
-	0,  // 22: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
-	4,  // 23: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	10, // 24: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
-	5,  // 25: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
-	10, // 26: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
-	21, // 27: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	14, // 28: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	26, // 29: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	25, // 30: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	11, // 31: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	10, // 32: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	23, // 33: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	12, // 34: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	15, // 35: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	17, // 36: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	19, // 37: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	22, // 38: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	13, // 39: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	16, // 40: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	18, // 41: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	20, // 42: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	24, // 43: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	39, // [39:44] is the sub-list for method output_type
-	34, // [34:39] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	30, // 7: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
+	30, // 8: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
+	30, // 9: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
+	10, // 10: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
+	15, // 11: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
+	12, // 12: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
+	3,  // 13: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
+	0,  // 14: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
+	1,  // 15: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
+	2,  // 16: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
+	8,  // 17: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
+	30, // 18: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	12, // 19: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
+	7,  // 20: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
+	15, // 21: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
+	5,  // 22: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
+	30, // 23: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	11, // 24: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
+	17, // 25: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
+	4,  // 26: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
+	11, // 27: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
+	0,  // 28: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
+	4,  // 29: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
+	11, // 30: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
+	6,  // 31: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
+	11, // 32: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
+	11, // 33: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
+	26, // 34: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
+	17, // 35: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	31, // 36: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	30, // 37: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 38: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 39: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	28, // 40: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 41: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	18, // 42: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	20, // 43: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	22, // 44: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	24, // 45: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	27, // 46: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 47: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	19, // 48: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	21, // 49: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	23, // 50: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	25, // 51: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	29, // 52: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	47, // [47:53] is the sub-list for method output_type
+	41, // [41:47] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -2254,17 +2652,17 @@ func file_fencepost_v1_tx_proto_init() {
 		return
 	}
 	file_fencepost_v1_tx_proto_msgTypes[3].OneofWrappers = []any{}
-	file_fencepost_v1_tx_proto_msgTypes[9].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[11].OneofWrappers = []any{
 		(*GetTxRequest_TxId)(nil),
 		(*GetTxRequest_Request)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[16].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[20].OneofWrappers = []any{
 		(*WatchTxRequest_TxId)(nil),
 		(*WatchTxRequest_Submitter)(nil),
 		(*WatchTxRequest_All)(nil),
 		(*WatchTxRequest_Request)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[18].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[22].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),
 		(*WatchTxResponse_Snapshot)(nil),
 		(*WatchTxResponse_Heartbeat)(nil),
@@ -2274,8 +2672,8 @@ func file_fencepost_v1_tx_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_tx_proto_rawDesc), len(file_fencepost_v1_tx_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   19,
+			NumEnums:      7,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

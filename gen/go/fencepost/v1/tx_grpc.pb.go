@@ -19,11 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	TxService_CreateTx_FullMethodName = "/fencepost.v1.TxService/CreateTx"
-	TxService_GetTx_FullMethodName    = "/fencepost.v1.TxService/GetTx"
-	TxService_ListTxs_FullMethodName  = "/fencepost.v1.TxService/ListTxs"
-	TxService_CancelTx_FullMethodName = "/fencepost.v1.TxService/CancelTx"
-	TxService_WatchTx_FullMethodName  = "/fencepost.v1.TxService/WatchTx"
+	TxService_CreateTx_FullMethodName  = "/fencepost.v1.TxService/CreateTx"
+	TxService_GetTx_FullMethodName     = "/fencepost.v1.TxService/GetTx"
+	TxService_ListTxs_FullMethodName   = "/fencepost.v1.TxService/ListTxs"
+	TxService_CancelTx_FullMethodName  = "/fencepost.v1.TxService/CancelTx"
+	TxService_SpeedUpTx_FullMethodName = "/fencepost.v1.TxService/SpeedUpTx"
+	TxService_WatchTx_FullMethodName   = "/fencepost.v1.TxService/WatchTx"
 )
 
 // TxServiceClient is the client API for TxService service.
@@ -40,9 +41,14 @@ type TxServiceClient interface {
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
 	// ListTxs pages through transactions, newest first.
 	ListTxs(ctx context.Context, in *ListTxsRequest, opts ...grpc.CallOption) (*ListTxsResponse, error)
-	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-	// the request is recorded for the owner of the account and the answer says so. Idempotent.
+	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+	// owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+	// CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
 	CancelTx(ctx context.Context, in *CancelTxRequest, opts ...grpc.CallOption) (*CancelTxResponse, error)
+	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+	// when there is nothing to speed up, or a fee cap does not allow it.
+	SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error)
 	// WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
 	// the last resume_token that it delivered.
 	WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error)
@@ -96,6 +102,16 @@ func (c *txServiceClient) CancelTx(ctx context.Context, in *CancelTxRequest, opt
 	return out, nil
 }
 
+func (c *txServiceClient) SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SpeedUpTxResponse)
+	err := c.cc.Invoke(ctx, TxService_SpeedUpTx_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *txServiceClient) WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &TxService_ServiceDesc.Streams[0], TxService_WatchTx_FullMethodName, cOpts...)
@@ -129,9 +145,14 @@ type TxServiceServer interface {
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
 	// ListTxs pages through transactions, newest first.
 	ListTxs(context.Context, *ListTxsRequest) (*ListTxsResponse, error)
-	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-	// the request is recorded for the owner of the account and the answer says so. Idempotent.
+	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+	// owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+	// CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
 	CancelTx(context.Context, *CancelTxRequest) (*CancelTxResponse, error)
+	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+	// when there is nothing to speed up, or a fee cap does not allow it.
+	SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error)
 	// WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
 	// the last resume_token that it delivered.
 	WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error
@@ -156,6 +177,9 @@ func (UnimplementedTxServiceServer) ListTxs(context.Context, *ListTxsRequest) (*
 }
 func (UnimplementedTxServiceServer) CancelTx(context.Context, *CancelTxRequest) (*CancelTxResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelTx not implemented")
+}
+func (UnimplementedTxServiceServer) SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SpeedUpTx not implemented")
 }
 func (UnimplementedTxServiceServer) WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchTx not implemented")
@@ -253,6 +277,24 @@ func _TxService_CancelTx_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TxService_SpeedUpTx_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SpeedUpTxRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TxServiceServer).SpeedUpTx(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TxService_SpeedUpTx_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TxServiceServer).SpeedUpTx(ctx, req.(*SpeedUpTxRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TxService_WatchTx_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchTxRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -286,6 +328,10 @@ var TxService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelTx",
 			Handler:    _TxService_CancelTx_Handler,
+		},
+		{
+			MethodName: "SpeedUpTx",
+			Handler:    _TxService_SpeedUpTx_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

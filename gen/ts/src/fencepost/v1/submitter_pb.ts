@@ -7,15 +7,15 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
 import type { Tx, TxState } from "./tx_pb.js";
 import { file_fencepost_v1_tx } from "./tx_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fencepost/v1/submitter.proto.
  */
 export const file_fencepost_v1_submitter: GenFile = /*@__PURE__*/
-  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInMKClByb3RlY3Rpb24SDgoGcmVhc29uGAEgASgJEhAKCGV2aWRlbmNlGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKDXByb3RlY3Rpb25faWQYBCABKANCAjABIsYBCgdXYWl0aW5nEg0KBXR4X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSJAoFc3RhdGUYAyABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIWCgVub25jZRgEIAEoBEICMAFIAIgBARIOCgZyZWFzb24YBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX25vbmNlIoQBCghOb25jZUdhcBIXCgtmaXJzdF9ub25jZRgBIAEoBEICMAESFgoKbGFzdF9ub25jZRgCIAEoBEICMAESDQoFdHhfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItYECglTdWJtaXR0ZXISDAoEbmFtZRgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhQKCGNoYWluX2lkGAMgASgEQgIwARIPCgdhZGRyZXNzGAQgASgJEg4KBnNpZ25lchgFIAEoCRIpCgRtb2RlGAYgASgOMhsuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlck1vZGUSLQoGc3RhdHVzGAcgASgOMh0uZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlclN0YXR1cxISCgpzdGFydF9mcm9tGAggASgJEiYKBWxlYXNlGAkgASgLMhcuZmVuY2Vwb3N0LnYxLkxlYXNlSW5mbxIbCgpuZXh0X25vbmNlGAogASgEQgIwAUgAiAEBEhsKCmluaXRfbm9uY2UYCyABKARCAjABSAGIAQESLAoKcHJvdGVjdGlvbhgMIAEoCzIYLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uEhIKBnF1ZXVlZBgNIAEoA0ICMAESFQoJaW5fZmxpZ2h0GA4gASgDQgIwARIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIYmxvY2tpbmcYECABKAsyFS5mZW5jZXBvc3QudjEuV2FpdGluZxIpCgpxdWV1ZV9oZWFkGBEgASgLMhUuZmVuY2Vwb3N0LnYxLldhaXRpbmcSJAoEZ2FwcxgSIAMoCzIWLmZlbmNlcG9zdC52MS5Ob25jZUdhcEINCgtfbmV4dF9ub25jZUINCgtfaW5pdF9ub25jZSKfAwoYUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0Ei0KBG5hbWUYASABKAlCH7pIHHIaMhheW2Etel1bYS16MC05Ll8tXXswLDYzfSQSJQoIY2hhaW5faWQYAiABKARCEzABukgOMgwY//////////9/IAASKwoHYWRkcmVzcxgDIAEoCUIaukgXchUyE14weFswLTlhLWZBLUZdezQwfSQSGQoGc2lnbmVyGAQgASgJQgm6SAZyBBABGEASMwoEbW9kZRgFIAEoDjIbLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXJNb2RlQgi6SAWCAQIQARKvAQoKc3RhcnRfZnJvbRgGIAEoCUKaAbpIlgG6AZIBCgpzdGFydF9mcm9tEjttdXN0IGJlICIwIiwgImNoYWluIiBvciB0aGUgZXhhY3QgbmV4dCBub25jZSBvZiB0aGUgYWNjb3VudBpHdGhpcyA9PSAnJyB8fCB0aGlzID09ICdjaGFpbicgfHwgdGhpcy5tYXRjaGVzKCdeKDB8WzEtOV1bMC05XXswLDE3fSkkJykiWAoZUmVnaXN0ZXJTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyEg8KB2NyZWF0ZWQYAiABKAgiNAoTR2V0U3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAEiQgoUR2V0U3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciJUChVMaXN0U3VibWl0dGVyc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIACIl4KFkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2USKwoKc3VibWl0dGVycxgBIAMoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlAKFVBhdXNlU3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABCJEChZQYXVzZVN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIiUQoWUmVzdW1lU3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABCJFChdSZXN1bWVTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyInAKF1Byb3RlY3RTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIaCgZyZWFzb24YAiABKAlCCrpIB3IFEAEYgAQSGgoIb3BlcmF0b3IYAyABKAlCCLpIBXIDGIABIkYKGFByb3RlY3RTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIs0BChJFeGl0UHJvdGVjdFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEiAKDXByb3RlY3Rpb25faWQYAiABKANCCTABukgEIgIgABI+CghkZWNpc2lvbhgDIAEoDjIgLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uRGVjaXNpb25CCrpIB4IBBBABIAASGgoGcmVhc29uGAQgASgJQgq6SAdyBRABGIAEEhoKCG9wZXJhdG9yGAUgASgJQgi6SAVyAxiAASJBChNFeGl0UHJvdGVjdFJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIioQEKE1Jlc29sdmVTdHVja1JlcXVlc3QSFwoFdHhfaWQYASABKAlCCLpIBXIDsAEBEjkKCGRlY2lzaW9uGAIgASgOMhsuZmVuY2Vwb3N0LnYxLlN0dWNrRGVjaXNpb25CCrpIB4IBBBABIAASGgoGcmVhc29uGAMgASgJQgq6SAdyBRABGIAEEhoKCG9wZXJhdG9yGAQgASgJQgi6SAVyAxiAASI0ChRSZXNvbHZlU3R1Y2tSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCLhAQoHQ29tbWFuZBIWCgpjb21tYW5kX2lkGAEgASgDQgIwARIMCgRraW5kGAIgASgJEg4KBmFjdGlvbhgDIAEoCRINCgV0eF9pZBgEIAEoCRIOCgZyZWFzb24YBSABKAkSEAoIb3BlcmF0b3IYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmFwcGx5X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlc3VsdBgJIAEoCSJxChNMaXN0Q29tbWFuZHNSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAIiWAoUTGlzdENvbW1hbmRzUmVzcG9uc2USJwoIY29tbWFuZHMYASADKAsyFS5mZW5jZXBvc3QudjEuQ29tbWFuZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqSgoNU3VibWl0dGVyTW9kZRIeChpTVUJNSVRURVJfTU9ERV9VTlNQRUNJRklFRBAAEhkKFVNVQk1JVFRFUl9NT0RFX1NUUklDVBABKm0KD1N1Ym1pdHRlclN0YXR1cxIgChxTVUJNSVRURVJfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXU1VCTUlUVEVSX1NUQVRVU19BQ1RJVkUQARIbChdTVUJNSVRURVJfU1RBVFVTX1BBVVNFRBACKoABChJQcm90ZWN0aW9uRGVjaXNpb24SIwofUFJPVEVDVElPTl9ERUNJU0lPTl9VTlNQRUNJRklFRBAAEh4KGlBST1RFQ1RJT05fREVDSVNJT05fUkVTVU1FEAESJQohUFJPVEVDVElPTl9ERUNJU0lPTl9BTElHTl9GT1JXQVJEEAIqZAoNU3R1Y2tEZWNpc2lvbhIeChpTVFVDS19ERUNJU0lPTl9VTlNQRUNJRklFRBAAEhcKE1NUVUNLX0RFQ0lTSU9OX0ZBSUwQARIaChZTVFVDS19ERUNJU0lPTl9SRVFVRVVFEAIyzgYKEFN1Ym1pdHRlclNlcnZpY2USZAoRUmVnaXN0ZXJTdWJtaXR0ZXISJi5mZW5jZXBvc3QudjEuUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0GicuZmVuY2Vwb3N0LnYxLlJlZ2lzdGVyU3VibWl0dGVyUmVzcG9uc2USVQoMR2V0U3VibWl0dGVyEiEuZmVuY2Vwb3N0LnYxLkdldFN1Ym1pdHRlclJlcXVlc3QaIi5mZW5jZXBvc3QudjEuR2V0U3VibWl0dGVyUmVzcG9uc2USWwoOTGlzdFN1Ym1pdHRlcnMSIy5mZW5jZXBvc3QudjEuTGlzdFN1Ym1pdHRlcnNSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2USWwoOUGF1c2VTdWJtaXR0ZXISIy5mZW5jZXBvc3QudjEuUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLlBhdXNlU3VibWl0dGVyUmVzcG9uc2USXgoPUmVzdW1lU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USYQoQUHJvdGVjdFN1Ym1pdHRlchIlLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVxdWVzdBomLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVzcG9uc2USUgoLRXhpdFByb3RlY3QSIC5mZW5jZXBvc3QudjEuRXhpdFByb3RlY3RSZXF1ZXN0GiEuZmVuY2Vwb3N0LnYxLkV4aXRQcm90ZWN0UmVzcG9uc2USVQoMUmVzb2x2ZVN0dWNrEiEuZmVuY2Vwb3N0LnYxLlJlc29sdmVTdHVja1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuUmVzb2x2ZVN0dWNrUmVzcG9uc2USVQoMTGlzdENvbW1hbmRzEiEuZmVuY2Vwb3N0LnYxLkxpc3RDb21tYW5kc1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuTGlzdENvbW1hbmRzUmVzcG9uc2VCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_buf_validate_validate, file_fencepost_v1_tx, file_google_protobuf_timestamp]);
+  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInMKClByb3RlY3Rpb24SDgoGcmVhc29uGAEgASgJEhAKCGV2aWRlbmNlGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKDXByb3RlY3Rpb25faWQYBCABKANCAjABIsYBCgdXYWl0aW5nEg0KBXR4X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSJAoFc3RhdGUYAyABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIWCgVub25jZRgEIAEoBEICMAFIAIgBARIOCgZyZWFzb24YBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX25vbmNlIoQBCghOb25jZUdhcBIXCgtmaXJzdF9ub25jZRgBIAEoBEICMAESFgoKbGFzdF9ub25jZRgCIAEoBEICMAESDQoFdHhfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpgFCglTdWJtaXR0ZXISDAoEbmFtZRgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhQKCGNoYWluX2lkGAMgASgEQgIwARIPCgdhZGRyZXNzGAQgASgJEg4KBnNpZ25lchgFIAEoCRIpCgRtb2RlGAYgASgOMhsuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlck1vZGUSLQoGc3RhdHVzGAcgASgOMh0uZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlclN0YXR1cxISCgpzdGFydF9mcm9tGAggASgJEiYKBWxlYXNlGAkgASgLMhcuZmVuY2Vwb3N0LnYxLkxlYXNlSW5mbxIbCgpuZXh0X25vbmNlGAogASgEQgIwAUgAiAEBEhsKCmluaXRfbm9uY2UYCyABKARCAjABSAGIAQESLAoKcHJvdGVjdGlvbhgMIAEoCzIYLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uEhIKBnF1ZXVlZBgNIAEoA0ICMAESFQoJaW5fZmxpZ2h0GA4gASgDQgIwARIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIYmxvY2tpbmcYECABKAsyFS5mZW5jZXBvc3QudjEuV2FpdGluZxIpCgpxdWV1ZV9oZWFkGBEgASgLMhUuZmVuY2Vwb3N0LnYxLldhaXRpbmcSJAoEZ2FwcxgSIAMoCzIWLmZlbmNlcG9zdC52MS5Ob25jZUdhcBIvCgpvbl9mYWlsdXJlGBMgASgOMhsuZmVuY2Vwb3N0LnYxLkZhaWx1cmVQb2xpY3kSDwoHbWF4X2ZlZRgUIAEoCUINCgtfbmV4dF9ub25jZUINCgtfaW5pdF9ub25jZSKfAwoYUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0Ei0KBG5hbWUYASABKAlCH7pIHHIaMhheW2Etel1bYS16MC05Ll8tXXswLDYzfSQSJQoIY2hhaW5faWQYAiABKARCEzABukgOMgwY//////////9/IAASKwoHYWRkcmVzcxgDIAEoCUIaukgXchUyE14weFswLTlhLWZBLUZdezQwfSQSGQoGc2lnbmVyGAQgASgJQgm6SAZyBBABGEASMwoEbW9kZRgFIAEoDjIbLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXJNb2RlQgi6SAWCAQIQARKvAQoKc3RhcnRfZnJvbRgGIAEoCUKaAbpIlgG6AZIBCgpzdGFydF9mcm9tEjttdXN0IGJlICIwIiwgImNoYWluIiBvciB0aGUgZXhhY3QgbmV4dCBub25jZSBvZiB0aGUgYWNjb3VudBpHdGhpcyA9PSAnJyB8fCB0aGlzID09ICdjaGFpbicgfHwgdGhpcy5tYXRjaGVzKCdeKDB8WzEtOV1bMC05XXswLDE3fSkkJyki0gEKFlVwZGF0ZVN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEjkKCm9uX2ZhaWx1cmUYAiABKA4yGy5mZW5jZXBvc3QudjEuRmFpbHVyZVBvbGljeUIIukgFggECEAESJQoHbWF4X2ZlZRgDIAEoCUIUukgRcg8yDV5bMC05XXswLDc4fSQSNwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQga6SAPIAQEiRQoXVXBkYXRlU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciJYChlSZWdpc3RlclN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXISDwoHY3JlYXRlZBgCIAEoCCI0ChNHZXRTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAASJCChRHZXRTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIlQKFUxpc3RTdWJtaXR0ZXJzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAIiXgoWTGlzdFN1Ym1pdHRlcnNSZXNwb25zZRIrCgpzdWJtaXR0ZXJzGAEgAygLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiUAoVUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAEIkQKFlBhdXNlU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciJRChZSZXN1bWVTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAEIkUKF1Jlc3VtZVN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIicAoXUHJvdGVjdFN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEhoKBnJlYXNvbhgCIAEoCUIKukgHcgUQARiABBIaCghvcGVyYXRvchgDIAEoCUIIukgFcgMYgAEiRgoYUHJvdGVjdFN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIizQEKEkV4aXRQcm90ZWN0UmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESIAoNcHJvdGVjdGlvbl9pZBgCIAEoA0IJMAG6SAQiAiAAEj4KCGRlY2lzaW9uGAMgASgOMiAuZmVuY2Vwb3N0LnYxLlByb3RlY3Rpb25EZWNpc2lvbkIKukgHggEEEAEgABIaCgZyZWFzb24YBCABKAlCCrpIB3IFEAEYgAQSGgoIb3BlcmF0b3IYBSABKAlCCLpIBXIDGIABIkEKE0V4aXRQcm90ZWN0UmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciKhAQoTUmVzb2x2ZVN0dWNrUmVxdWVzdBIXCgV0eF9pZBgBIAEoCUIIukgFcgOwAQESOQoIZGVjaXNpb24YAiABKA4yGy5mZW5jZXBvc3QudjEuU3R1Y2tEZWNpc2lvbkIKukgHggEEEAEgABIaCgZyZWFzb24YAyABKAlCCrpIB3IFEAEYgAQSGgoIb3BlcmF0b3IYBCABKAlCCLpIBXIDGIABIjQKFFJlc29sdmVTdHVja1Jlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4IuEBCgdDb21tYW5kEhYKCmNvbW1hbmRfaWQYASABKANCAjABEgwKBGtpbmQYAiABKAkSDgoGYWN0aW9uGAMgASgJEg0KBXR4X2lkGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIQCghvcGVyYXRvchgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKYXBwbHlfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVzdWx0GAkgASgJInEKE0xpc3RDb21tYW5kc1JlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiAAiJYChRMaXN0Q29tbWFuZHNSZXNwb25zZRInCghjb21tYW5kcxgBIAMoCzIVLmZlbmNlcG9zdC52MS5Db21tYW5kEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSpKCg1TdWJtaXR0ZXJNb2RlEh4KGlNVQk1JVFRFUl9NT0RFX1VOU1BFQ0lGSUVEEAASGQoVU1VCTUlUVEVSX01PREVfU1RSSUNUEAEqbQoPU3VibWl0dGVyU3RhdHVzEiAKHFNVQk1JVFRFUl9TVEFUVVNfVU5TUEVDSUZJRUQQABIbChdTVUJNSVRURVJfU1RBVFVTX0FDVElWRRABEhsKF1NVQk1JVFRFUl9TVEFUVVNfUEFVU0VEEAIqZgoNRmFpbHVyZVBvbGljeRIeChpGQUlMVVJFX1BPTElDWV9VTlNQRUNJRklFRBAAEhsKF0ZBSUxVUkVfUE9MSUNZX0NPTlRJTlVFEAESGAoURkFJTFVSRV9QT0xJQ1lfUEFVU0UQAiqAAQoSUHJvdGVjdGlvbkRlY2lzaW9uEiMKH1BST1RFQ1RJT05fREVDSVNJT05fVU5TUEVDSUZJRUQQABIeChpQUk9URUNUSU9OX0RFQ0lTSU9OX1JFU1VNRRABEiUKIVBST1RFQ1RJT05fREVDSVNJT05fQUxJR05fRk9SV0FSRBACKn4KDVN0dWNrRGVjaXNpb24SHgoaU1RVQ0tfREVDSVNJT05fVU5TUEVDSUZJRUQQABIXChNTVFVDS19ERUNJU0lPTl9GQUlMEAESGgoWU1RVQ0tfREVDSVNJT05fUkVRVUVVRRACEhgKFFNUVUNLX0RFQ0lTSU9OX1JFVFJZEAMyrgcKEFN1Ym1pdHRlclNlcnZpY2USZAoRUmVnaXN0ZXJTdWJtaXR0ZXISJi5mZW5jZXBvc3QudjEuUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0GicuZmVuY2Vwb3N0LnYxLlJlZ2lzdGVyU3VibWl0dGVyUmVzcG9uc2USVQoMR2V0U3VibWl0dGVyEiEuZmVuY2Vwb3N0LnYxLkdldFN1Ym1pdHRlclJlcXVlc3QaIi5mZW5jZXBvc3QudjEuR2V0U3VibWl0dGVyUmVzcG9uc2USWwoOTGlzdFN1Ym1pdHRlcnMSIy5mZW5jZXBvc3QudjEuTGlzdFN1Ym1pdHRlcnNSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2USXgoPVXBkYXRlU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlVwZGF0ZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuVXBkYXRlU3VibWl0dGVyUmVzcG9uc2USWwoOUGF1c2VTdWJtaXR0ZXISIy5mZW5jZXBvc3QudjEuUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLlBhdXNlU3VibWl0dGVyUmVzcG9uc2USXgoPUmVzdW1lU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USYQoQUHJvdGVjdFN1Ym1pdHRlchIlLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVxdWVzdBomLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVzcG9uc2USUgoLRXhpdFByb3RlY3QSIC5mZW5jZXBvc3QudjEuRXhpdFByb3RlY3RSZXF1ZXN0GiEuZmVuY2Vwb3N0LnYxLkV4aXRQcm90ZWN0UmVzcG9uc2USVQoMUmVzb2x2ZVN0dWNrEiEuZmVuY2Vwb3N0LnYxLlJlc29sdmVTdHVja1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuUmVzb2x2ZVN0dWNrUmVzcG9uc2USVQoMTGlzdENvbW1hbmRzEiEuZmVuY2Vwb3N0LnYxLkxpc3RDb21tYW5kc1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuTGlzdENvbW1hbmRzUmVzcG9uc2VCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_buf_validate_validate, file_fencepost_v1_tx, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * LeaseInfo tells which node works for a submitter.
@@ -306,6 +306,18 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
    * @generated from field: repeated fencepost.v1.NonceGap gaps = 18;
    */
   gaps: NonceGap[];
+
+  /**
+   * @generated from field: fencepost.v1.FailurePolicy on_failure = 19;
+   */
+  onFailure: FailurePolicy;
+
+  /**
+   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   *
+   * @generated from field: string max_fee = 20;
+   */
+  maxFee: string;
 };
 
 /**
@@ -368,6 +380,61 @@ export const RegisterSubmitterRequestSchema: GenMessage<RegisterSubmitterRequest
   messageDesc(file_fencepost_v1_submitter, 5);
 
 /**
+ * @generated from message fencepost.v1.UpdateSubmitterRequest
+ */
+export type UpdateSubmitterRequest = Message<"fencepost.v1.UpdateSubmitterRequest"> & {
+  /**
+   * Name or account id.
+   *
+   * @generated from field: string submitter = 1;
+   */
+  submitter: string;
+
+  /**
+   * @generated from field: fencepost.v1.FailurePolicy on_failure = 2;
+   */
+  onFailure: FailurePolicy;
+
+  /**
+   * In wei, decimal; empty ends the limit.
+   *
+   * @generated from field: string max_fee = 3;
+   */
+  maxFee: string;
+
+  /**
+   * on_failure, max_fee, or both.
+   *
+   * @generated from field: google.protobuf.FieldMask update_mask = 4;
+   */
+  updateMask?: FieldMask | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.UpdateSubmitterRequest.
+ * Use `create(UpdateSubmitterRequestSchema)` to create a new message.
+ */
+export const UpdateSubmitterRequestSchema: GenMessage<UpdateSubmitterRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 6);
+
+/**
+ * @generated from message fencepost.v1.UpdateSubmitterResponse
+ */
+export type UpdateSubmitterResponse = Message<"fencepost.v1.UpdateSubmitterResponse"> & {
+  /**
+   * @generated from field: fencepost.v1.Submitter submitter = 1;
+   */
+  submitter?: Submitter | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.UpdateSubmitterResponse.
+ * Use `create(UpdateSubmitterResponseSchema)` to create a new message.
+ */
+export const UpdateSubmitterResponseSchema: GenMessage<UpdateSubmitterResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 7);
+
+/**
  * @generated from message fencepost.v1.RegisterSubmitterResponse
  */
 export type RegisterSubmitterResponse = Message<"fencepost.v1.RegisterSubmitterResponse"> & {
@@ -387,7 +454,7 @@ export type RegisterSubmitterResponse = Message<"fencepost.v1.RegisterSubmitterR
  * Use `create(RegisterSubmitterResponseSchema)` to create a new message.
  */
 export const RegisterSubmitterResponseSchema: GenMessage<RegisterSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 6);
+  messageDesc(file_fencepost_v1_submitter, 8);
 
 /**
  * @generated from message fencepost.v1.GetSubmitterRequest
@@ -406,7 +473,7 @@ export type GetSubmitterRequest = Message<"fencepost.v1.GetSubmitterRequest"> & 
  * Use `create(GetSubmitterRequestSchema)` to create a new message.
  */
 export const GetSubmitterRequestSchema: GenMessage<GetSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 7);
+  messageDesc(file_fencepost_v1_submitter, 9);
 
 /**
  * @generated from message fencepost.v1.GetSubmitterResponse
@@ -423,7 +490,7 @@ export type GetSubmitterResponse = Message<"fencepost.v1.GetSubmitterResponse"> 
  * Use `create(GetSubmitterResponseSchema)` to create a new message.
  */
 export const GetSubmitterResponseSchema: GenMessage<GetSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 8);
+  messageDesc(file_fencepost_v1_submitter, 10);
 
 /**
  * @generated from message fencepost.v1.ListSubmittersRequest
@@ -447,7 +514,7 @@ export type ListSubmittersRequest = Message<"fencepost.v1.ListSubmittersRequest"
  * Use `create(ListSubmittersRequestSchema)` to create a new message.
  */
 export const ListSubmittersRequestSchema: GenMessage<ListSubmittersRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 9);
+  messageDesc(file_fencepost_v1_submitter, 11);
 
 /**
  * @generated from message fencepost.v1.ListSubmittersResponse
@@ -469,7 +536,7 @@ export type ListSubmittersResponse = Message<"fencepost.v1.ListSubmittersRespons
  * Use `create(ListSubmittersResponseSchema)` to create a new message.
  */
 export const ListSubmittersResponseSchema: GenMessage<ListSubmittersResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 10);
+  messageDesc(file_fencepost_v1_submitter, 12);
 
 /**
  * @generated from message fencepost.v1.PauseSubmitterRequest
@@ -493,7 +560,7 @@ export type PauseSubmitterRequest = Message<"fencepost.v1.PauseSubmitterRequest"
  * Use `create(PauseSubmitterRequestSchema)` to create a new message.
  */
 export const PauseSubmitterRequestSchema: GenMessage<PauseSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 11);
+  messageDesc(file_fencepost_v1_submitter, 13);
 
 /**
  * @generated from message fencepost.v1.PauseSubmitterResponse
@@ -510,7 +577,7 @@ export type PauseSubmitterResponse = Message<"fencepost.v1.PauseSubmitterRespons
  * Use `create(PauseSubmitterResponseSchema)` to create a new message.
  */
 export const PauseSubmitterResponseSchema: GenMessage<PauseSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 12);
+  messageDesc(file_fencepost_v1_submitter, 14);
 
 /**
  * @generated from message fencepost.v1.ResumeSubmitterRequest
@@ -532,7 +599,7 @@ export type ResumeSubmitterRequest = Message<"fencepost.v1.ResumeSubmitterReques
  * Use `create(ResumeSubmitterRequestSchema)` to create a new message.
  */
 export const ResumeSubmitterRequestSchema: GenMessage<ResumeSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 13);
+  messageDesc(file_fencepost_v1_submitter, 15);
 
 /**
  * @generated from message fencepost.v1.ResumeSubmitterResponse
@@ -549,7 +616,7 @@ export type ResumeSubmitterResponse = Message<"fencepost.v1.ResumeSubmitterRespo
  * Use `create(ResumeSubmitterResponseSchema)` to create a new message.
  */
 export const ResumeSubmitterResponseSchema: GenMessage<ResumeSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 14);
+  messageDesc(file_fencepost_v1_submitter, 16);
 
 /**
  * @generated from message fencepost.v1.ProtectSubmitterRequest
@@ -580,7 +647,7 @@ export type ProtectSubmitterRequest = Message<"fencepost.v1.ProtectSubmitterRequ
  * Use `create(ProtectSubmitterRequestSchema)` to create a new message.
  */
 export const ProtectSubmitterRequestSchema: GenMessage<ProtectSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 15);
+  messageDesc(file_fencepost_v1_submitter, 17);
 
 /**
  * @generated from message fencepost.v1.ProtectSubmitterResponse
@@ -597,7 +664,7 @@ export type ProtectSubmitterResponse = Message<"fencepost.v1.ProtectSubmitterRes
  * Use `create(ProtectSubmitterResponseSchema)` to create a new message.
  */
 export const ProtectSubmitterResponseSchema: GenMessage<ProtectSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 16);
+  messageDesc(file_fencepost_v1_submitter, 18);
 
 /**
  * @generated from message fencepost.v1.ExitProtectRequest
@@ -640,7 +707,7 @@ export type ExitProtectRequest = Message<"fencepost.v1.ExitProtectRequest"> & {
  * Use `create(ExitProtectRequestSchema)` to create a new message.
  */
 export const ExitProtectRequestSchema: GenMessage<ExitProtectRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 17);
+  messageDesc(file_fencepost_v1_submitter, 19);
 
 /**
  * @generated from message fencepost.v1.ExitProtectResponse
@@ -657,7 +724,7 @@ export type ExitProtectResponse = Message<"fencepost.v1.ExitProtectResponse"> & 
  * Use `create(ExitProtectResponseSchema)` to create a new message.
  */
 export const ExitProtectResponseSchema: GenMessage<ExitProtectResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 18);
+  messageDesc(file_fencepost_v1_submitter, 20);
 
 /**
  * @generated from message fencepost.v1.ResolveStuckRequest
@@ -693,7 +760,7 @@ export type ResolveStuckRequest = Message<"fencepost.v1.ResolveStuckRequest"> & 
  * Use `create(ResolveStuckRequestSchema)` to create a new message.
  */
 export const ResolveStuckRequestSchema: GenMessage<ResolveStuckRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 19);
+  messageDesc(file_fencepost_v1_submitter, 21);
 
 /**
  * @generated from message fencepost.v1.ResolveStuckResponse
@@ -710,7 +777,7 @@ export type ResolveStuckResponse = Message<"fencepost.v1.ResolveStuckResponse"> 
  * Use `create(ResolveStuckResponseSchema)` to create a new message.
  */
 export const ResolveStuckResponseSchema: GenMessage<ResolveStuckResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 20);
+  messageDesc(file_fencepost_v1_submitter, 22);
 
 /**
  * Command is one thing that was asked of the owner of a submitter.
@@ -777,7 +844,7 @@ export type Command = Message<"fencepost.v1.Command"> & {
  * Use `create(CommandSchema)` to create a new message.
  */
 export const CommandSchema: GenMessage<Command> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 21);
+  messageDesc(file_fencepost_v1_submitter, 23);
 
 /**
  * @generated from message fencepost.v1.ListCommandsRequest
@@ -806,7 +873,7 @@ export type ListCommandsRequest = Message<"fencepost.v1.ListCommandsRequest"> & 
  * Use `create(ListCommandsRequestSchema)` to create a new message.
  */
 export const ListCommandsRequestSchema: GenMessage<ListCommandsRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 22);
+  messageDesc(file_fencepost_v1_submitter, 24);
 
 /**
  * @generated from message fencepost.v1.ListCommandsResponse
@@ -828,7 +895,7 @@ export type ListCommandsResponse = Message<"fencepost.v1.ListCommandsResponse"> 
  * Use `create(ListCommandsResponseSchema)` to create a new message.
  */
 export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 23);
+  messageDesc(file_fencepost_v1_submitter, 25);
 
 /**
  * SubmitterMode is how many nonces may be in flight.
@@ -884,6 +951,40 @@ export const SubmitterStatusSchema: GenEnum<SubmitterStatus> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_submitter, 1);
 
 /**
+ * FailurePolicy is what happens to the queue when a transaction was included and reverted.
+ *
+ * @generated from enum fencepost.v1.FailurePolicy
+ */
+export enum FailurePolicy {
+  /**
+   * The same as CONTINUE.
+   *
+   * @generated from enum value: FAILURE_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The next one goes on.
+   *
+   * @generated from enum value: FAILURE_POLICY_CONTINUE = 1;
+   */
+  CONTINUE = 1,
+
+  /**
+   * The submitter is paused.
+   *
+   * @generated from enum value: FAILURE_POLICY_PAUSE = 2;
+   */
+  PAUSE = 2,
+}
+
+/**
+ * Describes the enum fencepost.v1.FailurePolicy.
+ */
+export const FailurePolicySchema: GenEnum<FailurePolicy> = /*@__PURE__*/
+  enumDesc(file_fencepost_v1_submitter, 2);
+
+/**
  * ProtectionDecision is how a protection ends.
  *
  * @generated from enum fencepost.v1.ProtectionDecision
@@ -913,7 +1014,7 @@ export enum ProtectionDecision {
  * Describes the enum fencepost.v1.ProtectionDecision.
  */
 export const ProtectionDecisionSchema: GenEnum<ProtectionDecision> = /*@__PURE__*/
-  enumDesc(file_fencepost_v1_submitter, 2);
+  enumDesc(file_fencepost_v1_submitter, 3);
 
 /**
  * StuckDecision is what becomes of a STUCK transaction.
@@ -939,13 +1040,20 @@ export enum StuckDecision {
    * @generated from enum value: STUCK_DECISION_REQUEUE = 2;
    */
   REQUEUE = 2,
+
+  /**
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   *
+   * @generated from enum value: STUCK_DECISION_RETRY = 3;
+   */
+  RETRY = 3,
 }
 
 /**
  * Describes the enum fencepost.v1.StuckDecision.
  */
 export const StuckDecisionSchema: GenEnum<StuckDecision> = /*@__PURE__*/
-  enumDesc(file_fencepost_v1_submitter, 3);
+  enumDesc(file_fencepost_v1_submitter, 4);
 
 /**
  * SubmitterService is for operators: the accounts that Fencepost sends from.
@@ -982,6 +1090,16 @@ export const SubmitterService: GenService<{
     methodKind: "unary";
     input: typeof ListSubmittersRequestSchema;
     output: typeof ListSubmittersResponseSchema;
+  },
+  /**
+   * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+   *
+   * @generated from rpc fencepost.v1.SubmitterService.UpdateSubmitter
+   */
+  updateSubmitter: {
+    methodKind: "unary";
+    input: typeof UpdateSubmitterRequestSchema;
+    output: typeof UpdateSubmitterResponseSchema;
   },
   /**
    * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
@@ -1028,7 +1146,7 @@ export const SubmitterService: GenService<{
     output: typeof ExitProtectResponseSchema;
   },
   /**
-   * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+   * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
    * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
    * with the transaction as it is now when it is repeated.
    *

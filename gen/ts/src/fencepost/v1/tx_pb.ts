@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/tx.proto.
  */
 export const file_fencepost_v1_tx: GenFile = /*@__PURE__*/
-  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSKOAwoHUGF5bG9hZBKCAQoCdG8YASABKAlCdrpIc7oBcAoKcGF5bG9hZC50bxIvbXVzdCBiZSBlbXB0eSBvciAiMHgiIGZvbGxvd2VkIGJ5IDQwIGhleCBkaWdpdHMaMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeMHhbMC05YS1mQS1GXXs0MH0kJykSvwEKBXZhbHVlGAIgASgJQq8BukirAboBpwEKDXBheWxvYWQudmFsdWUSYG11c3QgYmUgYSB3aG9sZSBudW1iZXIgb2Ygd2VpIGluIGRlY2ltYWwgZGlnaXRzLCBmb3IgZXhhbXBsZSAiMTAwMDAwMDAwMDAwMDAwMDAwMCIgZm9yIG9uZSBldGhlcho0dGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ14oMHxbMS05XVswLTldezAsNzd9KSQnKRIMCgRkYXRhGAMgASgMEhUKCWdhc19saW1pdBgEIAEoBEICMAFKBAgOEA9KBAgPEBBSBGZyb21SBW5vbmNlIowBCgdSZWNlaXB0Eg8KB3R4X2hhc2gYASABKAkSGAoMYmxvY2tfbnVtYmVyGAIgASgEQgIwARISCgpibG9ja19oYXNoGAMgASgJEg8KB3N1Y2Nlc3MYBCABKAgSFAoIZ2FzX3VzZWQYBSABKARCAjABEhsKE2VmZmVjdGl2ZV9nYXNfcHJpY2UYBiABKAkiogEKB0F0dGVtcHQSEgoKYXR0ZW1wdF9ubxgBIAEoDRIMCgRraW5kGAIgASgJEg8KB3R4X2hhc2gYAyABKAkSFQoJZ2FzX2xpbWl0GAQgASgEQgIwARIPCgdmZWVfY2FwGAUgASgJEgsKA3RpcBgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipwEKD09wZXJhdG9yRGV0YWlscxIWCgVub25jZRgBIAEoBEICMAFIAIgBARIVCglxdWV1ZV9zZXEYAiABKANCAjABEhkKDWZlbmNpbmdfdG9rZW4YAyABKANCAjABEhcKD3N1Ym1pdF9hdHRlbXB0cxgEIAEoDRInCghhdHRlbXB0cxgFIAMoCzIVLmZlbmNlcG9zdC52MS5BdHRlbXB0QggKBl9ub25jZSLCBAoCVHgSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSJAoFc3RhdGUYBCABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRITCgd2ZXJzaW9uGAYgASgEQgIwARImCgdwYXlsb2FkGAcgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSKAoIZXhlY3V0ZWQYCiABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSEgoKcmV0cnlfc2FmZRgLIAEoCBIOCgZyZWFzb24YDCABKAkSEgoKbGFzdF9lcnJvchgNIAEoCRIYChBjYW5jZWxfcmVxdWVzdGVkGA4gASgIEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZmluYWxfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIb3BlcmF0b3IYEiABKAsyHS5mZW5jZXBvc3QudjEuT3BlcmF0b3JEZXRhaWxzIuYCCgdUeEV2ZW50Eg0KBXR4X2lkGAEgASgJEhEKCXN1Ym1pdHRlchgCIAEoCRIPCgNzZXEYAyABKARCAjABEicKBGtpbmQYBCABKA4yGS5mZW5jZXBvc3QudjEuVHhFdmVudEtpbmQSJAoFc3RhdGUYBSABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBiABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRIoCghleGVjdXRlZBgHIAEoDjIWLmZlbmNlcG9zdC52MS5FeGVjdXRlZBIPCgd0eF9oYXNoGAggASgJEiYKB3JlY2VpcHQYCSABKAsyFS5mZW5jZXBvc3QudjEuUmVjZWlwdBIOCgZyZWFzb24YCiABKAkSDwoHbWVzc2FnZRgLIAEoCRIoCgR0aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL0AQoPQ3JlYXRlVHhSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARKRAQoKcmVxdWVzdF9pZBgCIAEoCUJ9ukh6ugFwChRyZXF1ZXN0X2lkLnByaW50YWJsZRI2bXVzdCBub3QgaG9sZCBjb250cm9sIGNoYXJhY3RlcnMsIHN1Y2ggYXMgYSBsaW5lIGJyZWFrGiAhdGhpcy5tYXRjaGVzKCdbXHgwMS1ceDFmXHg3Zl0nKXIFEAEYgAESLgoHcGF5bG9hZBgDIAEoCzIVLmZlbmNlcG9zdC52MS5QYXlsb2FkQga6SAPIAQEiQQoQQ3JlYXRlVHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeBIPCgdjcmVhdGVkGAIgASgIIksKClJlcXVlc3RLZXkSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEh4KCnJlcXVlc3RfaWQYAiABKAlCCrpIB3IFEAEYgAEikgEKDEdldFR4UmVxdWVzdBIZCgV0eF9pZBgBIAEoCUIIukgFcgOwAQFIABIrCgdyZXF1ZXN0GAIgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIsCgR2aWV3GAMgASgOMhQuZmVuY2Vwb3N0LnYxLlR4Vmlld0IIukgFggECEAFCDAoDa2V5EgW6SAIIASItCg1HZXRUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4ItIBCg5MaXN0VHhzUmVxdWVzdBIbCglzdWJtaXR0ZXIYASABKAlCCLpIBXIDGIABEjgKBnN0YXRlcxgCIAMoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlQhG6SA6SAQsQByIHggEEEAEgABIdCglwYWdlX3NpemUYAyABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgAISLAoEdmlldxgFIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXdCCLpIBYIBAhABIkkKD0xpc3RUeHNSZXNwb25zZRIdCgN0eHMYASADKAsyEC5mZW5jZXBvc3QudjEuVHgSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIioKD0NhbmNlbFR4UmVxdWVzdBIXCgV0eF9pZBgBIAEoCUIIukgFcgOwAQEiXgoQQ2FuY2VsVHhSZXNwb25zZRIsCgdvdXRjb21lGAEgASgOMhsuZmVuY2Vwb3N0LnYxLkNhbmNlbE91dGNvbWUSHAoCdHgYAiABKAsyEC5mZW5jZXBvc3QudjEuVHgiCAoGQWxsVHhzIqMCCg5XYXRjaFR4UmVxdWVzdBIZCgV0eF9pZBgBIAEoCUIIukgFcgOwAQFIABIfCglzdWJtaXR0ZXIYAiABKAlCCrpIB3IFEAEYgAFIABIjCgNhbGwYAyABKAsyFC5mZW5jZXBvc3QudjEuQWxsVHhzSAASKwoHcmVxdWVzdBgHIAEoCzIYLmZlbmNlcG9zdC52MS5SZXF1ZXN0S2V5SAASHgoMcmVzdW1lX3Rva2VuGAQgASgJQgi6SAVyAxiAQBITCgt1bnRpbF9maW5hbBgFIAEoCBI9CgloZWFydGJlYXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CD7pIDKoBCSIDCKwCMgIIAUIPCgZ0YXJnZXQSBbpIAggBIjUKCUhlYXJ0YmVhdBIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKuAQoPV2F0Y2hUeFJlc3BvbnNlEiYKBWV2ZW50GAEgASgLMhUuZmVuY2Vwb3N0LnYxLlR4RXZlbnRIABIkCghzbmFwc2hvdBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeEgAEiwKCWhlYXJ0YmVhdBgDIAEoCzIXLmZlbmNlcG9zdC52MS5IZWFydGJlYXRIABIUCgxyZXN1bWVfdG9rZW4YBCABKAlCCQoHbWVzc2FnZSrGAQoHVHhTdGF0ZRIYChRUWF9TVEFURV9VTlNQRUNJRklFRBAAEhMKD1RYX1NUQVRFX1FVRVVFRBABEhYKElRYX1NUQVRFX0FMTE9DQVRFRBACEhUKEVRYX1NUQVRFX1RSQUNLSU5HEAMSEgoOVFhfU1RBVEVfU1RVQ0sQBBIWChJUWF9TVEFURV9DT05GSVJNRUQQBRIZChVUWF9TVEFURV9GQUlMRURfRklOQUwQBhIWChJUWF9TVEFURV9DQU5DRUxMRUQQByp9CgpUeFN1YlN0YXRlEhwKGFRYX1NVQl9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFRYX1NVQl9TVEFURV9QRU5ESU5HEAESGQoVVFhfU1VCX1NUQVRFX0lOQ0xVREVEEAISHAoYVFhfU1VCX1NUQVRFX0JBQ0tJTkdfT0ZGEAMqeAoIRXhlY3V0ZWQSGAoURVhFQ1VURURfVU5TUEVDSUZJRUQQABIUChBFWEVDVVRFRF9VTktOT1dOEAESDwoLRVhFQ1VURURfTk8QAhIUChBFWEVDVVRFRF9TVUNDRVNTEAMSFQoRRVhFQ1VURURfUkVWRVJURUQQBCq5AwoLVHhFdmVudEtpbmQSHQoZVFhfRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhgKFFRYX0VWRU5UX0tJTkRfUVVFVUVEEAESGwoXVFhfRVZFTlRfS0lORF9BTExPQ0FURUQQAhIbChdUWF9FVkVOVF9LSU5EX1NVQk1JVFRFRBADEh0KGVRYX0VWRU5UX0tJTkRfUkVTVUJNSVRURUQQBBIaChZUWF9FVkVOVF9LSU5EX0lOQ0xVREVEEAUSGQoVVFhfRVZFTlRfS0lORF9SRU9SR0VEEAYSGwoXVFhfRVZFTlRfS0lORF9DT05GSVJNRUQQBxIYChRUWF9FVkVOVF9LSU5EX0ZBSUxFRBAIEiIKHlRYX0VWRU5UX0tJTkRfQ0FOQ0VMX1JFUVVFU1RFRBAJEhsKF1RYX0VWRU5UX0tJTkRfQ0FOQ0VMTEVEEAoSFwoTVFhfRVZFTlRfS0lORF9TVFVDSxALEhkKFVRYX0VWRU5UX0tJTkRfVU5TVFVDSxAMEhoKFlRYX0VWRU5UX0tJTkRfUkVRVUVVRUQQDRIZChVUWF9FVkVOVF9LSU5EX0RFTEFZRUQQDipKCgZUeFZpZXcSFwoTVFhfVklFV19VTlNQRUNJRklFRBAAEhEKDVRYX1ZJRVdfQkFTSUMQARIUChBUWF9WSUVXX09QRVJBVE9SEAIqjQEKDUNhbmNlbE91dGNvbWUSHgoaQ0FOQ0VMX09VVENPTUVfVU5TUEVDSUZJRUQQABIcChhDQU5DRUxfT1VUQ09NRV9DQU5DRUxMRUQQARIcChhDQU5DRUxfT1VUQ09NRV9SRVFVRVNURUQQAhIgChxDQU5DRUxfT1VUQ09NRV9BTFJFQURZX0ZJTkFMEAMy9QIKCVR4U2VydmljZRJJCghDcmVhdGVUeBIdLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3QaHi5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXNwb25zZRJACgVHZXRUeBIaLmZlbmNlcG9zdC52MS5HZXRUeFJlcXVlc3QaGy5mZW5jZXBvc3QudjEuR2V0VHhSZXNwb25zZRJGCgdMaXN0VHhzEhwuZmVuY2Vwb3N0LnYxLkxpc3RUeHNSZXF1ZXN0Gh0uZmVuY2Vwb3N0LnYxLkxpc3RUeHNSZXNwb25zZRJJCghDYW5jZWxUeBIdLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlcXVlc3QaHi5mZW5jZXBvc3QudjEuQ2FuY2VsVHhSZXNwb25zZRJICgdXYXRjaFR4EhwuZmVuY2Vwb3N0LnYxLldhdGNoVHhSZXF1ZXN0Gh0uZmVuY2Vwb3N0LnYxLldhdGNoVHhSZXNwb25zZTABQlQKEGRldi5mZW5jZXBvc3QudjFQAVo+Z2l0aHViLmNvbS9mZW5jZXBvc3QvZmVuY2Vwb3N0L2dlbi9nby9mZW5jZXBvc3QvdjE7ZmVuY2Vwb3N0djFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSKOAwoHUGF5bG9hZBKCAQoCdG8YASABKAlCdrpIc7oBcAoKcGF5bG9hZC50bxIvbXVzdCBiZSBlbXB0eSBvciAiMHgiIGZvbGxvd2VkIGJ5IDQwIGhleCBkaWdpdHMaMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeMHhbMC05YS1mQS1GXXs0MH0kJykSvwEKBXZhbHVlGAIgASgJQq8BukirAboBpwEKDXBheWxvYWQudmFsdWUSYG11c3QgYmUgYSB3aG9sZSBudW1iZXIgb2Ygd2VpIGluIGRlY2ltYWwgZGlnaXRzLCBmb3IgZXhhbXBsZSAiMTAwMDAwMDAwMDAwMDAwMDAwMCIgZm9yIG9uZSBldGhlcho0dGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ14oMHxbMS05XVswLTldezAsNzd9KSQnKRIMCgRkYXRhGAMgASgMEhUKCWdhc19saW1pdBgEIAEoBEICMAFKBAgOEA9KBAgPEBBSBGZyb21SBW5vbmNlIowBCgdSZWNlaXB0Eg8KB3R4X2hhc2gYASABKAkSGAoMYmxvY2tfbnVtYmVyGAIgASgEQgIwARISCgpibG9ja19oYXNoGAMgASgJEg8KB3N1Y2Nlc3MYBCABKAgSFAoIZ2FzX3VzZWQYBSABKARCAjABEhsKE2VmZmVjdGl2ZV9nYXNfcHJpY2UYBiABKAkiogEKB0F0dGVtcHQSEgoKYXR0ZW1wdF9ubxgBIAEoDRIMCgRraW5kGAIgASgJEg8KB3R4X2hhc2gYAyABKAkSFQoJZ2FzX2xpbWl0GAQgASgEQgIwARIPCgdmZWVfY2FwGAUgASgJEgsKA3RpcBgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi1AEKD09wZXJhdG9yRGV0YWlscxIWCgVub25jZRgBIAEoBEICMAFIAIgBARIVCglxdWV1ZV9zZXEYAiABKANCAjABEhkKDWZlbmNpbmdfdG9rZW4YAyABKANCAjABEhcKD3N1Ym1pdF9hdHRlbXB0cxgEIAEoDRInCghhdHRlbXB0cxgFIAMoCzIVLmZlbmNlcG9zdC52MS5BdHRlbXB0EhgKEGFjY2VwdGVkX2F0dGVtcHQYBiABKA0SEQoJZGlhZ25vc2lzGAcgASgJQggKBl9ub25jZSKVBQoCVHgSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSJAoFc3RhdGUYBCABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRITCgd2ZXJzaW9uGAYgASgEQgIwARImCgdwYXlsb2FkGAcgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSKAoIZXhlY3V0ZWQYCiABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSEgoKcmV0cnlfc2FmZRgLIAEoCBIOCgZyZWFzb24YDCABKAkSEgoKbGFzdF9lcnJvchgNIAEoCRIYChBjYW5jZWxfcmVxdWVzdGVkGA4gASgIEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZmluYWxfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIb3BlcmF0b3IYEiABKAsyHS5mZW5jZXBvc3QudjEuT3BlcmF0b3JEZXRhaWxzEiIKBXRlcm1zGBMgASgLMhMuZmVuY2Vwb3N0LnYxLlRlcm1zEi0KDWNvbmZpcm1hdGlvbnMYFCADKAsyFi5mZW5jZXBvc3QudjEuQmxvY2tSZWYiLAoIQmxvY2tSZWYSEgoGbnVtYmVyGAEgASgEQgIwARIMCgRoYXNoGAIgASgJIqcDCgdUeEV2ZW50Eg0KBXR4X2lkGAEgASgJEhEKCXN1Ym1pdHRlchgCIAEoCRIPCgNzZXEYAyABKARCAjABEicKBGtpbmQYBCABKA4yGS5mZW5jZXBvc3QudjEuVHhFdmVudEtpbmQSJAoFc3RhdGUYBSABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBiABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRIoCghleGVjdXRlZBgHIAEoDjIWLmZlbmNlcG9zdC52MS5FeGVjdXRlZBIPCgd0eF9oYXNoGAggASgJEiYKB3JlY2VpcHQYCSABKAsyFS5mZW5jZXBvc3QudjEuUmVjZWlwdBIOCgZyZWFzb24YCiABKAkSDwoHbWVzc2FnZRgLIAEoCRIoCgR0aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghuZXdfZm9yaxgNIAEoCBItCg1jb25maXJtYXRpb25zGA4gAygLMhYuZmVuY2Vwb3N0LnYxLkJsb2NrUmVmIpgCCg9DcmVhdGVUeFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEpEBCgpyZXF1ZXN0X2lkGAIgASgJQn26SHq6AXAKFHJlcXVlc3RfaWQucHJpbnRhYmxlEjZtdXN0IG5vdCBob2xkIGNvbnRyb2wgY2hhcmFjdGVycywgc3VjaCBhcyBhIGxpbmUgYnJlYWsaICF0aGlzLm1hdGNoZXMoJ1tceDAxLVx4MWZceDdmXScpcgUQARiAARIuCgdwYXlsb2FkGAMgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWRCBrpIA8gBARIiCgV0ZXJtcxgEIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcyKiAQoFVGVybXMSLgoFc3BlZWQYASABKA4yFS5mZW5jZXBvc3QudjEuVHhTcGVlZEIIukgFggECEAESJQoHbWF4X2ZlZRgCIAEoCUIUukgRcg8yDV5bMC05XXswLDc4fSQSLQoJbm90X2FmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtjYW5jZWxfbGF0ZRgEIAEoCCJBChBDcmVhdGVUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4Eg8KB2NyZWF0ZWQYAiABKAgiSwoKUmVxdWVzdEtleRIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESHgoKcmVxdWVzdF9pZBgCIAEoCUIKukgHcgUQARiAASKSAQoMR2V0VHhSZXF1ZXN0EhkKBXR4X2lkGAEgASgJQgi6SAVyA7ABAUgAEisKB3JlcXVlc3QYAiABKAsyGC5mZW5jZXBvc3QudjEuUmVxdWVzdEtleUgAEiwKBHZpZXcYAyABKA4yFC5mZW5jZXBvc3QudjEuVHhWaWV3Qgi6SAWCAQIQAUIMCgNrZXkSBbpIAggBIi0KDUdldFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgi0gEKDkxpc3RUeHNSZXF1ZXN0EhsKCXN1Ym1pdHRlchgBIAEoCUIIukgFcgMYgAESOAoGc3RhdGVzGAIgAygOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGVCEbpIDpIBCxAHIgeCAQQQASAAEh0KCXBhZ2Vfc2l6ZRgDIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAxiAAhIsCgR2aWV3GAUgASgOMhQuZmVuY2Vwb3N0LnYxLlR4Vmlld0IIukgFggECEAEiSQoPTGlzdFR4c1Jlc3BvbnNlEh0KA3R4cxgBIAMoCzIQLmZlbmNlcG9zdC52MS5UeBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKgoPQ2FuY2VsVHhSZXF1ZXN0EhcKBXR4X2lkGAEgASgJQgi6SAVyA7ABASJeChBDYW5jZWxUeFJlc3BvbnNlEiwKB291dGNvbWUYASABKA4yGy5mZW5jZXBvc3QudjEuQ2FuY2VsT3V0Y29tZRIcCgJ0eBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeCJhChBTcGVlZFVwVHhSZXF1ZXN0EhcKBXR4X2lkGAEgASgJQgi6SAVyA7ABARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAEEhoKCG9wZXJhdG9yGAMgASgJQgi6SAVyAxiAASIxChFTcGVlZFVwVHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCIICgZBbGxUeHMiowIKDldhdGNoVHhSZXF1ZXN0EhkKBXR4X2lkGAEgASgJQgi6SAVyA7ABAUgAEh8KCXN1Ym1pdHRlchgCIAEoCUIKukgHcgUQARiAAUgAEiMKA2FsbBgDIAEoCzIULmZlbmNlcG9zdC52MS5BbGxUeHNIABIrCgdyZXF1ZXN0GAcgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIeCgxyZXN1bWVfdG9rZW4YBCABKAlCCLpIBXIDGIBAEhMKC3VudGlsX2ZpbmFsGAUgASgIEj0KCWhlYXJ0YmVhdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgMIrAIyAggBQg8KBnRhcmdldBIFukgCCAEiNQoJSGVhcnRiZWF0EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIq4BCg9XYXRjaFR4UmVzcG9uc2USJgoFZXZlbnQYASABKAsyFS5mZW5jZXBvc3QudjEuVHhFdmVudEgAEiQKCHNuYXBzaG90GAIgASgLMhAuZmVuY2Vwb3N0LnYxLlR4SAASLAoJaGVhcnRiZWF0GAMgASgLMhcuZmVuY2Vwb3N0LnYxLkhlYXJ0YmVhdEgAEhQKDHJlc3VtZV90b2tlbhgEIAEoCUIJCgdtZXNzYWdlKsYBCgdUeFN0YXRlEhgKFFRYX1NUQVRFX1VOU1BFQ0lGSUVEEAASEwoPVFhfU1RBVEVfUVVFVUVEEAESFgoSVFhfU1RBVEVfQUxMT0NBVEVEEAISFQoRVFhfU1RBVEVfVFJBQ0tJTkcQAxISCg5UWF9TVEFURV9TVFVDSxAEEhYKElRYX1NUQVRFX0NPTkZJUk1FRBAFEhkKFVRYX1NUQVRFX0ZBSUxFRF9GSU5BTBAGEhYKElRYX1NUQVRFX0NBTkNFTExFRBAHKn0KClR4U3ViU3RhdGUSHAoYVFhfU1VCX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUVFhfU1VCX1NUQVRFX1BFTkRJTkcQARIZChVUWF9TVUJfU1RBVEVfSU5DTFVERUQQAhIcChhUWF9TVUJfU1RBVEVfQkFDS0lOR19PRkYQAyp4CghFeGVjdXRlZBIYChRFWEVDVVRFRF9VTlNQRUNJRklFRBAAEhQKEEVYRUNVVEVEX1VOS05PV04QARIPCgtFWEVDVVRFRF9OTxACEhQKEEVYRUNVVEVEX1NVQ0NFU1MQAxIVChFFWEVDVVRFRF9SRVZFUlRFRBAEKvYDCgtUeEV2ZW50S2luZBIdChlUWF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGAoUVFhfRVZFTlRfS0lORF9RVUVVRUQQARIbChdUWF9FVkVOVF9LSU5EX0FMTE9DQVRFRBACEhsKF1RYX0VWRU5UX0tJTkRfU1VCTUlUVEVEEAMSHQoZVFhfRVZFTlRfS0lORF9SRVNVQk1JVFRFRBAEEhoKFlRYX0VWRU5UX0tJTkRfSU5DTFVERUQQBRIZChVUWF9FVkVOVF9LSU5EX1JFT1JHRUQQBhIbChdUWF9FVkVOVF9LSU5EX0NPTkZJUk1FRBAHEhgKFFRYX0VWRU5UX0tJTkRfRkFJTEVEEAgSIgoeVFhfRVZFTlRfS0lORF9DQU5DRUxfUkVRVUVTVEVEEAkSGwoXVFhfRVZFTlRfS0lORF9DQU5DRUxMRUQQChIXChNUWF9FVkVOVF9LSU5EX1NUVUNLEAsSGQoVVFhfRVZFTlRfS0lORF9VTlNUVUNLEAwSGgoWVFhfRVZFTlRfS0lORF9SRVFVRVVFRBANEhkKFVRYX0VWRU5UX0tJTkRfREVMQVlFRBAOEhoKFlRYX0VWRU5UX0tJTkRfUkVQTEFDRUQQDxIfChtUWF9FVkVOVF9LSU5EX0NPTkZJUk1BVElPTlMQECpKCgZUeFZpZXcSFwoTVFhfVklFV19VTlNQRUNJRklFRBAAEhEKDVRYX1ZJRVdfQkFTSUMQARIUChBUWF9WSUVXX09QRVJBVE9SEAIqYAoHVHhTcGVlZBIYChRUWF9TUEVFRF9VTlNQRUNJRklFRBAAEhEKDVRYX1NQRUVEX1NMT1cQARIVChFUWF9TUEVFRF9TVEFOREFSRBACEhEKDVRYX1NQRUVEX0ZBU1QQAyqNAQoNQ2FuY2VsT3V0Y29tZRIeChpDQU5DRUxfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkNFTF9PVVRDT01FX0NBTkNFTExFRBABEhwKGENBTkNFTF9PVVRDT01FX1JFUVVFU1RFRBACEiAKHENBTkNFTF9PVVRDT01FX0FMUkVBRFlfRklOQUwQAzLDAwoJVHhTZXJ2aWNlEkkKCENyZWF0ZVR4Eh0uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlc3BvbnNlEkAKBUdldFR4EhouZmVuY2Vwb3N0LnYxLkdldFR4UmVxdWVzdBobLmZlbmNlcG9zdC52MS5HZXRUeFJlc3BvbnNlEkYKB0xpc3RUeHMSHC5mZW5jZXBvc3QudjEuTGlzdFR4c1JlcXVlc3QaHS5mZW5jZXBvc3QudjEuTGlzdFR4c1Jlc3BvbnNlEkkKCENhbmNlbFR4Eh0uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlc3BvbnNlEkwKCVNwZWVkVXBUeBIeLmZlbmNlcG9zdC52MS5TcGVlZFVwVHhSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlc3BvbnNlEkgKB1dhdGNoVHgSHC5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlcXVlc3QaHS5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlc3BvbnNlMAFCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
@@ -217,6 +217,21 @@ export type OperatorDetails = Message<"fencepost.v1.OperatorDetails"> & {
    * @generated from field: repeated fencepost.v1.Attempt attempts = 5;
    */
   attempts: Attempt[];
+
+  /**
+   * Number of the newest attempt that a node said it took; 0: none.
+   *
+   * @generated from field: uint32 accepted_attempt = 6;
+   */
+  acceptedAttempt: number;
+
+  /**
+   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+   * NONCE_CONSUMED. A hint that decides nothing.
+   *
+   * @generated from field: string diagnosis = 7;
+   */
+  diagnosis: string;
 };
 
 /**
@@ -343,6 +358,18 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
    * @generated from field: fencepost.v1.OperatorDetails operator = 18;
    */
   operator?: OperatorDetails | undefined;
+
+  /**
+   * @generated from field: fencepost.v1.Terms terms = 19;
+   */
+  terms?: Terms | undefined;
+
+  /**
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   *
+   * @generated from field: repeated fencepost.v1.BlockRef confirmations = 20;
+   */
+  confirmations: BlockRef[];
 };
 
 /**
@@ -351,6 +378,30 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
  */
 export const TxSchema: GenMessage<Tx> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 4);
+
+/**
+ * BlockRef names a block.
+ *
+ * @generated from message fencepost.v1.BlockRef
+ */
+export type BlockRef = Message<"fencepost.v1.BlockRef"> & {
+  /**
+   * @generated from field: uint64 number = 1 [jstype = JS_STRING];
+   */
+  number: string;
+
+  /**
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+};
+
+/**
+ * Describes the message fencepost.v1.BlockRef.
+ * Use `create(BlockRefSchema)` to create a new message.
+ */
+export const BlockRefSchema: GenMessage<BlockRef> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 5);
 
 /**
  * TxEvent is one step in the life of a transaction, with what was true right after it.
@@ -419,6 +470,18 @@ export type TxEvent = Message<"fencepost.v1.TxEvent"> & {
    * @generated from field: google.protobuf.Timestamp time = 12;
    */
   time?: Timestamp | undefined;
+
+  /**
+   * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+   *
+   * @generated from field: bool new_fork = 13;
+   */
+  newFork: boolean;
+
+  /**
+   * @generated from field: repeated fencepost.v1.BlockRef confirmations = 14;
+   */
+  confirmations: BlockRef[];
 };
 
 /**
@@ -426,7 +489,7 @@ export type TxEvent = Message<"fencepost.v1.TxEvent"> & {
  * Use `create(TxEventSchema)` to create a new message.
  */
 export const TxEventSchema: GenMessage<TxEvent> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 5);
+  messageDesc(file_fencepost_v1_tx, 6);
 
 /**
  * @generated from message fencepost.v1.CreateTxRequest
@@ -451,6 +514,11 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
    * @generated from field: fencepost.v1.Payload payload = 3;
    */
   payload?: Payload | undefined;
+
+  /**
+   * @generated from field: fencepost.v1.Terms terms = 4;
+   */
+  terms?: Terms | undefined;
 };
 
 /**
@@ -458,7 +526,47 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
  * Use `create(CreateTxRequestSchema)` to create a new message.
  */
 export const CreateTxRequestSchema: GenMessage<CreateTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 6);
+  messageDesc(file_fencepost_v1_tx, 7);
+
+/**
+ * Terms are what a caller demands of how and until when a transaction is sent. They are part of the request: the same request_id with other terms is refused.
+ *
+ * @generated from message fencepost.v1.Terms
+ */
+export type Terms = Message<"fencepost.v1.Terms"> & {
+  /**
+   * @generated from field: fencepost.v1.TxSpeed speed = 1;
+   */
+  speed: TxSpeed;
+
+  /**
+   * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+   *
+   * @generated from field: string max_fee = 2;
+   */
+  maxFee: string;
+
+  /**
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   *
+   * @generated from field: google.protobuf.Timestamp not_after = 3;
+   */
+  notAfter?: Timestamp | undefined;
+
+  /**
+   * Past not_after, what is in flight and in no block is cancelled as well.
+   *
+   * @generated from field: bool cancel_late = 4;
+   */
+  cancelLate: boolean;
+};
+
+/**
+ * Describes the message fencepost.v1.Terms.
+ * Use `create(TermsSchema)` to create a new message.
+ */
+export const TermsSchema: GenMessage<Terms> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 8);
 
 /**
  * @generated from message fencepost.v1.CreateTxResponse
@@ -482,7 +590,7 @@ export type CreateTxResponse = Message<"fencepost.v1.CreateTxResponse"> & {
  * Use `create(CreateTxResponseSchema)` to create a new message.
  */
 export const CreateTxResponseSchema: GenMessage<CreateTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 7);
+  messageDesc(file_fencepost_v1_tx, 9);
 
 /**
  * @generated from message fencepost.v1.RequestKey
@@ -504,7 +612,7 @@ export type RequestKey = Message<"fencepost.v1.RequestKey"> & {
  * Use `create(RequestKeySchema)` to create a new message.
  */
 export const RequestKeySchema: GenMessage<RequestKey> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 8);
+  messageDesc(file_fencepost_v1_tx, 10);
 
 /**
  * @generated from message fencepost.v1.GetTxRequest
@@ -538,7 +646,7 @@ export type GetTxRequest = Message<"fencepost.v1.GetTxRequest"> & {
  * Use `create(GetTxRequestSchema)` to create a new message.
  */
 export const GetTxRequestSchema: GenMessage<GetTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 9);
+  messageDesc(file_fencepost_v1_tx, 11);
 
 /**
  * @generated from message fencepost.v1.GetTxResponse
@@ -555,7 +663,7 @@ export type GetTxResponse = Message<"fencepost.v1.GetTxResponse"> & {
  * Use `create(GetTxResponseSchema)` to create a new message.
  */
 export const GetTxResponseSchema: GenMessage<GetTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 10);
+  messageDesc(file_fencepost_v1_tx, 12);
 
 /**
  * @generated from message fencepost.v1.ListTxsRequest
@@ -600,7 +708,7 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
  * Use `create(ListTxsRequestSchema)` to create a new message.
  */
 export const ListTxsRequestSchema: GenMessage<ListTxsRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 11);
+  messageDesc(file_fencepost_v1_tx, 13);
 
 /**
  * @generated from message fencepost.v1.ListTxsResponse
@@ -624,7 +732,7 @@ export type ListTxsResponse = Message<"fencepost.v1.ListTxsResponse"> & {
  * Use `create(ListTxsResponseSchema)` to create a new message.
  */
 export const ListTxsResponseSchema: GenMessage<ListTxsResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 12);
+  messageDesc(file_fencepost_v1_tx, 14);
 
 /**
  * @generated from message fencepost.v1.CancelTxRequest
@@ -641,7 +749,7 @@ export type CancelTxRequest = Message<"fencepost.v1.CancelTxRequest"> & {
  * Use `create(CancelTxRequestSchema)` to create a new message.
  */
 export const CancelTxRequestSchema: GenMessage<CancelTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 13);
+  messageDesc(file_fencepost_v1_tx, 15);
 
 /**
  * @generated from message fencepost.v1.CancelTxResponse
@@ -663,7 +771,55 @@ export type CancelTxResponse = Message<"fencepost.v1.CancelTxResponse"> & {
  * Use `create(CancelTxResponseSchema)` to create a new message.
  */
 export const CancelTxResponseSchema: GenMessage<CancelTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 14);
+  messageDesc(file_fencepost_v1_tx, 16);
+
+/**
+ * @generated from message fencepost.v1.SpeedUpTxRequest
+ */
+export type SpeedUpTxRequest = Message<"fencepost.v1.SpeedUpTxRequest"> & {
+  /**
+   * @generated from field: string tx_id = 1;
+   */
+  txId: string;
+
+  /**
+   * Why; kept with the command.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * Who asks; kept with the command.
+   *
+   * @generated from field: string operator = 3;
+   */
+  operator: string;
+};
+
+/**
+ * Describes the message fencepost.v1.SpeedUpTxRequest.
+ * Use `create(SpeedUpTxRequestSchema)` to create a new message.
+ */
+export const SpeedUpTxRequestSchema: GenMessage<SpeedUpTxRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 17);
+
+/**
+ * @generated from message fencepost.v1.SpeedUpTxResponse
+ */
+export type SpeedUpTxResponse = Message<"fencepost.v1.SpeedUpTxResponse"> & {
+  /**
+   * @generated from field: fencepost.v1.Tx tx = 1;
+   */
+  tx?: Tx | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.SpeedUpTxResponse.
+ * Use `create(SpeedUpTxResponseSchema)` to create a new message.
+ */
+export const SpeedUpTxResponseSchema: GenMessage<SpeedUpTxResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 18);
 
 /**
  * AllTxs selects the transactions of all submitters.
@@ -678,7 +834,7 @@ export type AllTxs = Message<"fencepost.v1.AllTxs"> & {
  * Use `create(AllTxsSchema)` to create a new message.
  */
 export const AllTxsSchema: GenMessage<AllTxs> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 15);
+  messageDesc(file_fencepost_v1_tx, 19);
 
 /**
  * @generated from message fencepost.v1.WatchTxRequest
@@ -748,7 +904,7 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
  * Use `create(WatchTxRequestSchema)` to create a new message.
  */
 export const WatchTxRequestSchema: GenMessage<WatchTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 16);
+  messageDesc(file_fencepost_v1_tx, 20);
 
 /**
  * Heartbeat says that the stream is alive and up to date.
@@ -767,7 +923,7 @@ export type Heartbeat = Message<"fencepost.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 17);
+  messageDesc(file_fencepost_v1_tx, 21);
 
 /**
  * @generated from message fencepost.v1.WatchTxResponse
@@ -809,7 +965,7 @@ export type WatchTxResponse = Message<"fencepost.v1.WatchTxResponse"> & {
  * Use `create(WatchTxResponseSchema)` to create a new message.
  */
 export const WatchTxResponseSchema: GenMessage<WatchTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 18);
+  messageDesc(file_fencepost_v1_tx, 22);
 
 /**
  * TxState is where a transaction stands. See ARCHITECTURE for the picture of legal moves.
@@ -1072,6 +1228,20 @@ export enum TxEventKind {
    * @generated from enum value: TX_EVENT_KIND_DELAYED = 14;
    */
   DELAYED = 14,
+
+  /**
+   * Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+   *
+   * @generated from enum value: TX_EVENT_KIND_REPLACED = 15;
+   */
+  REPLACED = 15,
+
+  /**
+   * Blocks above the one with the receipt, where the chain's configuration wants them told.
+   *
+   * @generated from enum value: TX_EVENT_KIND_CONFIRMATIONS = 16;
+   */
+  CONFIRMATIONS = 16,
 }
 
 /**
@@ -1115,6 +1285,41 @@ export const TxViewSchema: GenEnum<TxView> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 4);
 
 /**
+ * TxSpeed is how much is offered to be included soon.
+ *
+ * @generated from enum fencepost.v1.TxSpeed
+ */
+export enum TxSpeed {
+  /**
+   * As the chain's configuration says.
+   *
+   * @generated from enum value: TX_SPEED_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: TX_SPEED_SLOW = 1;
+   */
+  SLOW = 1,
+
+  /**
+   * @generated from enum value: TX_SPEED_STANDARD = 2;
+   */
+  STANDARD = 2,
+
+  /**
+   * @generated from enum value: TX_SPEED_FAST = 3;
+   */
+  FAST = 3,
+}
+
+/**
+ * Describes the enum fencepost.v1.TxSpeed.
+ */
+export const TxSpeedSchema: GenEnum<TxSpeed> = /*@__PURE__*/
+  enumDesc(file_fencepost_v1_tx, 5);
+
+/**
  * CancelOutcome is what a cancel did.
  *
  * @generated from enum fencepost.v1.CancelOutcome
@@ -1151,7 +1356,7 @@ export enum CancelOutcome {
  * Describes the enum fencepost.v1.CancelOutcome.
  */
 export const CancelOutcomeSchema: GenEnum<CancelOutcome> = /*@__PURE__*/
-  enumDesc(file_fencepost_v1_tx, 5);
+  enumDesc(file_fencepost_v1_tx, 6);
 
 /**
  * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
@@ -1192,8 +1397,9 @@ export const TxService: GenService<{
     output: typeof ListTxsResponseSchema;
   },
   /**
-   * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-   * the request is recorded for the owner of the account and the answer says so. Idempotent.
+   * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+   * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+   * CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
    *
    * @generated from rpc fencepost.v1.TxService.CancelTx
    */
@@ -1201,6 +1407,18 @@ export const TxService: GenService<{
     methodKind: "unary";
     input: typeof CancelTxRequestSchema;
     output: typeof CancelTxResponseSchema;
+  },
+  /**
+   * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+   * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+   * when there is nothing to speed up, or a fee cap does not allow it.
+   *
+   * @generated from rpc fencepost.v1.TxService.SpeedUpTx
+   */
+  speedUpTx: {
+    methodKind: "unary";
+    input: typeof SpeedUpTxRequestSchema;
+    output: typeof SpeedUpTxResponseSchema;
   },
   /**
    * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with

@@ -143,7 +143,7 @@ public enum CancelOutcome
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.TxOuterClass.getDescriptor().getEnumType(5);
+    return dev.fencepost.v1.TxOuterClass.getDescriptor().getEnumType(6);
   }
 
   private static final CancelOutcome[] VALUES = values();

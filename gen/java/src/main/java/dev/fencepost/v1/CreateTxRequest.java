@@ -173,6 +173,32 @@ private static final long serialVersionUID = 0L;
     return payload_ == null ? dev.fencepost.v1.Payload.getDefaultInstance() : payload_;
   }
 
+  public static final int TERMS_FIELD_NUMBER = 4;
+  private dev.fencepost.v1.Terms terms_;
+  /**
+   * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+   * @return Whether the terms field is set.
+   */
+  @java.lang.Override
+  public boolean hasTerms() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+   * @return The terms.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.Terms getTerms() {
+    return terms_ == null ? dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+  }
+  /**
+   * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder() {
+    return terms_ == null ? dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -196,6 +222,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(3, getPayload());
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(4, getTerms());
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -209,6 +238,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(3, getPayload());
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(4, getTerms());
     }
     return size;
   }
@@ -243,6 +276,11 @@ private static final long serialVersionUID = 0L;
       if (!getPayload()
           .equals(other.getPayload())) return false;
     }
+    if (hasTerms() != other.hasTerms()) return false;
+    if (hasTerms()) {
+      if (!getTerms()
+          .equals(other.getTerms())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -261,6 +299,10 @@ private static final long serialVersionUID = 0L;
     if (hasPayload()) {
       hash = (37 * hash) + PAYLOAD_FIELD_NUMBER;
       hash = (53 * hash) + getPayload().hashCode();
+    }
+    if (hasTerms()) {
+      hash = (37 * hash) + TERMS_FIELD_NUMBER;
+      hash = (53 * hash) + getTerms().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -393,6 +435,7 @@ private static final long serialVersionUID = 0L;
       if (com.google.protobuf.GeneratedMessage
               .alwaysUseFieldBuilders) {
         internalGetPayloadFieldBuilder();
+        internalGetTermsFieldBuilder();
       }
     }
     @java.lang.Override
@@ -405,6 +448,11 @@ private static final long serialVersionUID = 0L;
       if (payloadBuilder_ != null) {
         payloadBuilder_.dispose();
         payloadBuilder_ = null;
+      }
+      terms_ = null;
+      if (termsBuilder_ != null) {
+        termsBuilder_.dispose();
+        termsBuilder_ = null;
       }
       return this;
     }
@@ -452,6 +500,12 @@ private static final long serialVersionUID = 0L;
             : payloadBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.terms_ = termsBuilder_ == null
+            ? terms_
+            : termsBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -479,6 +533,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasPayload()) {
         mergePayload(other.getPayload());
+      }
+      if (other.hasTerms()) {
+        mergeTerms(other.getTerms());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -521,6 +578,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 34: {
+              input.readMessage(
+                  internalGetTermsFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -844,6 +908,125 @@ private static final long serialVersionUID = 0L;
         payload_ = null;
       }
       return payloadBuilder_;
+    }
+
+    private dev.fencepost.v1.Terms terms_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Terms, dev.fencepost.v1.Terms.Builder, dev.fencepost.v1.TermsOrBuilder> termsBuilder_;
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     * @return Whether the terms field is set.
+     */
+    public boolean hasTerms() {
+      return ((bitField0_ & 0x00000008) != 0);
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     * @return The terms.
+     */
+    public dev.fencepost.v1.Terms getTerms() {
+      if (termsBuilder_ == null) {
+        return terms_ == null ? dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+      } else {
+        return termsBuilder_.getMessage();
+      }
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     */
+    public Builder setTerms(dev.fencepost.v1.Terms value) {
+      if (termsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        terms_ = value;
+      } else {
+        termsBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     */
+    public Builder setTerms(
+        dev.fencepost.v1.Terms.Builder builderForValue) {
+      if (termsBuilder_ == null) {
+        terms_ = builderForValue.build();
+      } else {
+        termsBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     */
+    public Builder mergeTerms(dev.fencepost.v1.Terms value) {
+      if (termsBuilder_ == null) {
+        if (((bitField0_ & 0x00000008) != 0) &&
+          terms_ != null &&
+          terms_ != dev.fencepost.v1.Terms.getDefaultInstance()) {
+          getTermsBuilder().mergeFrom(value);
+        } else {
+          terms_ = value;
+        }
+      } else {
+        termsBuilder_.mergeFrom(value);
+      }
+      if (terms_ != null) {
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     */
+    public Builder clearTerms() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      terms_ = null;
+      if (termsBuilder_ != null) {
+        termsBuilder_.dispose();
+        termsBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     */
+    public dev.fencepost.v1.Terms.Builder getTermsBuilder() {
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return internalGetTermsFieldBuilder().getBuilder();
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     */
+    public dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder() {
+      if (termsBuilder_ != null) {
+        return termsBuilder_.getMessageOrBuilder();
+      } else {
+        return terms_ == null ?
+            dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+      }
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Terms, dev.fencepost.v1.Terms.Builder, dev.fencepost.v1.TermsOrBuilder> 
+        internalGetTermsFieldBuilder() {
+      if (termsBuilder_ == null) {
+        termsBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.Terms, dev.fencepost.v1.Terms.Builder, dev.fencepost.v1.TermsOrBuilder>(
+                getTerms(),
+                getParentForChildren(),
+                isClean());
+        terms_ = null;
+      }
+      return termsBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.CreateTxRequest)

@@ -66,4 +66,19 @@ public interface CreateTxRequestOrBuilder extends
    * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
    */
   dev.fencepost.v1.PayloadOrBuilder getPayloadOrBuilder();
+
+  /**
+   * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+   * @return Whether the terms field is set.
+   */
+  boolean hasTerms();
+  /**
+   * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+   * @return The terms.
+   */
+  dev.fencepost.v1.Terms getTerms();
+  /**
+   * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
+   */
+  dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder();
 }

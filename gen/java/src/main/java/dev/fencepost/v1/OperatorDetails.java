@@ -33,6 +33,7 @@ private static final long serialVersionUID = 0L;
   }
   private OperatorDetails() {
     attempts_ = java.util.Collections.emptyList();
+    diagnosis_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -187,6 +188,70 @@ private static final long serialVersionUID = 0L;
     return attempts_.get(index);
   }
 
+  public static final int ACCEPTED_ATTEMPT_FIELD_NUMBER = 6;
+  private int acceptedAttempt_ = 0;
+  /**
+   * <pre>
+   * Number of the newest attempt that a node said it took; 0: none.
+   * </pre>
+   *
+   * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
+   * @return The acceptedAttempt.
+   */
+  @java.lang.Override
+  public int getAcceptedAttempt() {
+    return acceptedAttempt_;
+  }
+
+  public static final int DIAGNOSIS_FIELD_NUMBER = 7;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object diagnosis_ = "";
+  /**
+   * <pre>
+   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+   * NONCE_CONSUMED. A hint that decides nothing.
+   * </pre>
+   *
+   * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+   * @return The diagnosis.
+   */
+  @java.lang.Override
+  public java.lang.String getDiagnosis() {
+    java.lang.Object ref = diagnosis_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      diagnosis_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+   * NONCE_CONSUMED. A hint that decides nothing.
+   * </pre>
+   *
+   * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+   * @return The bytes for diagnosis.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getDiagnosisBytes() {
+    java.lang.Object ref = diagnosis_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      diagnosis_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -215,6 +280,12 @@ private static final long serialVersionUID = 0L;
     }
     for (int i = 0; i < attempts_.size(); i++) {
       output.writeMessage(5, attempts_.get(i));
+    }
+    if (acceptedAttempt_ != 0) {
+      output.writeUInt32(6, acceptedAttempt_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(diagnosis_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 7, diagnosis_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -245,6 +316,13 @@ private static final long serialVersionUID = 0L;
           }
           size += 1 * count;
         }
+    if (acceptedAttempt_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(6, acceptedAttempt_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(diagnosis_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(7, diagnosis_);
+    }
     return size;
   }
   @java.lang.Override
@@ -282,6 +360,10 @@ private static final long serialVersionUID = 0L;
         != other.getSubmitAttempts()) return false;
     if (!getAttemptsList()
         .equals(other.getAttemptsList())) return false;
+    if (getAcceptedAttempt()
+        != other.getAcceptedAttempt()) return false;
+    if (!getDiagnosis()
+        .equals(other.getDiagnosis())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -310,6 +392,10 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + ATTEMPTS_FIELD_NUMBER;
       hash = (53 * hash) + getAttemptsList().hashCode();
     }
+    hash = (37 * hash) + ACCEPTED_ATTEMPT_FIELD_NUMBER;
+    hash = (53 * hash) + getAcceptedAttempt();
+    hash = (37 * hash) + DIAGNOSIS_FIELD_NUMBER;
+    hash = (53 * hash) + getDiagnosis().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -456,6 +542,8 @@ private static final long serialVersionUID = 0L;
         attemptsBuilder_.clear();
       }
       bitField0_ = (bitField0_ & ~0x00000010);
+      acceptedAttempt_ = 0;
+      diagnosis_ = "";
       return this;
     }
 
@@ -516,6 +604,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.submitAttempts_ = submitAttempts_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.acceptedAttempt_ = acceptedAttempt_;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.diagnosis_ = diagnosis_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -568,6 +662,14 @@ private static final long serialVersionUID = 0L;
             attemptsBuilder_.addAllMessages(other.attempts_);
           }
         }
+      }
+      if (other.getAcceptedAttempt() != 0) {
+        setAcceptedAttempt(other.getAcceptedAttempt());
+      }
+      if (!other.getDiagnosis().isEmpty()) {
+        diagnosis_ = other.diagnosis_;
+        bitField0_ |= 0x00000040;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -626,6 +728,16 @@ private static final long serialVersionUID = 0L;
               }
               break;
             } // case 42
+            case 48: {
+              acceptedAttempt_ = input.readUInt32();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
+            case 58: {
+              diagnosis_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1135,6 +1247,147 @@ private static final long serialVersionUID = 0L;
         attempts_ = null;
       }
       return attemptsBuilder_;
+    }
+
+    private int acceptedAttempt_ ;
+    /**
+     * <pre>
+     * Number of the newest attempt that a node said it took; 0: none.
+     * </pre>
+     *
+     * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
+     * @return The acceptedAttempt.
+     */
+    @java.lang.Override
+    public int getAcceptedAttempt() {
+      return acceptedAttempt_;
+    }
+    /**
+     * <pre>
+     * Number of the newest attempt that a node said it took; 0: none.
+     * </pre>
+     *
+     * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
+     * @param value The acceptedAttempt to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAcceptedAttempt(int value) {
+
+      acceptedAttempt_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Number of the newest attempt that a node said it took; 0: none.
+     * </pre>
+     *
+     * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAcceptedAttempt() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      acceptedAttempt_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object diagnosis_ = "";
+    /**
+     * <pre>
+     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+     * NONCE_CONSUMED. A hint that decides nothing.
+     * </pre>
+     *
+     * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+     * @return The diagnosis.
+     */
+    public java.lang.String getDiagnosis() {
+      java.lang.Object ref = diagnosis_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        diagnosis_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+     * NONCE_CONSUMED. A hint that decides nothing.
+     * </pre>
+     *
+     * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+     * @return The bytes for diagnosis.
+     */
+    public com.google.protobuf.ByteString
+        getDiagnosisBytes() {
+      java.lang.Object ref = diagnosis_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        diagnosis_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+     * NONCE_CONSUMED. A hint that decides nothing.
+     * </pre>
+     *
+     * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+     * @param value The diagnosis to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDiagnosis(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      diagnosis_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+     * NONCE_CONSUMED. A hint that decides nothing.
+     * </pre>
+     *
+     * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDiagnosis() {
+      diagnosis_ = getDefaultInstance().getDiagnosis();
+      bitField0_ = (bitField0_ & ~0x00000040);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+     * NONCE_CONSUMED. A hint that decides nothing.
+     * </pre>
+     *
+     * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+     * @param value The bytes for diagnosis to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDiagnosisBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      diagnosis_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.OperatorDetails)

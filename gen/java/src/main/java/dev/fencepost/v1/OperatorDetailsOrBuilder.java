@@ -102,4 +102,36 @@ public interface OperatorDetailsOrBuilder extends
    */
   dev.fencepost.v1.AttemptOrBuilder getAttemptsOrBuilder(
       int index);
+
+  /**
+   * <pre>
+   * Number of the newest attempt that a node said it took; 0: none.
+   * </pre>
+   *
+   * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
+   * @return The acceptedAttempt.
+   */
+  int getAcceptedAttempt();
+
+  /**
+   * <pre>
+   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+   * NONCE_CONSUMED. A hint that decides nothing.
+   * </pre>
+   *
+   * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+   * @return The diagnosis.
+   */
+  java.lang.String getDiagnosis();
+  /**
+   * <pre>
+   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
+   * NONCE_CONSUMED. A hint that decides nothing.
+   * </pre>
+   *
+   * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
+   * @return The bytes for diagnosis.
+   */
+  com.google.protobuf.ByteString
+      getDiagnosisBytes();
 }

@@ -126,7 +126,7 @@ public enum ProtectionDecision
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(2);
+    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(3);
   }
 
   private static final ProtectionDecision[] VALUES = values();

@@ -35,6 +35,14 @@ public enum StuckDecision
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
    */
   STUCK_DECISION_REQUEUE(2),
+  /**
+   * <pre>
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_RETRY = 3;</code>
+   */
+  STUCK_DECISION_RETRY(3),
   UNRECOGNIZED(-1),
   ;
 
@@ -67,6 +75,14 @@ public enum StuckDecision
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
    */
   public static final int STUCK_DECISION_REQUEUE_VALUE = 2;
+  /**
+   * <pre>
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_RETRY = 3;</code>
+   */
+  public static final int STUCK_DECISION_RETRY_VALUE = 3;
 
 
   public final int getNumber() {
@@ -96,6 +112,7 @@ public enum StuckDecision
       case 0: return STUCK_DECISION_UNSPECIFIED;
       case 1: return STUCK_DECISION_FAIL;
       case 2: return STUCK_DECISION_REQUEUE;
+      case 3: return STUCK_DECISION_RETRY;
       default: return null;
     }
   }
@@ -126,7 +143,7 @@ public enum StuckDecision
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(3);
+    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(4);
   }
 
   private static final StuckDecision[] VALUES = values();

@@ -36,6 +36,8 @@ private static final long serialVersionUID = 0L;
     status_ = 0;
     startFrom_ = "";
     gaps_ = java.util.Collections.emptyList();
+    onFailure_ = 0;
+    maxFee_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -638,6 +640,71 @@ private static final long serialVersionUID = 0L;
     return gaps_.get(index);
   }
 
+  public static final int ON_FAILURE_FIELD_NUMBER = 19;
+  private int onFailure_ = 0;
+  /**
+   * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+   * @return The enum numeric value on the wire for onFailure.
+   */
+  @java.lang.Override public int getOnFailureValue() {
+    return onFailure_;
+  }
+  /**
+   * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+   * @return The onFailure.
+   */
+  @java.lang.Override public dev.fencepost.v1.FailurePolicy getOnFailure() {
+    dev.fencepost.v1.FailurePolicy result = dev.fencepost.v1.FailurePolicy.forNumber(onFailure_);
+    return result == null ? dev.fencepost.v1.FailurePolicy.UNRECOGNIZED : result;
+  }
+
+  public static final int MAX_FEE_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object maxFee_ = "";
+  /**
+   * <pre>
+   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * </pre>
+   *
+   * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+   * @return The maxFee.
+   */
+  @java.lang.Override
+  public java.lang.String getMaxFee() {
+    java.lang.Object ref = maxFee_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      maxFee_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * </pre>
+   *
+   * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+   * @return The bytes for maxFee.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getMaxFeeBytes() {
+    java.lang.Object ref = maxFee_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      maxFee_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -705,6 +772,12 @@ private static final long serialVersionUID = 0L;
     }
     for (int i = 0; i < gaps_.size(); i++) {
       output.writeMessage(18, gaps_.get(i));
+    }
+    if (onFailure_ != dev.fencepost.v1.FailurePolicy.FAILURE_POLICY_UNSPECIFIED.getNumber()) {
+      output.writeEnum(19, onFailure_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(maxFee_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, maxFee_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -782,6 +855,13 @@ private static final long serialVersionUID = 0L;
           }
           size += 2 * count;
         }
+    if (onFailure_ != dev.fencepost.v1.FailurePolicy.FAILURE_POLICY_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(19, onFailure_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(maxFee_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, maxFee_);
+    }
     return size;
   }
   @java.lang.Override
@@ -861,6 +941,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!getGapsList()
         .equals(other.getGapsList())) return false;
+    if (onFailure_ != other.onFailure_) return false;
+    if (!getMaxFee()
+        .equals(other.getMaxFee())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -929,6 +1012,10 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + GAPS_FIELD_NUMBER;
       hash = (53 * hash) + getGapsList().hashCode();
     }
+    hash = (37 * hash) + ON_FAILURE_FIELD_NUMBER;
+    hash = (53 * hash) + onFailure_;
+    hash = (37 * hash) + MAX_FEE_FIELD_NUMBER;
+    hash = (53 * hash) + getMaxFee().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1115,6 +1202,8 @@ private static final long serialVersionUID = 0L;
         gapsBuilder_.clear();
       }
       bitField0_ = (bitField0_ & ~0x00020000);
+      onFailure_ = 0;
+      maxFee_ = "";
       return this;
     }
 
@@ -1230,6 +1319,12 @@ private static final long serialVersionUID = 0L;
             : queueHeadBuilder_.build();
         to_bitField0_ |= 0x00000040;
       }
+      if (((from_bitField0_ & 0x00040000) != 0)) {
+        result.onFailure_ = onFailure_;
+      }
+      if (((from_bitField0_ & 0x00080000) != 0)) {
+        result.maxFee_ = maxFee_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1331,6 +1426,14 @@ private static final long serialVersionUID = 0L;
             gapsBuilder_.addAllMessages(other.gaps_);
           }
         }
+      }
+      if (other.onFailure_ != 0) {
+        setOnFailureValue(other.getOnFailureValue());
+      }
+      if (!other.getMaxFee().isEmpty()) {
+        maxFee_ = other.maxFee_;
+        bitField0_ |= 0x00080000;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1464,6 +1567,16 @@ private static final long serialVersionUID = 0L;
               }
               break;
             } // case 146
+            case 152: {
+              onFailure_ = input.readEnum();
+              bitField0_ |= 0x00040000;
+              break;
+            } // case 152
+            case 162: {
+              maxFee_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00080000;
+              break;
+            } // case 162
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3252,6 +3365,150 @@ private static final long serialVersionUID = 0L;
         gaps_ = null;
       }
       return gapsBuilder_;
+    }
+
+    private int onFailure_ = 0;
+    /**
+     * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+     * @return The enum numeric value on the wire for onFailure.
+     */
+    @java.lang.Override public int getOnFailureValue() {
+      return onFailure_;
+    }
+    /**
+     * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+     * @param value The enum numeric value on the wire for onFailure to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOnFailureValue(int value) {
+      onFailure_ = value;
+      bitField0_ |= 0x00040000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+     * @return The onFailure.
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.FailurePolicy getOnFailure() {
+      dev.fencepost.v1.FailurePolicy result = dev.fencepost.v1.FailurePolicy.forNumber(onFailure_);
+      return result == null ? dev.fencepost.v1.FailurePolicy.UNRECOGNIZED : result;
+    }
+    /**
+     * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+     * @param value The onFailure to set.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder setOnFailure(dev.fencepost.v1.FailurePolicy value) {
+      java.util.Objects.requireNonNull(value);
+      bitField0_ |= 0x00040000;
+      onFailure_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOnFailure() {
+      bitField0_ = (bitField0_ & ~0x00040000);
+      onFailure_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object maxFee_ = "";
+    /**
+     * <pre>
+     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * </pre>
+     *
+     * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+     * @return The maxFee.
+     */
+    public java.lang.String getMaxFee() {
+      java.lang.Object ref = maxFee_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        maxFee_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * </pre>
+     *
+     * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+     * @return The bytes for maxFee.
+     */
+    public com.google.protobuf.ByteString
+        getMaxFeeBytes() {
+      java.lang.Object ref = maxFee_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        maxFee_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * </pre>
+     *
+     * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+     * @param value The maxFee to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMaxFee(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      maxFee_ = value;
+      bitField0_ |= 0x00080000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * </pre>
+     *
+     * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMaxFee() {
+      maxFee_ = getDefaultInstance().getMaxFee();
+      bitField0_ = (bitField0_ & ~0x00080000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * </pre>
+     *
+     * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+     * @param value The bytes for maxFee to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMaxFeeBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      maxFee_ = value;
+      bitField0_ |= 0x00080000;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Submitter)

@@ -338,4 +338,35 @@ public interface SubmitterOrBuilder extends
    */
   dev.fencepost.v1.NonceGapOrBuilder getGapsOrBuilder(
       int index);
+
+  /**
+   * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+   * @return The enum numeric value on the wire for onFailure.
+   */
+  int getOnFailureValue();
+  /**
+   * <code>.fencepost.v1.FailurePolicy on_failure = 19 [json_name = "onFailure"];</code>
+   * @return The onFailure.
+   */
+  dev.fencepost.v1.FailurePolicy getOnFailure();
+
+  /**
+   * <pre>
+   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * </pre>
+   *
+   * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+   * @return The maxFee.
+   */
+  java.lang.String getMaxFee();
+  /**
+   * <pre>
+   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * </pre>
+   *
+   * <code>string max_fee = 20 [json_name = "maxFee"];</code>
+   * @return The bytes for maxFee.
+   */
+  com.google.protobuf.ByteString
+      getMaxFeeBytes();
 }

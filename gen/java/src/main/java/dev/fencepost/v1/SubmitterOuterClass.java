@@ -57,6 +57,16 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_UpdateSubmitterResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_RegisterSubmitterResponse_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -157,155 +167,173 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     java.lang.String[] descriptorData = {
       "\n\034fencepost/v1/submitter.proto\022\014fencepos" +
       "t.v1\032\033buf/validate/validate.proto\032\025fence" +
-      "post/v1/tx.proto\032\037google/protobuf/timest" +
-      "amp.proto\"\317\001\n\tLeaseInfo\022\035\n\nowner_node\030\001 " +
-      "\001(\tR\townerNode\022\'\n\rfencing_token\030\002 \001(\003B\0020" +
-      "\001R\014fencingToken\022=\n\014acquire_time\030\003 \001(\0132\032." +
-      "google.protobuf.TimestampR\013acquireTime\022;" +
-      "\n\013expire_time\030\004 \001(\0132\032.google.protobuf.Ti" +
-      "mestampR\nexpireTime\"\231\001\n\nProtection\022\026\n\006re" +
-      "ason\030\001 \001(\tR\006reason\022\032\n\010evidence\030\002 \001(\tR\010ev" +
-      "idence\022.\n\004time\030\003 \001(\0132\032.google.protobuf.T" +
-      "imestampR\004time\022\'\n\rprotection_id\030\004 \001(\003B\0020" +
-      "\001R\014protectionId\"\202\002\n\007Waiting\022\023\n\005tx_id\030\001 \001" +
-      "(\tR\004txId\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022" +
-      "+\n\005state\030\003 \001(\0162\025.fencepost.v1.TxStateR\005s" +
-      "tate\022\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006r" +
-      "eason\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\tR\007me" +
-      "ssage\022;\n\013create_time\030\007 \001(\0132\032.google.prot" +
-      "obuf.TimestampR\ncreateTimeB\010\n\006_nonce\"\257\001\n" +
-      "\010NonceGap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirs" +
-      "tNonce\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonc" +
-      "e\022\023\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006" +
-      "reason\022.\n\004time\030\005 \001(\0132\032.google.protobuf.T" +
-      "imestampR\004time\"\374\005\n\tSubmitter\022\022\n\004name\030\001 \001" +
-      "(\tR\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022" +
-      "\035\n\010chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007addres" +
-      "s\030\004 \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer" +
-      "\022/\n\004mode\030\006 \001(\0162\033.fencepost.v1.SubmitterM" +
-      "odeR\004mode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1" +
-      ".SubmitterStatusR\006status\022\035\n\nstart_from\030\010" +
-      " \001(\tR\tstartFrom\022-\n\005lease\030\t \001(\0132\027.fencepo" +
-      "st.v1.LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001" +
-      "(\004B\0020\001H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001" +
-      "(\004B\0020\001H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001" +
-      "(\0132\030.fencepost.v1.ProtectionR\nprotection" +
-      "\022\032\n\006queued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_fligh" +
-      "t\030\016 \001(\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001" +
-      "(\0132\032.google.protobuf.TimestampR\ncreateTi" +
-      "me\0221\n\010blocking\030\020 \001(\0132\025.fencepost.v1.Wait" +
-      "ingR\010blocking\0224\n\nqueue_head\030\021 \001(\0132\025.fenc" +
-      "epost.v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(" +
-      "\0132\026.fencepost.v1.NonceGapR\004gapsB\r\n\013_next" +
-      "_nonceB\r\n\013_init_nonce\"\320\003\n\030RegisterSubmit" +
-      "terRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][" +
-      "a-z0-9._-]{0,63}$R\004name\022.\n\010chain_id\030\002 \001(" +
-      "\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007addre" +
-      "ss\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007ad" +
-      "dress\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer" +
-      "\0229\n\004mode\030\005 \001(\0162\033.fencepost.v1.SubmitterM" +
-      "odeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\t" +
-      "B\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"0\", \"c" +
-      "hain\" or the exact next nonce of the acc" +
-      "ount\032Gthis == \'\' || this == \'chain\' || t" +
-      "his.matches(\'^(0|[1-9][0-9]{0,17})$\')R\ts" +
-      "tartFrom\"l\n\031RegisterSubmitterResponse\0225\n" +
-      "\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submitte" +
-      "rR\tsubmitter\022\030\n\007created\030\002 \001(\010R\007created\"?" +
-      "\n\023GetSubmitterRequest\022(\n\tsubmitter\030\001 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubmitterR" +
-      "esponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v" +
-      "1.SubmitterR\tsubmitter\"i\n\025ListSubmitters" +
-      "Request\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010" +
-      "pageSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\t" +
-      "pageToken\"y\n\026ListSubmittersResponse\0227\n\ns" +
-      "ubmitters\030\001 \003(\0132\027.fencepost.v1.Submitter" +
-      "R\nsubmitters\022&\n\017next_page_token\030\002 \001(\tR\rn" +
-      "extPageToken\"c\n\025PauseSubmitterRequest\022(\n" +
-      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022" +
-      " \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"O\n\026Pau" +
-      "seSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
-      ".fencepost.v1.SubmitterR\tsubmitter\"d\n\026Re" +
-      "sumeSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB" +
-      "\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010" +
-      "\272H\005r\003\030\200\004R\006reason\"P\n\027ResumeSubmitterRespo" +
-      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
-      "bmitterR\tsubmitter\"\215\001\n\027ProtectSubmitterR" +
-      "equest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\ts" +
-      "ubmitter\022\"\n\006reason\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006re" +
-      "ason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
-      "or\"Q\n\030ProtectSubmitterResponse\0225\n\tsubmit" +
-      "ter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubm" +
-      "itter\"\202\002\n\022ExitProtectRequest\022(\n\tsubmitte" +
-      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rprotec" +
-      "tion_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protectionId\022H" +
-      "\n\010decision\030\003 \001(\0162 .fencepost.v1.Protecti" +
-      "onDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"\n\006reas" +
-      "on\030\004 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator" +
-      "\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023ExitProtec" +
-      "tResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\"\303\001\n\023ResolveStuc" +
-      "kRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022" +
-      "C\n\010decision\030\002 \001(\0162\033.fencepost.v1.StuckDe" +
-      "cisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"\n\006reason\030\003" +
-      " \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator\030\004 \001" +
-      "(\tB\010\272H\005r\003\030\200\001R\010operator\"8\n\024ResolveStuckRe" +
-      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
-      "\"\261\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tco" +
-      "mmandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 " +
-      "\001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reas" +
-      "on\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010oper" +
-      "ator\022;\n\013create_time\030\007 \001(\0132\032.google.proto" +
-      "buf.TimestampR\ncreateTime\0229\n\napply_time\030" +
-      "\010 \001(\0132\032.google.protobuf.TimestampR\tapply" +
-      "Time\022\026\n\006result\030\t \001(\tR\006result\"\221\001\n\023ListCom" +
-      "mandsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001" +
-      "\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005" +
-      "\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H\005" +
-      "r\003\030\200\002R\tpageToken\"q\n\024ListCommandsResponse" +
-      "\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comman" +
-      "dR\010commands\022&\n\017next_page_token\030\002 \001(\tR\rne" +
-      "xtPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITTE" +
-      "R_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_S" +
-      "TRICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER_" +
-      "STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS" +
-      "_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*\200" +
+      "post/v1/tx.proto\032 google/protobuf/field_" +
+      "mask.proto\032\037google/protobuf/timestamp.pr" +
+      "oto\"\317\001\n\tLeaseInfo\022\035\n\nowner_node\030\001 \001(\tR\to" +
+      "wnerNode\022\'\n\rfencing_token\030\002 \001(\003B\0020\001R\014fen" +
+      "cingToken\022=\n\014acquire_time\030\003 \001(\0132\032.google" +
+      ".protobuf.TimestampR\013acquireTime\022;\n\013expi" +
+      "re_time\030\004 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\nexpireTime\"\231\001\n\nProtection\022\026\n\006reason\030\001" +
+      " \001(\tR\006reason\022\032\n\010evidence\030\002 \001(\tR\010evidence" +
+      "\022.\n\004time\030\003 \001(\0132\032.google.protobuf.Timesta" +
+      "mpR\004time\022\'\n\rprotection_id\030\004 \001(\003B\0020\001R\014pro" +
+      "tectionId\"\202\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004tx" +
+      "Id\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022+\n\005sta" +
+      "te\030\003 \001(\0162\025.fencepost.v1.TxStateR\005state\022\035" +
+      "\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006reason\030" +
+      "\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\tR\007message\022" +
+      ";\n\013create_time\030\007 \001(\0132\032.google.protobuf.T" +
+      "imestampR\ncreateTimeB\010\n\006_nonce\"\257\001\n\010Nonce" +
+      "Gap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNonce" +
+      "\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005t" +
+      "x_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006reason" +
+      "\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Timesta" +
+      "mpR\004time\"\321\006\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004na" +
+      "me\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010cha" +
+      "in_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001(" +
+      "\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mo" +
+      "de\030\006 \001(\0162\033.fencepost.v1.SubmitterModeR\004m" +
+      "ode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1.Submi" +
+      "tterStatusR\006status\022\035\n\nstart_from\030\010 \001(\tR\t" +
+      "startFrom\022-\n\005lease\030\t \001(\0132\027.fencepost.v1." +
+      "LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020\001" +
+      "H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020\001" +
+      "H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030.f" +
+      "encepost.v1.ProtectionR\nprotection\022\032\n\006qu" +
+      "eued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001(" +
+      "\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\ncreateTime\0221\n\010" +
+      "blocking\030\020 \001(\0132\025.fencepost.v1.WaitingR\010b" +
+      "locking\0224\n\nqueue_head\030\021 \001(\0132\025.fencepost." +
+      "v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.fe" +
+      "ncepost.v1.NonceGapR\004gaps\022:\n\non_failure\030" +
+      "\023 \001(\0162\033.fencepost.v1.FailurePolicyR\tonFa" +
+      "ilure\022\027\n\007max_fee\030\024 \001(\tR\006maxFeeB\r\n\013_next_" +
+      "nonceB\r\n\013_init_nonce\"\320\003\n\030RegisterSubmitt" +
+      "erRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][a" +
+      "-z0-9._-]{0,63}$R\004name\022.\n\010chain_id\030\002 \001(\004" +
+      "B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007addres" +
+      "s\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007add" +
+      "ress\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer\022" +
+      "9\n\004mode\030\005 \001(\0162\033.fencepost.v1.SubmitterMo" +
+      "deB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\tB" +
+      "\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"0\", \"ch" +
+      "ain\" or the exact next nonce of the acco" +
+      "unt\032Gthis == \'\' || this == \'chain\' || th" +
+      "is.matches(\'^(0|[1-9][0-9]{0,17})$\')R\tst" +
+      "artFrom\"\374\001\n\026UpdateSubmitterRequest\022(\n\tsu" +
+      "bmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022D\n\n" +
+      "on_failure\030\002 \001(\0162\033.fencepost.v1.FailureP" +
+      "olicyB\010\272H\005\202\001\002\020\001R\tonFailure\022-\n\007max_fee\030\003 " +
+      "\001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxFee\022C\n\013upd" +
+      "ate_mask\030\004 \001(\0132\032.google.protobuf.FieldMa" +
+      "skB\006\272H\003\310\001\001R\nupdateMask\"P\n\027UpdateSubmitte" +
+      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
+      ".v1.SubmitterR\tsubmitter\"l\n\031RegisterSubm" +
+      "itterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fence" +
+      "post.v1.SubmitterR\tsubmitter\022\030\n\007created\030" +
+      "\002 \001(\010R\007created\"?\n\023GetSubmitterRequest\022(\n" +
+      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"" +
+      "M\n\024GetSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
+      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"i" +
+      "\n\025ListSubmittersRequest\022\'\n\tpage_size\030\001 \001" +
+      "(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\002" +
+      " \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026ListSubmitt" +
+      "ersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencep" +
+      "ost.v1.SubmitterR\nsubmitters\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\"c\n\025PauseSub" +
+      "mitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020" +
+      "\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200" +
+      "\004R\006reason\"O\n\026PauseSubmitterResponse\0225\n\ts" +
+      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
+      "\tsubmitter\"d\n\026ResumeSubmitterRequest\022(\n\t" +
+      "submitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 " +
+      "\n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"P\n\027Resu" +
+      "meSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
+      ".fencepost.v1.SubmitterR\tsubmitter\"\215\001\n\027P" +
+      "rotectSubmitterRequest\022(\n\tsubmitter\030\001 \001(" +
+      "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\"\n\006reason\030\002 \001(\t" +
+      "B\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010" +
+      "\272H\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmitterRe" +
+      "sponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1" +
+      ".SubmitterR\tsubmitter\"\202\002\n\022ExitProtectReq" +
+      "uest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsub" +
+      "mitter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000" +
+      "R\014protectionId\022H\n\010decision\030\003 \001(\0162 .fence" +
+      "post.v1.ProtectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010" +
+      "decision\022\"\n\006reason\030\004 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006re" +
+      "ason\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
+      "or\"L\n\023ExitProtectResponse\0225\n\tsubmitter\030\001" +
+      " \001(\0132\027.fencepost.v1.SubmitterR\tsubmitter" +
+      "\"\303\001\n\023ResolveStuckRequest\022\035\n\005tx_id\030\001 \001(\tB" +
+      "\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162\033.fenc" +
+      "epost.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010deci" +
+      "sion\022\"\n\006reason\030\003 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason" +
+      "\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"8" +
+      "\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fen" +
+      "cepost.v1.TxR\002tx\"\261\002\n\007Command\022!\n\ncommand_" +
+      "id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004k" +
+      "ind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001" +
+      "(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010oper" +
+      "ator\030\006 \001(\tR\010operator\022;\n\013create_time\030\007 \001(" +
+      "\0132\032.google.protobuf.TimestampR\ncreateTim" +
+      "e\0229\n\napply_time\030\010 \001(\0132\032.google.protobuf." +
+      "TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006re" +
+      "sult\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitte" +
+      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_s" +
+      "ize\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_" +
+      "token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024List" +
+      "CommandsResponse\0221\n\010commands\030\001 \003(\0132\025.fen" +
+      "cepost.v1.CommandR\010commands\022&\n\017next_page" +
+      "_token\030\002 \001(\tR\rnextPageToken*J\n\rSubmitter" +
+      "Mode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025" +
+      "SUBMITTER_MODE_STRICT\020\001*m\n\017SubmitterStat" +
+      "us\022 \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027" +
+      "SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_S" +
+      "TATUS_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILU" +
+      "RE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLIC" +
+      "Y_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\200" +
       "\001\n\022ProtectionDecision\022#\n\037PROTECTION_DECI" +
       "SION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISIO" +
       "N_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_" +
-      "FORWARD\020\002*d\n\rStuckDecision\022\036\n\032STUCK_DECI" +
+      "FORWARD\020\002*~\n\rStuckDecision\022\036\n\032STUCK_DECI" +
       "SION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAI" +
-      "L\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\0022\316\006\n\020Subm" +
-      "itterService\022d\n\021RegisterSubmitter\022&.fenc" +
-      "epost.v1.RegisterSubmitterRequest\032\'.fenc" +
-      "epost.v1.RegisterSubmitterResponse\022U\n\014Ge" +
-      "tSubmitter\022!.fencepost.v1.GetSubmitterRe" +
-      "quest\032\".fencepost.v1.GetSubmitterRespons" +
-      "e\022[\n\016ListSubmitters\022#.fencepost.v1.ListS" +
-      "ubmittersRequest\032$.fencepost.v1.ListSubm" +
-      "ittersResponse\022[\n\016PauseSubmitter\022#.fence" +
-      "post.v1.PauseSubmitterRequest\032$.fencepos" +
-      "t.v1.PauseSubmitterResponse\022^\n\017ResumeSub" +
-      "mitter\022$.fencepost.v1.ResumeSubmitterReq" +
-      "uest\032%.fencepost.v1.ResumeSubmitterRespo" +
-      "nse\022a\n\020ProtectSubmitter\022%.fencepost.v1.P" +
-      "rotectSubmitterRequest\032&.fencepost.v1.Pr" +
-      "otectSubmitterResponse\022R\n\013ExitProtect\022 ." +
-      "fencepost.v1.ExitProtectRequest\032!.fencep" +
-      "ost.v1.ExitProtectResponse\022U\n\014ResolveStu" +
-      "ck\022!.fencepost.v1.ResolveStuckRequest\032\"." +
-      "fencepost.v1.ResolveStuckResponse\022U\n\014Lis" +
-      "tCommands\022!.fencepost.v1.ListCommandsReq" +
-      "uest\032\".fencepost.v1.ListCommandsResponse" +
-      "BT\n\020dev.fencepost.v1P\001Z>github.com/fence" +
-      "post/fencepost/gen/go/fencepost/v1;fence" +
-      "postv1b\006proto3"
+      "L\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK" +
+      "_DECISION_RETRY\020\0032\256\007\n\020SubmitterService\022d" +
+      "\n\021RegisterSubmitter\022&.fencepost.v1.Regis" +
+      "terSubmitterRequest\032\'.fencepost.v1.Regis" +
+      "terSubmitterResponse\022U\n\014GetSubmitter\022!.f" +
+      "encepost.v1.GetSubmitterRequest\032\".fencep" +
+      "ost.v1.GetSubmitterResponse\022[\n\016ListSubmi" +
+      "tters\022#.fencepost.v1.ListSubmittersReque" +
+      "st\032$.fencepost.v1.ListSubmittersResponse" +
+      "\022^\n\017UpdateSubmitter\022$.fencepost.v1.Updat" +
+      "eSubmitterRequest\032%.fencepost.v1.UpdateS" +
+      "ubmitterResponse\022[\n\016PauseSubmitter\022#.fen" +
+      "cepost.v1.PauseSubmitterRequest\032$.fencep" +
+      "ost.v1.PauseSubmitterResponse\022^\n\017ResumeS" +
+      "ubmitter\022$.fencepost.v1.ResumeSubmitterR" +
+      "equest\032%.fencepost.v1.ResumeSubmitterRes" +
+      "ponse\022a\n\020ProtectSubmitter\022%.fencepost.v1" +
+      ".ProtectSubmitterRequest\032&.fencepost.v1." +
+      "ProtectSubmitterResponse\022R\n\013ExitProtect\022" +
+      " .fencepost.v1.ExitProtectRequest\032!.fenc" +
+      "epost.v1.ExitProtectResponse\022U\n\014ResolveS" +
+      "tuck\022!.fencepost.v1.ResolveStuckRequest\032" +
+      "\".fencepost.v1.ResolveStuckResponse\022U\n\014L" +
+      "istCommands\022!.fencepost.v1.ListCommandsR" +
+      "equest\032\".fencepost.v1.ListCommandsRespon" +
+      "seBT\n\020dev.fencepost.v1P\001Z>github.com/fen" +
+      "cepost/fencepost/gen/go/fencepost/v1;fen" +
+      "cepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           build.buf.validate.ValidateProto.getDescriptor(),
           dev.fencepost.v1.TxOuterClass.getDescriptor(),
+          com.google.protobuf.FieldMaskProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
         });
     internal_static_fencepost_v1_LeaseInfo_descriptor =
@@ -337,117 +365,129 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Submitter_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Submitter_descriptor,
-        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", });
+        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", });
     internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor =
       getDescriptor().getMessageType(5);
     internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor,
         new java.lang.String[] { "Name", "ChainId", "Address", "Signer", "Mode", "StartFrom", });
-    internal_static_fencepost_v1_RegisterSubmitterResponse_descriptor =
+    internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor =
       getDescriptor().getMessageType(6);
+    internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor,
+        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", });
+    internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor =
+      getDescriptor().getMessageType(7);
+    internal_static_fencepost_v1_UpdateSubmitterResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor,
+        new java.lang.String[] { "Submitter", });
+    internal_static_fencepost_v1_RegisterSubmitterResponse_descriptor =
+      getDescriptor().getMessageType(8);
     internal_static_fencepost_v1_RegisterSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RegisterSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", "Created", });
     internal_static_fencepost_v1_GetSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(7);
+      getDescriptor().getMessageType(9);
     internal_static_fencepost_v1_GetSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_GetSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(8);
+      getDescriptor().getMessageType(10);
     internal_static_fencepost_v1_GetSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ListSubmittersRequest_descriptor =
-      getDescriptor().getMessageType(9);
+      getDescriptor().getMessageType(11);
     internal_static_fencepost_v1_ListSubmittersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListSubmittersRequest_descriptor,
         new java.lang.String[] { "PageSize", "PageToken", });
     internal_static_fencepost_v1_ListSubmittersResponse_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(12);
     internal_static_fencepost_v1_ListSubmittersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListSubmittersResponse_descriptor,
         new java.lang.String[] { "Submitters", "NextPageToken", });
     internal_static_fencepost_v1_PauseSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(13);
     internal_static_fencepost_v1_PauseSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_PauseSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", "Reason", });
     internal_static_fencepost_v1_PauseSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_PauseSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_PauseSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(15);
     internal_static_fencepost_v1_ResumeSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", "Reason", });
     internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_ResumeSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ProtectSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(17);
     internal_static_fencepost_v1_ProtectSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ProtectSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_ProtectSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(18);
     internal_static_fencepost_v1_ProtectSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ProtectSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ExitProtectRequest_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(19);
     internal_static_fencepost_v1_ExitProtectRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ExitProtectRequest_descriptor,
         new java.lang.String[] { "Submitter", "ProtectionId", "Decision", "Reason", "Operator", });
     internal_static_fencepost_v1_ExitProtectResponse_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(20);
     internal_static_fencepost_v1_ExitProtectResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ExitProtectResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ResolveStuckRequest_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(21);
     internal_static_fencepost_v1_ResolveStuckRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResolveStuckRequest_descriptor,
         new java.lang.String[] { "TxId", "Decision", "Reason", "Operator", });
     internal_static_fencepost_v1_ResolveStuckResponse_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(22);
     internal_static_fencepost_v1_ResolveStuckResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResolveStuckResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_Command_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(23);
     internal_static_fencepost_v1_Command_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Command_descriptor,
         new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", });
     internal_static_fencepost_v1_ListCommandsRequest_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(24);
     internal_static_fencepost_v1_ListCommandsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListCommandsRequest_descriptor,
         new java.lang.String[] { "Submitter", "PageSize", "PageToken", });
     internal_static_fencepost_v1_ListCommandsResponse_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_ListCommandsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListCommandsResponse_descriptor,
@@ -455,6 +495,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     descriptor.resolveAllFeaturesImmutable();
     build.buf.validate.ValidateProto.getDescriptor();
     dev.fencepost.v1.TxOuterClass.getDescriptor();
+    com.google.protobuf.FieldMaskProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();
     com.google.protobuf.ExtensionRegistry registry =
         com.google.protobuf.ExtensionRegistry.newInstance();

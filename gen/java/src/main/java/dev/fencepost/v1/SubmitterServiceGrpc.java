@@ -108,6 +108,37 @@ public final class SubmitterServiceGrpc {
     return getListSubmittersMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.UpdateSubmitterRequest,
+      dev.fencepost.v1.UpdateSubmitterResponse> getUpdateSubmitterMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "UpdateSubmitter",
+      requestType = dev.fencepost.v1.UpdateSubmitterRequest.class,
+      responseType = dev.fencepost.v1.UpdateSubmitterResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.UpdateSubmitterRequest,
+      dev.fencepost.v1.UpdateSubmitterResponse> getUpdateSubmitterMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.UpdateSubmitterRequest, dev.fencepost.v1.UpdateSubmitterResponse> getUpdateSubmitterMethod;
+    if ((getUpdateSubmitterMethod = SubmitterServiceGrpc.getUpdateSubmitterMethod) == null) {
+      synchronized (SubmitterServiceGrpc.class) {
+        if ((getUpdateSubmitterMethod = SubmitterServiceGrpc.getUpdateSubmitterMethod) == null) {
+          SubmitterServiceGrpc.getUpdateSubmitterMethod = getUpdateSubmitterMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.UpdateSubmitterRequest, dev.fencepost.v1.UpdateSubmitterResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "UpdateSubmitter"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.UpdateSubmitterRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.UpdateSubmitterResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new SubmitterServiceMethodDescriptorSupplier("UpdateSubmitter"))
+              .build();
+        }
+      }
+    }
+    return getUpdateSubmitterMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.PauseSubmitterRequest,
       dev.fencepost.v1.PauseSubmitterResponse> getPauseSubmitterMethod;
 
@@ -392,6 +423,16 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
+     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * </pre>
+     */
+    default void updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.UpdateSubmitterResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getUpdateSubmitterMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
@@ -436,7 +477,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
      * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
      * with the transaction as it is now when it is repeated.
      * </pre>
@@ -525,6 +566,17 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
+     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * </pre>
+     */
+    public void updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.UpdateSubmitterResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getUpdateSubmitterMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
      * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
@@ -573,7 +625,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
      * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
      * with the transaction as it is now when it is repeated.
      * </pre>
@@ -647,6 +699,16 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
+     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * </pre>
+     */
+    public dev.fencepost.v1.UpdateSubmitterResponse updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getUpdateSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
      * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
@@ -691,7 +753,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
      * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
      * with the transaction as it is now when it is repeated.
      * </pre>
@@ -763,6 +825,16 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
+     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * </pre>
+     */
+    public dev.fencepost.v1.UpdateSubmitterResponse updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getUpdateSubmitterMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
      * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
@@ -807,7 +879,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
      * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
      * with the transaction as it is now when it is repeated.
      * </pre>
@@ -882,6 +954,17 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
+     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.UpdateSubmitterResponse> updateSubmitter(
+        dev.fencepost.v1.UpdateSubmitterRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getUpdateSubmitterMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
      * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
@@ -930,7 +1013,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction whose nonce was used by something that is not in the ledger. The owner looks at the chain first and refuses with
+     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
      * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
      * with the transaction as it is now when it is repeated.
      * </pre>
@@ -956,12 +1039,13 @@ public final class SubmitterServiceGrpc {
   private static final int METHODID_REGISTER_SUBMITTER = 0;
   private static final int METHODID_GET_SUBMITTER = 1;
   private static final int METHODID_LIST_SUBMITTERS = 2;
-  private static final int METHODID_PAUSE_SUBMITTER = 3;
-  private static final int METHODID_RESUME_SUBMITTER = 4;
-  private static final int METHODID_PROTECT_SUBMITTER = 5;
-  private static final int METHODID_EXIT_PROTECT = 6;
-  private static final int METHODID_RESOLVE_STUCK = 7;
-  private static final int METHODID_LIST_COMMANDS = 8;
+  private static final int METHODID_UPDATE_SUBMITTER = 3;
+  private static final int METHODID_PAUSE_SUBMITTER = 4;
+  private static final int METHODID_RESUME_SUBMITTER = 5;
+  private static final int METHODID_PROTECT_SUBMITTER = 6;
+  private static final int METHODID_EXIT_PROTECT = 7;
+  private static final int METHODID_RESOLVE_STUCK = 8;
+  private static final int METHODID_LIST_COMMANDS = 9;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -991,6 +1075,10 @@ public final class SubmitterServiceGrpc {
         case METHODID_LIST_SUBMITTERS:
           serviceImpl.listSubmitters((dev.fencepost.v1.ListSubmittersRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListSubmittersResponse>) responseObserver);
+          break;
+        case METHODID_UPDATE_SUBMITTER:
+          serviceImpl.updateSubmitter((dev.fencepost.v1.UpdateSubmitterRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.UpdateSubmitterResponse>) responseObserver);
           break;
         case METHODID_PAUSE_SUBMITTER:
           serviceImpl.pauseSubmitter((dev.fencepost.v1.PauseSubmitterRequest) request,
@@ -1055,6 +1143,13 @@ public final class SubmitterServiceGrpc {
               dev.fencepost.v1.ListSubmittersRequest,
               dev.fencepost.v1.ListSubmittersResponse>(
                 service, METHODID_LIST_SUBMITTERS)))
+        .addMethod(
+          getUpdateSubmitterMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.UpdateSubmitterRequest,
+              dev.fencepost.v1.UpdateSubmitterResponse>(
+                service, METHODID_UPDATE_SUBMITTER)))
         .addMethod(
           getPauseSubmitterMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -1148,6 +1243,7 @@ public final class SubmitterServiceGrpc {
               .addMethod(getRegisterSubmitterMethod())
               .addMethod(getGetSubmitterMethod())
               .addMethod(getListSubmittersMethod())
+              .addMethod(getUpdateSubmitterMethod())
               .addMethod(getPauseSubmitterMethod())
               .addMethod(getResumeSubmitterMethod())
               .addMethod(getProtectSubmitterMethod())

@@ -41,6 +41,7 @@ private static final long serialVersionUID = 0L;
     executed_ = 0;
     reason_ = "";
     lastError_ = "";
+    confirmations_ = java.util.Collections.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -631,6 +632,93 @@ private static final long serialVersionUID = 0L;
     return operator_ == null ? dev.fencepost.v1.OperatorDetails.getDefaultInstance() : operator_;
   }
 
+  public static final int TERMS_FIELD_NUMBER = 19;
+  private dev.fencepost.v1.Terms terms_;
+  /**
+   * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+   * @return Whether the terms field is set.
+   */
+  @java.lang.Override
+  public boolean hasTerms() {
+    return ((bitField0_ & 0x00000040) != 0);
+  }
+  /**
+   * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+   * @return The terms.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.Terms getTerms() {
+    return terms_ == null ? dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+  }
+  /**
+   * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder() {
+    return terms_ == null ? dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+  }
+
+  public static final int CONFIRMATIONS_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private java.util.List<dev.fencepost.v1.BlockRef> confirmations_;
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<dev.fencepost.v1.BlockRef> getConfirmationsList() {
+    return confirmations_;
+  }
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<? extends dev.fencepost.v1.BlockRefOrBuilder> 
+      getConfirmationsOrBuilderList() {
+    return confirmations_;
+  }
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public int getConfirmationsCount() {
+    return confirmations_.size();
+  }
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.BlockRef getConfirmations(int index) {
+    return confirmations_.get(index);
+  }
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.BlockRefOrBuilder getConfirmationsOrBuilder(
+      int index) {
+    return confirmations_.get(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -698,6 +786,12 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000020) != 0)) {
       output.writeMessage(18, getOperator());
+    }
+    if (((bitField0_ & 0x00000040) != 0)) {
+      output.writeMessage(19, getTerms());
+    }
+    for (int i = 0; i < confirmations_.size(); i++) {
+      output.writeMessage(20, confirmations_.get(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -769,6 +863,19 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(18, getOperator());
     }
+    if (((bitField0_ & 0x00000040) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(19, getTerms());
+    }
+
+        {
+          final int count = confirmations_.size();
+          for (int i = 0; i < count; i++) {
+            size += com.google.protobuf.CodedOutputStream
+              .computeMessageSizeNoTag(confirmations_.get(i));
+          }
+          size += 2 * count;
+        }
     return size;
   }
   @java.lang.Override
@@ -844,6 +951,13 @@ private static final long serialVersionUID = 0L;
       if (!getOperator()
           .equals(other.getOperator())) return false;
     }
+    if (hasTerms() != other.hasTerms()) return false;
+    if (hasTerms()) {
+      if (!getTerms()
+          .equals(other.getTerms())) return false;
+    }
+    if (!getConfirmationsList()
+        .equals(other.getConfirmationsList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -905,6 +1019,14 @@ private static final long serialVersionUID = 0L;
     if (hasOperator()) {
       hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
       hash = (53 * hash) + getOperator().hashCode();
+    }
+    if (hasTerms()) {
+      hash = (37 * hash) + TERMS_FIELD_NUMBER;
+      hash = (53 * hash) + getTerms().hashCode();
+    }
+    if (getConfirmationsCount() > 0) {
+      hash = (37 * hash) + CONFIRMATIONS_FIELD_NUMBER;
+      hash = (53 * hash) + getConfirmationsList().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -1046,6 +1168,8 @@ private static final long serialVersionUID = 0L;
         internalGetUpdateTimeFieldBuilder();
         internalGetFinalTimeFieldBuilder();
         internalGetOperatorFieldBuilder();
+        internalGetTermsFieldBuilder();
+        internalGetConfirmationsFieldBuilder();
       }
     }
     @java.lang.Override
@@ -1094,6 +1218,18 @@ private static final long serialVersionUID = 0L;
         operatorBuilder_.dispose();
         operatorBuilder_ = null;
       }
+      terms_ = null;
+      if (termsBuilder_ != null) {
+        termsBuilder_.dispose();
+        termsBuilder_ = null;
+      }
+      if (confirmationsBuilder_ == null) {
+        confirmations_ = java.util.Collections.emptyList();
+      } else {
+        confirmations_ = null;
+        confirmationsBuilder_.clear();
+      }
+      bitField0_ = (bitField0_ & ~0x00080000);
       return this;
     }
 
@@ -1120,9 +1256,22 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public dev.fencepost.v1.Tx buildPartial() {
       dev.fencepost.v1.Tx result = new dev.fencepost.v1.Tx(this);
+      buildPartialRepeatedFields(result);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
+    }
+
+    private void buildPartialRepeatedFields(dev.fencepost.v1.Tx result) {
+      if (confirmationsBuilder_ == null) {
+        if (((bitField0_ & 0x00080000) != 0)) {
+          confirmations_ = java.util.Collections.unmodifiableList(confirmations_);
+          bitField0_ = (bitField0_ & ~0x00080000);
+        }
+        result.confirmations_ = confirmations_;
+      } else {
+        result.confirmations_ = confirmationsBuilder_.build();
+      }
     }
 
     private void buildPartial0(dev.fencepost.v1.Tx result) {
@@ -1199,6 +1348,12 @@ private static final long serialVersionUID = 0L;
             ? operator_
             : operatorBuilder_.build();
         to_bitField0_ |= 0x00000020;
+      }
+      if (((from_bitField0_ & 0x00040000) != 0)) {
+        result.terms_ = termsBuilder_ == null
+            ? terms_
+            : termsBuilder_.build();
+        to_bitField0_ |= 0x00000040;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1280,6 +1435,35 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasOperator()) {
         mergeOperator(other.getOperator());
+      }
+      if (other.hasTerms()) {
+        mergeTerms(other.getTerms());
+      }
+      if (confirmationsBuilder_ == null) {
+        if (!other.confirmations_.isEmpty()) {
+          if (confirmations_.isEmpty()) {
+            confirmations_ = other.confirmations_;
+            bitField0_ = (bitField0_ & ~0x00080000);
+          } else {
+            ensureConfirmationsIsMutable();
+            confirmations_.addAll(other.confirmations_);
+          }
+          onChanged();
+        }
+      } else {
+        if (!other.confirmations_.isEmpty()) {
+          if (confirmationsBuilder_.isEmpty()) {
+            confirmationsBuilder_.dispose();
+            confirmationsBuilder_ = null;
+            confirmations_ = other.confirmations_;
+            bitField0_ = (bitField0_ & ~0x00080000);
+            confirmationsBuilder_ = 
+              com.google.protobuf.GeneratedMessage.alwaysUseFieldBuilders ?
+                 internalGetConfirmationsFieldBuilder() : null;
+          } else {
+            confirmationsBuilder_.addAllMessages(other.confirmations_);
+          }
+        }
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1407,6 +1591,26 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00020000;
               break;
             } // case 146
+            case 154: {
+              input.readMessage(
+                  internalGetTermsFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00040000;
+              break;
+            } // case 154
+            case 162: {
+              dev.fencepost.v1.BlockRef m =
+                  input.readMessage(
+                      dev.fencepost.v1.BlockRef.parser(),
+                      extensionRegistry);
+              if (confirmationsBuilder_ == null) {
+                ensureConfirmationsIsMutable();
+                confirmations_.add(m);
+              } else {
+                confirmationsBuilder_.addMessage(m);
+              }
+              break;
+            } // case 162
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3072,6 +3276,431 @@ private static final long serialVersionUID = 0L;
         operator_ = null;
       }
       return operatorBuilder_;
+    }
+
+    private dev.fencepost.v1.Terms terms_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Terms, dev.fencepost.v1.Terms.Builder, dev.fencepost.v1.TermsOrBuilder> termsBuilder_;
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     * @return Whether the terms field is set.
+     */
+    public boolean hasTerms() {
+      return ((bitField0_ & 0x00040000) != 0);
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     * @return The terms.
+     */
+    public dev.fencepost.v1.Terms getTerms() {
+      if (termsBuilder_ == null) {
+        return terms_ == null ? dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+      } else {
+        return termsBuilder_.getMessage();
+      }
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     */
+    public Builder setTerms(dev.fencepost.v1.Terms value) {
+      if (termsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        terms_ = value;
+      } else {
+        termsBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00040000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     */
+    public Builder setTerms(
+        dev.fencepost.v1.Terms.Builder builderForValue) {
+      if (termsBuilder_ == null) {
+        terms_ = builderForValue.build();
+      } else {
+        termsBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00040000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     */
+    public Builder mergeTerms(dev.fencepost.v1.Terms value) {
+      if (termsBuilder_ == null) {
+        if (((bitField0_ & 0x00040000) != 0) &&
+          terms_ != null &&
+          terms_ != dev.fencepost.v1.Terms.getDefaultInstance()) {
+          getTermsBuilder().mergeFrom(value);
+        } else {
+          terms_ = value;
+        }
+      } else {
+        termsBuilder_.mergeFrom(value);
+      }
+      if (terms_ != null) {
+        bitField0_ |= 0x00040000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     */
+    public Builder clearTerms() {
+      bitField0_ = (bitField0_ & ~0x00040000);
+      terms_ = null;
+      if (termsBuilder_ != null) {
+        termsBuilder_.dispose();
+        termsBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     */
+    public dev.fencepost.v1.Terms.Builder getTermsBuilder() {
+      bitField0_ |= 0x00040000;
+      onChanged();
+      return internalGetTermsFieldBuilder().getBuilder();
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     */
+    public dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder() {
+      if (termsBuilder_ != null) {
+        return termsBuilder_.getMessageOrBuilder();
+      } else {
+        return terms_ == null ?
+            dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
+      }
+    }
+    /**
+     * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Terms, dev.fencepost.v1.Terms.Builder, dev.fencepost.v1.TermsOrBuilder> 
+        internalGetTermsFieldBuilder() {
+      if (termsBuilder_ == null) {
+        termsBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.Terms, dev.fencepost.v1.Terms.Builder, dev.fencepost.v1.TermsOrBuilder>(
+                getTerms(),
+                getParentForChildren(),
+                isClean());
+        terms_ = null;
+      }
+      return termsBuilder_;
+    }
+
+    private java.util.List<dev.fencepost.v1.BlockRef> confirmations_ =
+      java.util.Collections.emptyList();
+    private void ensureConfirmationsIsMutable() {
+      if (!((bitField0_ & 0x00080000) != 0)) {
+        confirmations_ = new java.util.ArrayList<dev.fencepost.v1.BlockRef>(confirmations_);
+        bitField0_ |= 0x00080000;
+       }
+    }
+
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fencepost.v1.BlockRef, dev.fencepost.v1.BlockRef.Builder, dev.fencepost.v1.BlockRefOrBuilder> confirmationsBuilder_;
+
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public java.util.List<dev.fencepost.v1.BlockRef> getConfirmationsList() {
+      if (confirmationsBuilder_ == null) {
+        return java.util.Collections.unmodifiableList(confirmations_);
+      } else {
+        return confirmationsBuilder_.getMessageList();
+      }
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public int getConfirmationsCount() {
+      if (confirmationsBuilder_ == null) {
+        return confirmations_.size();
+      } else {
+        return confirmationsBuilder_.getCount();
+      }
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef getConfirmations(int index) {
+      if (confirmationsBuilder_ == null) {
+        return confirmations_.get(index);
+      } else {
+        return confirmationsBuilder_.getMessage(index);
+      }
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder setConfirmations(
+        int index, dev.fencepost.v1.BlockRef value) {
+      if (confirmationsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureConfirmationsIsMutable();
+        confirmations_.set(index, value);
+        onChanged();
+      } else {
+        confirmationsBuilder_.setMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder setConfirmations(
+        int index, dev.fencepost.v1.BlockRef.Builder builderForValue) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.set(index, builderForValue.build());
+        onChanged();
+      } else {
+        confirmationsBuilder_.setMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(dev.fencepost.v1.BlockRef value) {
+      if (confirmationsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureConfirmationsIsMutable();
+        confirmations_.add(value);
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(
+        int index, dev.fencepost.v1.BlockRef value) {
+      if (confirmationsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureConfirmationsIsMutable();
+        confirmations_.add(index, value);
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(
+        dev.fencepost.v1.BlockRef.Builder builderForValue) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.add(builderForValue.build());
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(
+        int index, dev.fencepost.v1.BlockRef.Builder builderForValue) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.add(index, builderForValue.build());
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder addAllConfirmations(
+        java.lang.Iterable<? extends dev.fencepost.v1.BlockRef> values) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        com.google.protobuf.AbstractMessageLite.Builder.addAll(
+            values, confirmations_);
+        onChanged();
+      } else {
+        confirmationsBuilder_.addAllMessages(values);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder clearConfirmations() {
+      if (confirmationsBuilder_ == null) {
+        confirmations_ = java.util.Collections.emptyList();
+        bitField0_ = (bitField0_ & ~0x00080000);
+        onChanged();
+      } else {
+        confirmationsBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public Builder removeConfirmations(int index) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.remove(index);
+        onChanged();
+      } else {
+        confirmationsBuilder_.remove(index);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef.Builder getConfirmationsBuilder(
+        int index) {
+      return internalGetConfirmationsFieldBuilder().getBuilder(index);
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRefOrBuilder getConfirmationsOrBuilder(
+        int index) {
+      if (confirmationsBuilder_ == null) {
+        return confirmations_.get(index);  } else {
+        return confirmationsBuilder_.getMessageOrBuilder(index);
+      }
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public java.util.List<? extends dev.fencepost.v1.BlockRefOrBuilder> 
+         getConfirmationsOrBuilderList() {
+      if (confirmationsBuilder_ != null) {
+        return confirmationsBuilder_.getMessageOrBuilderList();
+      } else {
+        return java.util.Collections.unmodifiableList(confirmations_);
+      }
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef.Builder addConfirmationsBuilder() {
+      return internalGetConfirmationsFieldBuilder().addBuilder(
+          dev.fencepost.v1.BlockRef.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef.Builder addConfirmationsBuilder(
+        int index) {
+      return internalGetConfirmationsFieldBuilder().addBuilder(
+          index, dev.fencepost.v1.BlockRef.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+     */
+    public java.util.List<dev.fencepost.v1.BlockRef.Builder> 
+         getConfirmationsBuilderList() {
+      return internalGetConfirmationsFieldBuilder().getBuilderList();
+    }
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fencepost.v1.BlockRef, dev.fencepost.v1.BlockRef.Builder, dev.fencepost.v1.BlockRefOrBuilder> 
+        internalGetConfirmationsFieldBuilder() {
+      if (confirmationsBuilder_ == null) {
+        confirmationsBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
+            dev.fencepost.v1.BlockRef, dev.fencepost.v1.BlockRef.Builder, dev.fencepost.v1.BlockRefOrBuilder>(
+                confirmations_,
+                ((bitField0_ & 0x00080000) != 0),
+                getParentForChildren(),
+                isClean());
+        confirmations_ = null;
+      }
+      return confirmationsBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Tx)

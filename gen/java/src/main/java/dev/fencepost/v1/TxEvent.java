@@ -41,6 +41,7 @@ private static final long serialVersionUID = 0L;
     txHash_ = "";
     reason_ = "";
     message_ = "";
+    confirmations_ = java.util.Collections.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -396,6 +397,62 @@ private static final long serialVersionUID = 0L;
     return time_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : time_;
   }
 
+  public static final int NEW_FORK_FIELD_NUMBER = 13;
+  private boolean newFork_ = false;
+  /**
+   * <pre>
+   * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+   * </pre>
+   *
+   * <code>bool new_fork = 13 [json_name = "newFork"];</code>
+   * @return The newFork.
+   */
+  @java.lang.Override
+  public boolean getNewFork() {
+    return newFork_;
+  }
+
+  public static final int CONFIRMATIONS_FIELD_NUMBER = 14;
+  @SuppressWarnings("serial")
+  private java.util.List<dev.fencepost.v1.BlockRef> confirmations_;
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<dev.fencepost.v1.BlockRef> getConfirmationsList() {
+    return confirmations_;
+  }
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<? extends dev.fencepost.v1.BlockRefOrBuilder> 
+      getConfirmationsOrBuilderList() {
+    return confirmations_;
+  }
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public int getConfirmationsCount() {
+    return confirmations_.size();
+  }
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.BlockRef getConfirmations(int index) {
+    return confirmations_.get(index);
+  }
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.BlockRefOrBuilder getConfirmationsOrBuilder(
+      int index) {
+    return confirmations_.get(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -446,6 +503,12 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(12, getTime());
     }
+    if (newFork_ != false) {
+      output.writeBool(13, newFork_);
+    }
+    for (int i = 0; i < confirmations_.size(); i++) {
+      output.writeMessage(14, confirmations_.get(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -493,6 +556,19 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(12, getTime());
     }
+    if (newFork_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(13, newFork_);
+    }
+
+        {
+          final int count = confirmations_.size();
+          for (int i = 0; i < count; i++) {
+            size += com.google.protobuf.CodedOutputStream
+              .computeMessageSizeNoTag(confirmations_.get(i));
+          }
+          size += 1 * count;
+        }
     return size;
   }
   @java.lang.Override
@@ -543,6 +619,10 @@ private static final long serialVersionUID = 0L;
       if (!getTime()
           .equals(other.getTime())) return false;
     }
+    if (getNewFork()
+        != other.getNewFork()) return false;
+    if (!getConfirmationsList()
+        .equals(other.getConfirmationsList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -582,6 +662,13 @@ private static final long serialVersionUID = 0L;
     if (hasTime()) {
       hash = (37 * hash) + TIME_FIELD_NUMBER;
       hash = (53 * hash) + getTime().hashCode();
+    }
+    hash = (37 * hash) + NEW_FORK_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getNewFork());
+    if (getConfirmationsCount() > 0) {
+      hash = (37 * hash) + CONFIRMATIONS_FIELD_NUMBER;
+      hash = (53 * hash) + getConfirmationsList().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -719,6 +806,7 @@ private static final long serialVersionUID = 0L;
               .alwaysUseFieldBuilders) {
         internalGetReceiptFieldBuilder();
         internalGetTimeFieldBuilder();
+        internalGetConfirmationsFieldBuilder();
       }
     }
     @java.lang.Override
@@ -745,6 +833,14 @@ private static final long serialVersionUID = 0L;
         timeBuilder_.dispose();
         timeBuilder_ = null;
       }
+      newFork_ = false;
+      if (confirmationsBuilder_ == null) {
+        confirmations_ = java.util.Collections.emptyList();
+      } else {
+        confirmations_ = null;
+        confirmationsBuilder_.clear();
+      }
+      bitField0_ = (bitField0_ & ~0x00002000);
       return this;
     }
 
@@ -771,9 +867,22 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public dev.fencepost.v1.TxEvent buildPartial() {
       dev.fencepost.v1.TxEvent result = new dev.fencepost.v1.TxEvent(this);
+      buildPartialRepeatedFields(result);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
+    }
+
+    private void buildPartialRepeatedFields(dev.fencepost.v1.TxEvent result) {
+      if (confirmationsBuilder_ == null) {
+        if (((bitField0_ & 0x00002000) != 0)) {
+          confirmations_ = java.util.Collections.unmodifiableList(confirmations_);
+          bitField0_ = (bitField0_ & ~0x00002000);
+        }
+        result.confirmations_ = confirmations_;
+      } else {
+        result.confirmations_ = confirmationsBuilder_.build();
+      }
     }
 
     private void buildPartial0(dev.fencepost.v1.TxEvent result) {
@@ -820,6 +929,9 @@ private static final long serialVersionUID = 0L;
             ? time_
             : timeBuilder_.build();
         to_bitField0_ |= 0x00000002;
+      }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.newFork_ = newFork_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -881,6 +993,35 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasTime()) {
         mergeTime(other.getTime());
+      }
+      if (other.getNewFork() != false) {
+        setNewFork(other.getNewFork());
+      }
+      if (confirmationsBuilder_ == null) {
+        if (!other.confirmations_.isEmpty()) {
+          if (confirmations_.isEmpty()) {
+            confirmations_ = other.confirmations_;
+            bitField0_ = (bitField0_ & ~0x00002000);
+          } else {
+            ensureConfirmationsIsMutable();
+            confirmations_.addAll(other.confirmations_);
+          }
+          onChanged();
+        }
+      } else {
+        if (!other.confirmations_.isEmpty()) {
+          if (confirmationsBuilder_.isEmpty()) {
+            confirmationsBuilder_.dispose();
+            confirmationsBuilder_ = null;
+            confirmations_ = other.confirmations_;
+            bitField0_ = (bitField0_ & ~0x00002000);
+            confirmationsBuilder_ = 
+              com.google.protobuf.GeneratedMessage.alwaysUseFieldBuilders ?
+                 internalGetConfirmationsFieldBuilder() : null;
+          } else {
+            confirmationsBuilder_.addAllMessages(other.confirmations_);
+          }
+        }
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -970,6 +1111,24 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000800;
               break;
             } // case 98
+            case 104: {
+              newFork_ = input.readBool();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 104
+            case 114: {
+              dev.fencepost.v1.BlockRef m =
+                  input.readMessage(
+                      dev.fencepost.v1.BlockRef.parser(),
+                      extensionRegistry);
+              if (confirmationsBuilder_ == null) {
+                ensureConfirmationsIsMutable();
+                confirmations_.add(m);
+              } else {
+                confirmationsBuilder_.addMessage(m);
+              }
+              break;
+            } // case 114
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1835,6 +1994,284 @@ private static final long serialVersionUID = 0L;
         time_ = null;
       }
       return timeBuilder_;
+    }
+
+    private boolean newFork_ ;
+    /**
+     * <pre>
+     * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+     * </pre>
+     *
+     * <code>bool new_fork = 13 [json_name = "newFork"];</code>
+     * @return The newFork.
+     */
+    @java.lang.Override
+    public boolean getNewFork() {
+      return newFork_;
+    }
+    /**
+     * <pre>
+     * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+     * </pre>
+     *
+     * <code>bool new_fork = 13 [json_name = "newFork"];</code>
+     * @param value The newFork to set.
+     * @return This builder for chaining.
+     */
+    public Builder setNewFork(boolean value) {
+
+      newFork_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+     * </pre>
+     *
+     * <code>bool new_fork = 13 [json_name = "newFork"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearNewFork() {
+      bitField0_ = (bitField0_ & ~0x00001000);
+      newFork_ = false;
+      onChanged();
+      return this;
+    }
+
+    private java.util.List<dev.fencepost.v1.BlockRef> confirmations_ =
+      java.util.Collections.emptyList();
+    private void ensureConfirmationsIsMutable() {
+      if (!((bitField0_ & 0x00002000) != 0)) {
+        confirmations_ = new java.util.ArrayList<dev.fencepost.v1.BlockRef>(confirmations_);
+        bitField0_ |= 0x00002000;
+       }
+    }
+
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fencepost.v1.BlockRef, dev.fencepost.v1.BlockRef.Builder, dev.fencepost.v1.BlockRefOrBuilder> confirmationsBuilder_;
+
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public java.util.List<dev.fencepost.v1.BlockRef> getConfirmationsList() {
+      if (confirmationsBuilder_ == null) {
+        return java.util.Collections.unmodifiableList(confirmations_);
+      } else {
+        return confirmationsBuilder_.getMessageList();
+      }
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public int getConfirmationsCount() {
+      if (confirmationsBuilder_ == null) {
+        return confirmations_.size();
+      } else {
+        return confirmationsBuilder_.getCount();
+      }
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef getConfirmations(int index) {
+      if (confirmationsBuilder_ == null) {
+        return confirmations_.get(index);
+      } else {
+        return confirmationsBuilder_.getMessage(index);
+      }
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder setConfirmations(
+        int index, dev.fencepost.v1.BlockRef value) {
+      if (confirmationsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureConfirmationsIsMutable();
+        confirmations_.set(index, value);
+        onChanged();
+      } else {
+        confirmationsBuilder_.setMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder setConfirmations(
+        int index, dev.fencepost.v1.BlockRef.Builder builderForValue) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.set(index, builderForValue.build());
+        onChanged();
+      } else {
+        confirmationsBuilder_.setMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(dev.fencepost.v1.BlockRef value) {
+      if (confirmationsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureConfirmationsIsMutable();
+        confirmations_.add(value);
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(value);
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(
+        int index, dev.fencepost.v1.BlockRef value) {
+      if (confirmationsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        ensureConfirmationsIsMutable();
+        confirmations_.add(index, value);
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(
+        dev.fencepost.v1.BlockRef.Builder builderForValue) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.add(builderForValue.build());
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder addConfirmations(
+        int index, dev.fencepost.v1.BlockRef.Builder builderForValue) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.add(index, builderForValue.build());
+        onChanged();
+      } else {
+        confirmationsBuilder_.addMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder addAllConfirmations(
+        java.lang.Iterable<? extends dev.fencepost.v1.BlockRef> values) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        com.google.protobuf.AbstractMessageLite.Builder.addAll(
+            values, confirmations_);
+        onChanged();
+      } else {
+        confirmationsBuilder_.addAllMessages(values);
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder clearConfirmations() {
+      if (confirmationsBuilder_ == null) {
+        confirmations_ = java.util.Collections.emptyList();
+        bitField0_ = (bitField0_ & ~0x00002000);
+        onChanged();
+      } else {
+        confirmationsBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public Builder removeConfirmations(int index) {
+      if (confirmationsBuilder_ == null) {
+        ensureConfirmationsIsMutable();
+        confirmations_.remove(index);
+        onChanged();
+      } else {
+        confirmationsBuilder_.remove(index);
+      }
+      return this;
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef.Builder getConfirmationsBuilder(
+        int index) {
+      return internalGetConfirmationsFieldBuilder().getBuilder(index);
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRefOrBuilder getConfirmationsOrBuilder(
+        int index) {
+      if (confirmationsBuilder_ == null) {
+        return confirmations_.get(index);  } else {
+        return confirmationsBuilder_.getMessageOrBuilder(index);
+      }
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public java.util.List<? extends dev.fencepost.v1.BlockRefOrBuilder> 
+         getConfirmationsOrBuilderList() {
+      if (confirmationsBuilder_ != null) {
+        return confirmationsBuilder_.getMessageOrBuilderList();
+      } else {
+        return java.util.Collections.unmodifiableList(confirmations_);
+      }
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef.Builder addConfirmationsBuilder() {
+      return internalGetConfirmationsFieldBuilder().addBuilder(
+          dev.fencepost.v1.BlockRef.getDefaultInstance());
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public dev.fencepost.v1.BlockRef.Builder addConfirmationsBuilder(
+        int index) {
+      return internalGetConfirmationsFieldBuilder().addBuilder(
+          index, dev.fencepost.v1.BlockRef.getDefaultInstance());
+    }
+    /**
+     * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+     */
+    public java.util.List<dev.fencepost.v1.BlockRef.Builder> 
+         getConfirmationsBuilderList() {
+      return internalGetConfirmationsFieldBuilder().getBuilderList();
+    }
+    private com.google.protobuf.RepeatedFieldBuilder<
+        dev.fencepost.v1.BlockRef, dev.fencepost.v1.BlockRef.Builder, dev.fencepost.v1.BlockRefOrBuilder> 
+        internalGetConfirmationsFieldBuilder() {
+      if (confirmationsBuilder_ == null) {
+        confirmationsBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
+            dev.fencepost.v1.BlockRef, dev.fencepost.v1.BlockRef.Builder, dev.fencepost.v1.BlockRefOrBuilder>(
+                confirmations_,
+                ((bitField0_ & 0x00002000) != 0),
+                getParentForChildren(),
+                isClean());
+        confirmations_ = null;
+      }
+      return confirmationsBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.TxEvent)

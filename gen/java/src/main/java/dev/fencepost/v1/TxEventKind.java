@@ -131,6 +131,22 @@ public enum TxEventKind
    * <code>TX_EVENT_KIND_DELAYED = 14;</code>
    */
   TX_EVENT_KIND_DELAYED(14),
+  /**
+   * <pre>
+   * Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_REPLACED = 15;</code>
+   */
+  TX_EVENT_KIND_REPLACED(15),
+  /**
+   * <pre>
+   * Blocks above the one with the receipt, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_CONFIRMATIONS = 16;</code>
+   */
+  TX_EVENT_KIND_CONFIRMATIONS(16),
   UNRECOGNIZED(-1),
   ;
 
@@ -259,6 +275,22 @@ public enum TxEventKind
    * <code>TX_EVENT_KIND_DELAYED = 14;</code>
    */
   public static final int TX_EVENT_KIND_DELAYED_VALUE = 14;
+  /**
+   * <pre>
+   * Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_REPLACED = 15;</code>
+   */
+  public static final int TX_EVENT_KIND_REPLACED_VALUE = 15;
+  /**
+   * <pre>
+   * Blocks above the one with the receipt, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_CONFIRMATIONS = 16;</code>
+   */
+  public static final int TX_EVENT_KIND_CONFIRMATIONS_VALUE = 16;
 
 
   public final int getNumber() {
@@ -300,6 +332,8 @@ public enum TxEventKind
       case 12: return TX_EVENT_KIND_UNSTUCK;
       case 13: return TX_EVENT_KIND_REQUEUED;
       case 14: return TX_EVENT_KIND_DELAYED;
+      case 15: return TX_EVENT_KIND_REPLACED;
+      case 16: return TX_EVENT_KIND_CONFIRMATIONS;
       default: return null;
     }
   }

@@ -153,4 +153,38 @@ public interface TxEventOrBuilder extends
    * <code>.google.protobuf.Timestamp time = 12 [json_name = "time"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getTimeOrBuilder();
+
+  /**
+   * <pre>
+   * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+   * </pre>
+   *
+   * <code>bool new_fork = 13 [json_name = "newFork"];</code>
+   * @return The newFork.
+   */
+  boolean getNewFork();
+
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  java.util.List<dev.fencepost.v1.BlockRef> 
+      getConfirmationsList();
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  dev.fencepost.v1.BlockRef getConfirmations(int index);
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  int getConfirmationsCount();
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  java.util.List<? extends dev.fencepost.v1.BlockRefOrBuilder> 
+      getConfirmationsOrBuilderList();
+  /**
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 14 [json_name = "confirmations"];</code>
+   */
+  dev.fencepost.v1.BlockRefOrBuilder getConfirmationsOrBuilder(
+      int index);
 }

@@ -314,4 +314,63 @@ public interface TxOrBuilder extends
    * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
    */
   dev.fencepost.v1.OperatorDetailsOrBuilder getOperatorOrBuilder();
+
+  /**
+   * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+   * @return Whether the terms field is set.
+   */
+  boolean hasTerms();
+  /**
+   * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+   * @return The terms.
+   */
+  dev.fencepost.v1.Terms getTerms();
+  /**
+   * <code>.fencepost.v1.Terms terms = 19 [json_name = "terms"];</code>
+   */
+  dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder();
+
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  java.util.List<dev.fencepost.v1.BlockRef> 
+      getConfirmationsList();
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  dev.fencepost.v1.BlockRef getConfirmations(int index);
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  int getConfirmationsCount();
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  java.util.List<? extends dev.fencepost.v1.BlockRefOrBuilder> 
+      getConfirmationsOrBuilderList();
+  /**
+   * <pre>
+   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
+   */
+  dev.fencepost.v1.BlockRefOrBuilder getConfirmationsOrBuilder(
+      int index);
 }

@@ -139,6 +139,37 @@ public final class TxServiceGrpc {
     return getCancelTxMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.SpeedUpTxRequest,
+      dev.fencepost.v1.SpeedUpTxResponse> getSpeedUpTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "SpeedUpTx",
+      requestType = dev.fencepost.v1.SpeedUpTxRequest.class,
+      responseType = dev.fencepost.v1.SpeedUpTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.SpeedUpTxRequest,
+      dev.fencepost.v1.SpeedUpTxResponse> getSpeedUpTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.SpeedUpTxRequest, dev.fencepost.v1.SpeedUpTxResponse> getSpeedUpTxMethod;
+    if ((getSpeedUpTxMethod = TxServiceGrpc.getSpeedUpTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getSpeedUpTxMethod = TxServiceGrpc.getSpeedUpTxMethod) == null) {
+          TxServiceGrpc.getSpeedUpTxMethod = getSpeedUpTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.SpeedUpTxRequest, dev.fencepost.v1.SpeedUpTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "SpeedUpTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.SpeedUpTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.SpeedUpTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("SpeedUpTx"))
+              .build();
+        }
+      }
+    }
+    return getSpeedUpTxMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.WatchTxRequest,
       dev.fencepost.v1.WatchTxResponse> getWatchTxMethod;
 
@@ -270,13 +301,26 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+     * CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
      * </pre>
      */
     default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
         io.grpc.stub.StreamObserver<dev.fencepost.v1.CancelTxResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getCancelTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+     * when there is nothing to speed up, or a fee cap does not allow it.
+     * </pre>
+     */
+    default void speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.SpeedUpTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getSpeedUpTxMethod(), responseObserver);
     }
 
     /**
@@ -361,14 +405,28 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+     * CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
      * </pre>
      */
     public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
         io.grpc.stub.StreamObserver<dev.fencepost.v1.CancelTxResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getCancelTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+     * when there is nothing to speed up, or a fee cap does not allow it.
+     * </pre>
+     */
+    public void speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.SpeedUpTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getSpeedUpTxMethod(), getCallOptions()), request, responseObserver);
     }
 
     /**
@@ -437,13 +495,26 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+     * CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getCancelTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+     * when there is nothing to speed up, or a fee cap does not allow it.
+     * </pre>
+     */
+    public dev.fencepost.v1.SpeedUpTxResponse speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getSpeedUpTxMethod(), getCallOptions(), request);
     }
 
     /**
@@ -513,13 +584,26 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+     * CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getCancelTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+     * when there is nothing to speed up, or a fee cap does not allow it.
+     * </pre>
+     */
+    public dev.fencepost.v1.SpeedUpTxResponse speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getSpeedUpTxMethod(), getCallOptions(), request);
     }
 
     /**
@@ -591,8 +675,9 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides:
-     * the request is recorded for the owner of the account and the answer says so. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
+     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
+     * CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(
@@ -600,13 +685,27 @@ public final class TxServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getCancelTxMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
+     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
+     * when there is nothing to speed up, or a fee cap does not allow it.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.SpeedUpTxResponse> speedUpTx(
+        dev.fencepost.v1.SpeedUpTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getSpeedUpTxMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_TX = 0;
   private static final int METHODID_GET_TX = 1;
   private static final int METHODID_LIST_TXS = 2;
   private static final int METHODID_CANCEL_TX = 3;
-  private static final int METHODID_WATCH_TX = 4;
+  private static final int METHODID_SPEED_UP_TX = 4;
+  private static final int METHODID_WATCH_TX = 5;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -640,6 +739,10 @@ public final class TxServiceGrpc {
         case METHODID_CANCEL_TX:
           serviceImpl.cancelTx((dev.fencepost.v1.CancelTxRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.CancelTxResponse>) responseObserver);
+          break;
+        case METHODID_SPEED_UP_TX:
+          serviceImpl.speedUpTx((dev.fencepost.v1.SpeedUpTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.SpeedUpTxResponse>) responseObserver);
           break;
         case METHODID_WATCH_TX:
           serviceImpl.watchTx((dev.fencepost.v1.WatchTxRequest) request,
@@ -691,6 +794,13 @@ public final class TxServiceGrpc {
               dev.fencepost.v1.CancelTxRequest,
               dev.fencepost.v1.CancelTxResponse>(
                 service, METHODID_CANCEL_TX)))
+        .addMethod(
+          getSpeedUpTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.SpeedUpTxRequest,
+              dev.fencepost.v1.SpeedUpTxResponse>(
+                service, METHODID_SPEED_UP_TX)))
         .addMethod(
           getWatchTxMethod(),
           io.grpc.stub.ServerCalls.asyncServerStreamingCall(
@@ -750,6 +860,7 @@ public final class TxServiceGrpc {
               .addMethod(getGetTxMethod())
               .addMethod(getListTxsMethod())
               .addMethod(getCancelTxMethod())
+              .addMethod(getSpeedUpTxMethod())
               .addMethod(getWatchTxMethod())
               .build();
         }
