@@ -111,6 +111,9 @@ func (c *Client) block(ctx context.Context, what, method string, arg any) (*txn.
 	if err != nil {
 		return nil, err
 	}
+	if block != nil {
+		c.recent.saw(*block)
+	}
 	return block, nil
 }
 

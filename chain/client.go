@@ -17,6 +17,7 @@ type Client struct {
 	o         Options
 	endpoints []*endpoint // in order of preference
 	pin       *genesisPin
+	recent    recent
 	floors    Floors // what its nodes take, as they tell when they refuse
 
 	mu          sync.Mutex
@@ -225,6 +226,7 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 		case f != nil:
 			r.add(e, f)
 		case c.reaches(e, block.Number):
+			c.recent.saw(*block)
 			return *block, nil
 		default:
 			r.add(e, behind(block.Number, c.highest()))

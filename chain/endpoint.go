@@ -52,6 +52,7 @@ type endpoint struct {
 	slots      chan struct{} // bounds the calls under way
 	connecting chan struct{} // one connects, the others wait for it
 	dials      atomic.Uint64 // connections opened so far
+	byHashOnly atomic.Bool   // it does not serve the receipts of a block as a whole
 
 	mu       sync.Mutex
 	client   *rpc.Client // nil: not connected

@@ -39,6 +39,7 @@ type fakeNode struct {
 	genesis   common.Hash
 	head      uint64
 	baseFee   *hexutil.Big
+	txs       map[uint64][]common.Hash // in the blocks
 	calls     map[string]int
 	requests  int // HTTP requests that reached the JSON-RPC server
 	send      func(raw hexutil.Bytes) (common.Hash, error)
@@ -47,6 +48,10 @@ type fakeNode struct {
 	full      func(number uint64) map[string]any // a block with its transactions; nil: one without
 	estimate  func(args map[string]any) (hexutil.Uint64, error)
 	history   func() (map[string]any, error)
+	asked     []float64                                      // percentiles of the last eth_feeHistory
+	known     func(hash common.Hash) (map[string]any, error) // eth_getTransactionByHash
+	inBlock   func(number uint64) ([]map[string]any, error)  // eth_getBlockReceipts; nil: there is no such method
+	tagged    func(tag string) (map[string]any, error)       // eth_getBlockByNumber of a tag; nil: it does not know them
 	balance   *hexutil.Big
 	gasPrice  *hexutil.Big
 	intercept func(w http.ResponseWriter, r *http.Request) bool // true: it answered
@@ -178,9 +183,12 @@ func (a *fakeAPI) GetBlockByNumber(tag string, full bool) (map[string]any, error
 	if tag == "latest" {
 		return n.block(n.head), nil
 	}
+	if n.tagged != nil && !strings.HasPrefix(tag, "0x") {
+		return n.tagged(tag)
+	}
 	number, err := hexutil.DecodeUint64(tag)
 	if err != nil {
-		return nil, err
+		return nil, coded{code: -32602, msg: "invalid argument 0: hex string without 0x prefix"}
 	}
 	if number > n.head {
 		return nil, nil
@@ -207,8 +215,12 @@ func (n *fakeNode) hash(number uint64) common.Hash {
 }
 
 func (n *fakeNode) block(number uint64) map[string]any {
+	txs := n.txs[number]
+	if txs == nil {
+		txs = []common.Hash{}
+	}
 	b := map[string]any{
-		"number": hexutil.Uint64(number), "hash": n.hash(number), "timestamp": hexutil.Uint64(number), "gasLimit": hexutil.Uint64(30_000_000), "transactions": []common.Hash{},
+		"number": hexutil.Uint64(number), "hash": n.hash(number), "timestamp": hexutil.Uint64(number), "gasLimit": hexutil.Uint64(30_000_000), "transactions": txs,
 		"parentHash": common.Hash{},
 	}
 	if number > 0 {
@@ -274,14 +286,35 @@ func (a *fakeAPI) EstimateGas(args map[string]any) (hexutil.Uint64, error) {
 	return estimate(args)
 }
 
-func (a *fakeAPI) FeeHistory(hexutil.Uint64, string, []float64) (map[string]any, error) {
+func (a *fakeAPI) FeeHistory(_ hexutil.Uint64, _ string, percentiles []float64) (map[string]any, error) {
 	n := a.begin("eth_feeHistory")
 	history := n.history
+	n.asked = percentiles
 	n.mu.Unlock()
 	if history == nil {
 		return nil, coded{code: -32601, msg: "the method eth_feeHistory does not exist/is not available"}
 	}
 	return history()
+}
+
+func (a *fakeAPI) GetTransactionByHash(hash common.Hash) (map[string]any, error) {
+	n := a.begin("eth_getTransactionByHash")
+	known := n.known
+	n.mu.Unlock()
+	if known == nil {
+		return nil, nil
+	}
+	return known(hash)
+}
+
+func (a *fakeAPI) GetBlockReceipts(number hexutil.Uint64) ([]map[string]any, error) {
+	n := a.begin("eth_getBlockReceipts")
+	inBlock := n.inBlock
+	n.mu.Unlock()
+	if inBlock == nil {
+		return nil, coded{code: -32601, msg: "the method eth_getBlockReceipts does not exist/is not available"}
+	}
+	return inBlock(uint64(number))
 }
 
 func (a *fakeAPI) GasPrice() (*hexutil.Big, error) {

@@ -25,6 +25,7 @@ type Options struct {
 	// gone back. 30 s.
 	LagGrace time.Duration
 	Fees     FeeOptions
+	Errors   *Errors      // custom errors of contracts that the reasons of reverts are told by; nil: none
 	Clock    clock.Clock  // the machine's
 	Logger   *slog.Logger // none
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
@@ -87,17 +88,48 @@ func (c *Client) market(ctx context.Context, what string, q question) (Market, t
 }
 
 // asEstimate corrects the reading of an estimate's answer: it has no nonce and no hash, so words about them mean something else.
+//
+// What it leaves as REVERTED or INVALID is permanent, as far as this state of the chain goes: the same draft fails again. Everything else is of the moment.
 func (c *Client) asEstimate(f *fault) txn.Outcome {
 	o := f.outcome()
-	switch o.Class {
-	case txn.NonceTooLow, txn.NonceGap, txn.AlreadyKnown, txn.ReplacementUnderpriced:
+	data := returnData(f.data)
+	switch {
+	case o.Class == txn.NonceTooLow || o.Class == txn.NonceGap || o.Class == txn.AlreadyKnown || o.Class == txn.ReplacementUnderpriced:
 		o.Class = txn.Ambiguous
-	}
-	if o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail) {
+	case o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail), o.Class == txn.Ambiguous && isRevert(data):
 		o.Class = txn.ExecutionReverted
+	case o.Class == txn.Invalid && cannotAfford(o.Detail):
+		o.Class = txn.InsufficientFunds
+	}
+	if o.Class != txn.ExecutionReverted {
+		return o
+	}
+	if reason, told := c.o.Errors.Reason(data); told {
+		o.Detail = reason
 	}
 	return o
 }
+
+// isRevert tells whether data is what Solidity's require, revert and assert return.
+func isRevert(data []byte) bool {
+	return len(data) >= selectorSize && (selector(data[:selectorSize]) == errorSelector || selector(data[:selectorSize]) == panicSelector)
+}
+
+var allowance = regexp.MustCompile(`(?i)exceeds allowance \((\d{1,19})\)`)
+
+// cannotAfford reads the allowance that go-ethereum names when an estimate has no room: below what any transaction takes, it is the balance that allows no
+// more, and funds mend it.
+func cannotAfford(detail string) bool {
+	m := allowance.FindStringSubmatch(detail)
+	if m == nil {
+		return false
+	}
+	gas, err := strconv.ParseUint(m[1], 10, 64)
+	return err == nil && gas < leastGas
+}
+
+// leastGas is what a transaction takes before anything runs (yellow paper, G_transaction).
+const leastGas = 21_000
 
 // executionFailed is how a simulation tells that the EVM stopped for another reason than REVERT. To a send such words would say nothing: they are told of
 // transactions that were included, too.

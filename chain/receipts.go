@@ -20,9 +20,30 @@ type receipt struct {
 	GasPrice    *hexutil.Big   `json:"effectiveGasPrice"`
 }
 
-// Receipts looks up every hash in batches. A whole batch that fails goes to the next endpoint; a single look-up that fails is an answer of its own, and
-// "transaction indexing is in progress" is such a failure, never a "not found".
+// Receipts looks up every hash: by whole blocks where many are known to be in one, else in batches. A whole batch that fails goes to the next endpoint; a
+// single look-up that fails is an answer of its own, and "transaction indexing is in progress" is such a failure, never a "not found".
 func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+	found := c.fromBlocks(ctx, hashes)
+	var rest []txn.Hash
+	for _, hash := range hashes {
+		if found[hash] == nil {
+			rest = append(rest, hash)
+		}
+	}
+	looked := c.byHash(ctx, rest)
+	answers := make([]txn.ReceiptAnswer, 0, len(hashes))
+	for _, hash := range hashes {
+		if r := found[hash]; r != nil {
+			view := *r
+			answers = append(answers, txn.ReceiptAnswer{Hash: hash, Receipt: &view})
+			continue
+		}
+		answers, looked = append(answers, looked[0]), looked[1:]
+	}
+	return answers
+}
+
+func (c *Client) byHash(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
 	answers := make([]txn.ReceiptAnswer, 0, len(hashes))
 	for start := 0; start < len(hashes); start += c.o.BatchLimit {
 		answers = append(answers, c.receiptBatch(ctx, hashes[start:min(start+c.o.BatchLimit, len(hashes))])...)

@@ -74,6 +74,9 @@ func saysNoneYet(e rpc.Error) bool {
 }
 
 func saysUnknownTag(e rpc.Error) bool {
-	return e.ErrorCode() == codeInvalidParams || Classify(answerOf(e)).Class == txn.Ambiguous && unknownTag.MatchString(e.Error()) ||
-		Classify(answerOf(e)).Class == txn.Invalid && unknownTag.MatchString(e.Error())
+	if e.ErrorCode() == codeInvalidParams {
+		return true
+	}
+	class := Classify(answerOf(e)).Class
+	return (class == txn.Ambiguous || class == txn.Invalid) && unknownTag.MatchString(e.Error())
 }

@@ -1,0 +1,219 @@
+package chain
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/txn"
+)
+
+const (
+	// maxABI bounds an ABI file in bytes; the largest that compilers write, with all bytecode inside, stay far below.
+	maxABI = 16 << 20
+	// maxReturn bounds what is decoded of the return data of a revert: a contract chooses its length.
+	maxReturn = 16 << 10
+	// selectorSize is the first bytes of the return data, which name the error (Solidity ABI specification).
+	selectorSize = 4
+)
+
+type selector [selectorSize]byte
+
+var (
+	errorSelector = selector(crypto.Keccak256([]byte("Error(string)"))[:selectorSize])
+	panicSelector = selector(crypto.Keccak256([]byte("Panic(uint256)"))[:selectorSize])
+)
+
+// Errors are the custom errors of contracts by their selectors. A nil *Errors knows none.
+type Errors struct {
+	known map[selector][]abi.Error
+}
+
+// LoadErrors reads the errors out of ABI files: a JSON list as compilers print it, or an artifact of Foundry or Hardhat, which has it under "abi".
+func LoadErrors(files ...string) (*Errors, error) {
+	e := &Errors{known: map[selector][]abi.Error{}}
+	for _, name := range files {
+		if err := e.load(name); err != nil {
+			return nil, fmt.Errorf("ABI file %s: %w; give a JSON ABI or a compiler's artifact that has one", name, err)
+		}
+	}
+	return e, nil
+}
+
+func (e *Errors) load(name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return errors.Unwrap(err) // the name is told already
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxABI+1))
+	switch {
+	case err != nil:
+		return errors.New("it cannot be read")
+	case len(text) > maxABI:
+		return fmt.Errorf("it is larger than %d bytes", maxABI)
+	}
+	return e.add(text)
+}
+
+func (e *Errors) add(text []byte) error {
+	var artifact struct {
+		ABI json.RawMessage `json:"abi"`
+	}
+	if json.Unmarshal(text, &artifact) == nil && artifact.ABI != nil {
+		text = artifact.ABI
+	}
+	parsed, err := abi.JSON(bytes.NewReader(text))
+	if err != nil {
+		return errors.New("it is no JSON ABI")
+	}
+	for _, custom := range parsed.Errors {
+		at := selector(custom.ID[:selectorSize])
+		e.known[at] = append(e.known[at], custom)
+	}
+	return nil
+}
+
+// Reason tells the return data of a revert in words that are safe to show; false when there is none. What cannot be decoded is told by its selector.
+func (e *Errors) Reason(data []byte) (string, bool) {
+	if len(data) < selectorSize {
+		return "", false
+	}
+	const said = "execution reverted"
+	switch selector(data[:selectorSize]) {
+	case errorSelector:
+		if reason, err := abi.UnpackRevert(data[:min(len(data), maxReturn)]); err == nil {
+			if reason = cleanText(reason); reason != "" {
+				return bounded(said + ": " + reason), true
+			}
+			return said + " without a reason", true
+		}
+	case panicSelector:
+		if reason, ok := panicReason(data); ok {
+			return said + ": " + reason, true
+		}
+	}
+	if words, ok := e.custom(data); ok {
+		return bounded(said + ": " + words), true
+	}
+	return fmt.Sprintf("%s with a custom error, selector %s, %d bytes; with the contract's ABI in abi_files it is told by name", said, hexutil.Encode(data[:selectorSize]), len(data)), true
+}
+
+// panicReason names a panic of Solidity by its code.
+func panicReason(data []byte) (string, bool) {
+	words, err := abi.UnpackRevert(data[:min(len(data), maxReturn)])
+	if err != nil || len(data) < selectorSize+32 {
+		return "", false
+	}
+	code := new(big.Int).SetBytes(data[selectorSize : selectorSize+32])
+	if strings.HasPrefix(words, "unknown panic code") {
+		words = "a code that Solidity does not define"
+	}
+	return fmt.Sprintf("panic %#x: %s", code, words), true
+}
+
+// custom names an error of the ABIs with its arguments. Two errors may share a selector; the first that fits the data counts.
+func (e *Errors) custom(data []byte) (string, bool) {
+	if e == nil || len(data) > maxReturn {
+		return "", false
+	}
+	for _, custom := range e.known[selector(data[:selectorSize])] {
+		values, err := custom.Inputs.Unpack(data[selectorSize:])
+		if err != nil || len(values) != len(custom.Inputs) {
+			continue
+		}
+		// The name comes from a file of the operator's, the values from the contract: only those are cleaned.
+		return custom.Name + "(" + cleanText(arguments(custom.Inputs, values)) + ")", true
+	}
+	return "", false
+}
+
+func arguments(inputs abi.Arguments, values []any) string {
+	told := make([]string, len(values))
+	for i, v := range values {
+		if told[i] = shown(reflect.ValueOf(v)); inputs[i].Name != "" {
+			told[i] = inputs[i].Name + "=" + told[i]
+		}
+	}
+	return strings.Join(told, ", ")
+}
+
+// shown writes a value as people write it: amounts in decimal, addresses and bytes in hex, text in quotes.
+func shown(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case txn.Address:
+		return x.Hex()
+	case *big.Int:
+		return x.String()
+	case string:
+		return strconv.Quote(x)
+	case []byte:
+		return "0x" + hex.EncodeToString(x)
+	}
+	switch v.Kind() {
+	case reflect.Array, reflect.Slice:
+		if v.Kind() == reflect.Array && v.Type().Elem().Kind() == reflect.Uint8 {
+			return fmt.Sprintf("%#x", v.Interface())
+		}
+		return "[" + joined(v.Len(), v.Index) + "]"
+	case reflect.Struct:
+		return "(" + joined(v.NumField(), v.Field) + ")"
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// shownElements bounds what is told of a list: the text is cut anyway.
+const shownElements = 16
+
+func joined(n int, at func(int) reflect.Value) string {
+	told := make([]string, 0, min(n, shownElements))
+	for i := range min(n, shownElements) {
+		told = append(told, shown(at(i)))
+	}
+	if n > shownElements {
+		told = append(told, "…")
+	}
+	return strings.Join(told, ", ")
+}
+
+// bounded cuts a text at what may be told.
+func bounded(text string) string {
+	if r := []rune(text); len(r) > detailLimit {
+		return string(r[:detailLimit-1]) + "…"
+	}
+	return text
+}
+
+// returnData finds the return data of a revert: most clients give a hex string, some with words before it, some inside of objects.
+func returnData(data any) []byte {
+	switch d := data.(type) {
+	case string:
+		_, digits, found := strings.Cut(d, "0x")
+		if !found || len(digits)%2 != 0 {
+			return nil
+		}
+		b, err := hex.DecodeString(strings.TrimSpace(digits))
+		if err != nil {
+			return nil
+		}
+		return b
+	case map[string]any:
+		for _, key := range []string{"data", "result", "return", "output", "originalError"} {
+			if b := returnData(d[key]); len(b) >= selectorSize {
+				return b
+			}
+		}
+	}
+	return nil
+}
