@@ -41,6 +41,7 @@ type fakeNode struct {
 	baseFee   *hexutil.Big
 	txs       map[uint64][]common.Hash // in the blocks
 	calls     map[string]int
+	sends     int
 	requests  int // HTTP requests that reached the JSON-RPC server
 	send      func(raw hexutil.Bytes) (common.Hash, error)
 	receipt   func(hash common.Hash) (map[string]any, error)
