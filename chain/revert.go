@@ -143,7 +143,7 @@ func arguments(inputs abi.Arguments, values []any) string {
 	told := make([]string, len(values))
 	for i, v := range values {
 		if told[i] = shown(reflect.ValueOf(v)); inputs[i].Name != "" {
-			told[i] = inputs[i].Name + "=" + told[i]
+			told[i] = inputs[i].Name + ": " + told[i]
 		}
 	}
 	return strings.Join(told, ", ")
