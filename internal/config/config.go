@@ -11,6 +11,7 @@
 package config
 
 import (
+	"math"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -116,16 +117,23 @@ type Chain struct {
 	ReleaseDepth   uint64
 	Protect        Protect
 	Finality       Finality
+	Prepare        Prepare
 	Resubmit       Resubmit
+	GasBump        GasBump
+	Mempool        Mempool
 	Fees           Fees
 	Gas            Gas
+	ABIFiles       []string
 }
 
 // Protect is when a submitter is put under PROTECT.
 type Protect struct{ LagGrace time.Duration }
 
 // Finality is from where on the chain is taken to be beyond change.
-type Finality struct{ AuditDepth uint64 } // 0: four times the confirmations
+type Finality struct {
+	AuditDepth uint64 // 0: four times the confirmations
+	TellBlocks bool
+}
 
 // Depth is the audit depth in force.
 func (f Finality) Depth(confirmations uint64) uint64 {
@@ -135,6 +143,24 @@ func (f Finality) Depth(confirmations uint64) uint64 {
 	return f.AuditDepth
 }
 
+// Prepare is what happens to the head of a queue before it has a nonce.
+type Prepare struct{ MaxAge time.Duration } // 0: it may wait for ever
+
+// GasBump is when a transaction that is not included offers more.
+type GasBump struct {
+	Enabled     bool
+	Multiplier  float64
+	MinInterval time.Duration
+	MaxAttempts int
+	MaxFeeCap   uint256.Int // wei for each unit of gas; zero: no limit
+}
+
+// Permille is the multiplier in thousandths.
+func (g GasBump) Permille() uint64 { return uint64(math.Round(g.Multiplier * 1000)) }
+
+// Mempool is what is looked for in the pools of nodes.
+type Mempool struct{ Diagnose bool }
+
 // Resubmit is how often the same bytes are handed to a chain again.
 type Resubmit struct {
 	Interval    time.Duration
@@ -143,11 +169,14 @@ type Resubmit struct {
 
 // Fees is what transactions offer for gas. Amounts are wei for each unit of gas.
 type Fees struct {
-	HistoryBlocks int
-	Percentile    float64
-	MinTip        uint256.Int
-	MaxFeeCap     uint256.Int
-	FixedPrice    *uint256.Int // nil: as the chain says
+	HistoryBlocks  int
+	Percentile     float64
+	SlowPercentile float64 // 0: as the connector chooses
+	FastPercentile float64 // 0: as the connector chooses
+	MinTip         uint256.Int
+	MinPrice       uint256.Int
+	MaxFeeCap      uint256.Int
+	FixedPrice     *uint256.Int // nil: as the chain says
 }
 
 // Gas is how much gas transactions may use.

@@ -62,6 +62,26 @@ func file[T any](name, text string, in func(*T) *string) field[T] {
 	return f
 }
 
+// files is a key with a list of paths, each relative as that of a file is.
+func files[T any](name, text string, in func(*T) *[]string) field[T] {
+	f := values(name, path(), text, in)
+	read := f.read
+	f.read = func(r *reader, e entry, into *T, at place) {
+		read(r, e, into, at)
+		all := *in(into)
+		if len(all) == 0 || r.origins[at.path].Layer != InFile {
+			return
+		}
+		for i, p := range all {
+			if !filepath.IsAbs(p) {
+				all[i] = filepath.Join(r.folder, p)
+			}
+		}
+		r.note(at.path, strings.Join(all, ","), r.origins[at.path])
+	}
+	return f
+}
+
 // values is a key with a list of values; elsewhere than in the file they are separated by commas.
 func values[T, V any](name string, k kind[V], text string, in func(*T) *[]V) field[T] {
 	return field[T]{entry{name: name, text: text, about: "list of: " + k.about, list: true, secret: isSecret[V]()}, func(r *reader, e entry, into *T, at place) {

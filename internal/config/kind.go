@@ -108,6 +108,18 @@ func oneOf(choices ...string) kind[string] {
 	}}
 }
 
+func yesNo() kind[bool] {
+	return kind[bool]{"true or false", func(text string) (bool, error) {
+		switch text {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
+		}
+		return bad[bool]("write true or false", "%q is neither true nor false", text)
+	}}
+}
+
 func matching(about, pattern string) kind[string] {
 	expression := regexp.MustCompile("^(?:" + pattern + ")$")
 	return kind[string]{about, func(text string) (string, error) {

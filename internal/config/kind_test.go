@@ -23,6 +23,8 @@ func TestKinds(t *testing.T) {
 	takes(t, number(1, 10), map[string]float64{"1": 1, "1.25": 1.25, "10": 10})
 	refuses(t, number(1, 10), map[string]string{"0.99": "out of range", "10.1": "out of range", "NaN": "out of range", "Inf": "out of range", "x": "not a number"})
 	refuses(t, oneOf("debug", "info"), map[string]string{"inof": `did you mean "info"?`, "INFORMATION": "choose one of them", "Info": `did you mean "info"?`})
+	takes(t, yesNo(), map[string]bool{"true": true, "false": false})
+	refuses(t, yesNo(), map[string]string{"yes": "write true or false", "True": "neither true nor false", "1": "neither", "": "neither"})
 	takes(t, label(), map[string]string{"a": "a", "hot-1.x_y": "hot-1.x_y", strings.Repeat("a", 64): strings.Repeat("a", 64)})
 	refuses(t, label(), map[string]string{"A": "not of this form", "1a": "not of this form", "a b": "not of this form", "a\n": "not of this form", strings.Repeat("a", 65): "not of this form"})
 	takes(t, listener(), map[string]string{":1": ":1", "[::1]:9090": "[::1]:9090", "host:0": "host:0"})

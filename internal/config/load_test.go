@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,9 @@ func TestExampleLoads(t *testing.T) {
 		"rpc":           len(chain.RPC) == 1 && chain.RPC[0].Reveal() == "http://127.0.0.1:8545" && chain.RPCTimeout == 10*time.Second && chain.RPCMaxInFlight == 100,
 		"resubmit":      chain.Resubmit == Resubmit{time.Minute, 20},
 		"fees":          chain.Fees.MinTip == *uint256.NewInt(1e6) && chain.Fees.MaxFeeCap == *uint256.NewInt(500e9) && chain.Fees.FixedPrice == nil,
+		"speeds":        chain.Fees.SlowPercentile == 0 && chain.Fees.FastPercentile == 0 && chain.Fees.MinPrice.IsZero(),
+		"bumps":         chain.GasBump == GasBump{false, 1.125, time.Minute, 10, *uint256.NewInt(500e9)} && chain.GasBump.Permille() == 1125,
+		"off":           !chain.Mempool.Diagnose && !chain.Finality.TellBlocks && chain.Prepare.MaxAge == 0 && chain.ABIFiles == nil,
 		"gas":           chain.Gas.Margin == 1.2,
 		"signer":        c.Signers[0].Timeout == 10*time.Second,
 		"key store":     c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file), "keys"), filepath.Join(filepath.Dir(file), "password")},
@@ -43,6 +47,28 @@ func TestExampleLoads(t *testing.T) {
 		if !is {
 			t.Errorf("%s is not as the file says: %+v", what, c)
 		}
+	}
+}
+
+// Paths in the file are relative to its folder, those from elsewhere to the working folder.
+func TestListsOfFiles(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(example, "poll_interval: 250ms", "abi_files: [abi/vault.json, /etc/abi/token.json]", 1)
+	file := write(t, text)
+	c, err := Load(Source{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{filepath.Join(filepath.Dir(file), "abi", "vault.json"), "/etc/abi/token.json"}
+	if got := c.Chains[0].ABIFiles; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := find(t, c, "chains.dev.abi_files").Value; got != strings.Join(want, ",") {
+		t.Errorf("shown as %s", got)
+	}
+	c, err = Load(Source{File: file, Set: []string{"chains.dev.abi_files=vault.json,token.json"}})
+	if err != nil || !slices.Equal(c.Chains[0].ABIFiles, []string{"vault.json", "token.json"}) {
+		t.Errorf("%v, %v", c.Chains[0].ABIFiles, err)
 	}
 }
 

@@ -23,7 +23,8 @@ func relations() []relation {
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"chains.*.release_depth is at most chains.*.confirmations.", relateDepths},
 		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
-		{"chains.*.fees.min_tip_gwei is at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
+		{"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
+		{"chains.*.fees.slow_percentile, chains.*.fees.percentile and chains.*.fees.fast_percentile rise, those that are 0 left out.", relateSpeeds},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
 		{"The chain and the signer of a submitter are in the lists above it.", relateSubmitters},
@@ -125,6 +126,23 @@ func relateFees(r *reader, c *Config) {
 		tip, most := path+".fees.min_tip_gwei", path+".fees.max_fee_cap_gwei"
 		if fees := c.Chains[i].Fees; !fees.MaxFeeCap.IsZero() && fees.MinTip.Gt(&fees.MaxFeeCap) {
 			r.broken(tip, most, "lower min_tip_gwei, or raise max_fee_cap_gwei", "the least tip is above the most that is offered in all")
+		}
+		price := path + ".fees.min_price_gwei"
+		if fees := c.Chains[i].Fees; r.good(price, most) && !fees.MaxFeeCap.IsZero() && fees.MinPrice.Gt(&fees.MaxFeeCap) {
+			r.broken(price, most, "lower min_price_gwei, or raise max_fee_cap_gwei", "the least price is above the most that is offered in all")
+		}
+	}
+}
+
+func relateSpeeds(r *reader, c *Config) {
+	for i, path := range r.elementPaths["chains"] {
+		slow, standard, fast := path+".fees.slow_percentile", path+".fees.percentile", path+".fees.fast_percentile"
+		fees := c.Chains[i].Fees
+		if r.good(slow, standard) && fees.SlowPercentile > fees.Percentile {
+			r.broken(slow, standard, "lower slow_percentile, or raise percentile", "the slow speed would offer more than the standard one")
+		}
+		if r.good(standard, fast) && fees.FastPercentile != 0 && fees.FastPercentile < fees.Percentile {
+			r.broken(fast, standard, "raise fast_percentile, or lower percentile", "the fast speed would offer less than the standard one")
 		}
 	}
 }

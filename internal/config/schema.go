@@ -128,15 +128,28 @@ func chainFields() []field[Chain] {
 		section("finality", "From where on the chain is taken to be beyond change.", func(c *Chain) *Finality { return &c.Finality },
 			value("audit_depth", orZero(whole[uint64](1, 100_000)), "0", "Depth below which no reorg is believed possible: an operator can requeue a transaction once its nonce was used by somebody else that deep. 0: four times confirmations.",
 				func(f *Finality) *uint64 { return &f.AuditDepth }),
+			value("tell_blocks", yesNo(), "false", "Whether each canonical block above the one with the receipt is told as an event of the transaction, with its hash.", func(f *Finality) *bool { return &f.TellBlocks }),
+		),
+		section("prepare", "What happens to a transaction before it has a nonce.", func(c *Chain) *Prepare { return &c.Prepare },
+			value("max_age", orZero(span(time.Second, 30*24*time.Hour)), "0", "How long the head of a queue may wait for funds, fees, the chain or the signer. After it the transaction fails, without a nonce, and the next one goes on. 0: for ever.",
+				func(p *Prepare) *time.Duration { return &p.MaxAge }),
 		),
 		section("resubmit", "Handing the same bytes to the chain again while they are not included.", func(c *Chain) *Resubmit { return &c.Resubmit },
 			value("interval", span(100*time.Millisecond, 24*time.Hour), "60s", "Time between two hand-overs.", func(r *Resubmit) *time.Duration { return &r.Interval }),
 			value("max_attempts", whole(1, 1_000_000), "20", "Hand-overs after which a transaction is STUCK. It is still followed and handed over.", func(r *Resubmit) *int { return &r.MaxAttempts }),
 		),
+		section("gas_bump", "Offering more for a transaction that is not included: another signed form of the same nonce.", func(c *Chain) *GasBump { return &c.GasBump }, gasBumpFields()...),
+		section("mempool", "Looking into the pools of nodes.", func(c *Chain) *Mempool { return &c.Mempool },
+			value("diagnose", yesNo(), "false", "Whether a transaction is looked for in a node's pool before it is handed over again. What is found is shown, and is a hint: pools differ.", func(m *Mempool) *bool { return &m.Diagnose }),
+		),
 		section("fees", "What transactions offer for a unit of gas.", func(c *Chain) *Fees { return &c.Fees },
 			value("history_blocks", whole(1, 1024), "10", "Newest blocks whose tips are looked at.", func(f *Fees) *int { return &f.HistoryBlocks }),
-			value("percentile", number(1, 100), "50", "Percentile of the tips paid in them that is offered.", func(f *Fees) *float64 { return &f.Percentile }),
-			value("min_tip_gwei", gwei("0.000000001"), "0.001", "The least tip that is offered.", func(f *Fees) *uint256.Int { return &f.MinTip }),
+			value("percentile", number(1, 100), "50", "Percentile of the tips paid in them that is offered at the standard speed.", func(f *Fees) *float64 { return &f.Percentile }),
+			value("slow_percentile", orZero(number(1, 100)), "0", "The same for the slow speed. 0: 25, or the standard one if that is lower.", func(f *Fees) *float64 { return &f.SlowPercentile }),
+			value("fast_percentile", orZero(number(1, 100)), "0", "The same for the fast speed. 0: 75, or the standard one if that is higher. On a chain without base fees the fast speed offers a quarter more than the node's gas price, and the others that price.",
+				func(f *Fees) *float64 { return &f.FastPercentile }),
+			value("min_tip_gwei", gwei("0.000000001"), "0.001", "The least tip that is offered. Where the nodes of a chain insist on more, that is learned from the first refusal that names it, up to max_fee_cap_gwei.", func(f *Fees) *uint256.Int { return &f.MinTip }),
+			value("min_price_gwei", gwei("0"), "0", "The least that is offered in all, as fee cap or gas price: for chains with a minimum price.", func(f *Fees) *uint256.Int { return &f.MinPrice }),
 			value("max_fee_cap_gwei", gwei("0"), "500", "The most that is offered in all, tip included. 0: no limit.", func(f *Fees) *uint256.Int { return &f.MaxFeeCap }),
 			value("fixed_price_gwei", optional(gwei("0")), "", "Send legacy transactions at this price, whatever the chain says: for private chains.", func(f *Fees) **uint256.Int { return &f.FixedPrice }),
 		),
@@ -144,6 +157,18 @@ func chainFields() []field[Chain] {
 			value("margin", number(1, 10), "1.2", "An estimate is multiplied by it. A limit that the caller gives is taken as it is.", func(g *Gas) *float64 { return &g.Margin }),
 			value("max_limit", whole(0, 1<<40), "16777216", "The most gas of one transaction that the chain's pools take (EIP-7825); 0: no limit but the block's. A transaction above it fails before a nonce is taken.", func(g *Gas) *int { return &g.MaxLimit }),
 		),
+		files("abi_files", "JSON ABIs, or artifacts of compilers, of contracts that are called: the custom errors in them are told by name when a call would revert.", func(c *Chain) *[]string { return &c.ABIFiles }),
+	}
+}
+
+func gasBumpFields() []field[GasBump] {
+	return []field[GasBump]{
+		value("enabled", yesNo(), "false", "Whether that happens by itself. Callers and operators can ask for it all the same.", func(g *GasBump) *bool { return &g.Enabled }),
+		value("multiplier", number(1.1, 10), "1.125", "What both fees of the last form that a node took are multiplied by at least. Pools of go-ethereum take nothing below 1.1.", func(g *GasBump) *float64 { return &g.Multiplier }),
+		value("min_interval", span(time.Second, 24*time.Hour), "60s", "The least time between two forms of a transaction.", func(g *GasBump) *time.Duration { return &g.MinInterval }),
+		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves.", func(g *GasBump) *int { return &g.MaxAttempts }),
+		value("max_fee_cap_gwei", gwei("0"), "500", "The most that any form offers in all. Where more would be needed the transaction is STUCK with the reason FEE_CAP_REACHED, and still handed over. 0: no limit.",
+			func(g *GasBump) *uint256.Int { return &g.MaxFeeCap }),
 	}
 }
 

@@ -56,13 +56,13 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *sl
 		for _, url := range c.RPC {
 			endpoints = append(endpoints, url.Reveal())
 		}
+		contracts, err := chain.LoadErrors(c.ABIFiles...)
+		if err != nil {
+			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
+		}
 		client, err := chain.Dial(ctx, chain.Options{
 			Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints, Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
-			BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, LagGrace: c.LagGrace, Logger: log,
-			Fees: chain.FeeOptions{
-				HistoryBlocks: c.Fees.HistoryBlocks, Percentile: c.Fees.Percentile, MinTip: c.Fees.MinTip, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice,
-				MaxGas: uint64(c.Gas.MaxLimit),
-			},
+			BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, LagGrace: c.LagGrace, Logger: log, Errors: contracts, Fees: feeOptions(c),
 		})
 		if err != nil {
 			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
@@ -74,6 +74,24 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *sl
 		}
 	}
 	return chains, nil
+}
+
+func feeOptions(c config.Chain) chain.FeeOptions {
+	return chain.FeeOptions{
+		HistoryBlocks: c.Fees.HistoryBlocks, Percentile: c.Fees.Percentile, SlowPercentile: c.Fees.SlowPercentile, FastPercentile: c.Fees.FastPercentile,
+		MinTip: c.Fees.MinTip, MinPrice: c.Fees.MinPrice, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice, MaxGas: uint64(c.Gas.MaxLimit),
+	}
+}
+
+// policy is what the law asks of a chain's configuration.
+func policy(c config.Chain) txn.Policy {
+	bump := c.GasBump
+	return txn.Policy{
+		Confirmations: c.Confirmations, ReleaseDepth: c.ReleaseDepth, AuditDepth: c.Finality.Depth(c.Confirmations), LagGrace: c.Protect.LagGrace,
+		TellAbove: c.Finality.TellBlocks, PrepareMaxAge: c.Prepare.MaxAge, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
+		Diagnose: c.Mempool.Diagnose, BumpPermille: bump.Permille(), BumpMaxFee: bump.MaxFeeCap,
+		Bump: txn.Bumping{Enabled: bump.Enabled, Permille: bump.Permille(), MinInterval: bump.MinInterval, MaxAttempts: bump.MaxAttempts, MaxFee: bump.MaxFeeCap},
+	}
 }
 
 func (n *Node) newEngine() (*engine.Engine, error) {
@@ -89,10 +107,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 	for i, c := range n.cfg.Chains {
 		o.Chains = append(o.Chains, engine.ChainOptions{
 			Chain: n.chains[i], PollInterval: c.PollInterval,
-			Policy: txn.Policy{
-				Confirmations: c.Confirmations, ReleaseDepth: c.ReleaseDepth, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
-				AuditDepth: c.Finality.Depth(c.Confirmations), LagGrace: c.Protect.LagGrace,
-			},
+			Policy: policy(c),
 		})
 	}
 	return engine.New(o)
