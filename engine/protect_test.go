@@ -412,13 +412,16 @@ func TestALateReceiptIsNoUseElsewhere(t *testing.T) {
 	w.chain.Mine(1)
 	w.chain.MineEmpty(10)
 	var late atomic.Bool
-	var asked atomic.Int32
+	var asked, looks atomic.Int32
 	late.Store(true)
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		switch {
 		case call.Method == chaintest.MethodConsumer:
 			asked.Add(1)
 		case call.Method == chaintest.MethodReceipts && late.Load():
+			if asked.Load() > 0 {
+				looks.Add(1)
+			}
 			return chaintest.Lag(1 << 20)
 		}
 		return chaintest.Fault{}
@@ -432,6 +435,16 @@ func TestALateReceiptIsNoUseElsewhere(t *testing.T) {
 		return nil
 	})
 	w.chain.MineEmpty(3)
+	settled, sent := asked.Load(), len(w.chain.Received())
+	w.eventually("its receipt is asked for", func() error {
+		if looks.Load() < 50 {
+			return fmt.Errorf("%d times", looks.Load())
+		}
+		return nil
+	})
+	if got := len(w.chain.Received()); got > sent+1 || asked.Load() > settled+1 { // one of each may have been under way
+		t.Errorf("handed over %d times more, and asked %d times more who used its nonce", got-sent, asked.Load()-settled)
+	}
 	if p := w.cursor().Protected; p != nil {
 		t.Fatalf("protected: %s", p.Evidence)
 	}

@@ -79,9 +79,10 @@ func (r *rig) openStore(name, url string) *store.Store {
 
 // testNode is an engine that runs.
 type testNode struct {
-	store *store.Store
-	stop  func() // and wait
-	kill  context.CancelFunc
+	store  *store.Store
+	engine *Engine
+	stop   func() // and wait
+	kill   context.CancelFunc
 }
 
 // startNode runs an engine on a store of its own. adjust may change its options.
@@ -123,7 +124,7 @@ func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 		defer close(done)
 		_ = e.Run(ctx)
 	}()
-	n := &testNode{store: s, kill: cancel, stop: sync.OnceFunc(func() { cancel(); <-done })}
+	n := &testNode{store: s, engine: e, kill: cancel, stop: sync.OnceFunc(func() { cancel(); <-done })}
 	r.t.Cleanup(n.stop)
 	return n
 }
