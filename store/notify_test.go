@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -75,6 +78,22 @@ func TestNotifyWakesOtherNodes(t *testing.T) {
 	k.hears(a, 9) // messages come in order: its own came before, and was not heard
 	a.Notify()
 	k.looks(b, "another node")
+}
+
+// TestNotifyWaitsForNoDisk: its sessions alone do without.
+func TestNotifyWaitsForNoDisk(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	for l, want := range map[*lane]string{s.tell: "off", s.renew: "on", s.first: "on"} {
+		var got string
+		_, err := l.run(k.ctx, patience, func(conn *pgx.Conn, _ *db.Queries) error {
+			return conn.QueryRow(k.ctx, "SHOW synchronous_commit").Scan(&got)
+		})
+		if err != nil || got != want {
+			t.Errorf("synchronous_commit is %s (%v), want %s", got, err, want)
+		}
+	}
 }
 
 // TestNotifyGathers: what comes while one is under way goes as one, and too many names become a look.
