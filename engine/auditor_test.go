@@ -227,7 +227,7 @@ func TestTheAuditorSeesAKeyUsedElsewhere(t *testing.T) {
 	var m *meter
 	w.startNode("a", func(o *Options) { o.Chains[0].Chain = w.chain; m = measured(t, o) })
 	w.confirmed("one")
-	w.inject(w.outsider(1))
+	other := w.inject(w.outsider(1))
 	w.chain.Mine(1)
 	seen := m.count("fencepost_audit")["ok"]
 	w.eventually("audits at one block", func() error {
@@ -240,7 +240,7 @@ func TestTheAuditorSeesAKeyUsedElsewhere(t *testing.T) {
 		t.Fatalf("after looks at one block: %+v", p)
 	}
 	w.chain.MineEmpty(1)
-	if p := w.awaitProtection(0); p.Reason != txn.ReasonNonceElsewhere || !strings.Contains(p.Evidence, "next nonce is 2") {
+	if p := w.awaitProtection(0); p.Reason != txn.ReasonNonceElsewhere || !strings.Contains(p.Evidence, "next nonce is 2") || !strings.Contains(p.Evidence, other.Hash().Hex()) {
 		t.Errorf("%+v", p)
 	}
 	if found := m.count("fencepost_audit_violation"); found["L10"] == 0 {
@@ -345,4 +345,68 @@ func TestFullAuditOfAChainThatDoesNotAnswer(t *testing.T) {
 	if report, err := audit(); err != nil || report.Unanswered == 0 || len(report.Violations) != 1 || !strings.Contains(report.Violations[0].What, "the endpoint lags") {
 		t.Errorf("%+v %v", report, err)
 	}
+}
+
+func TestTwoLooksAtAnAccountThatIsAhead(t *testing.T) {
+	t.Parallel()
+	at := func(head uint64, latest, pending txn.Nonce) *txn.Account {
+		return &txn.Account{Head: head, Latest: latest, Pending: pending}
+	}
+	for name, c := range map[string]struct {
+		looks []*txn.Account
+		next  []txn.Nonce // the cursor's, after each look
+		found bool        // by the last
+	}{
+		"mined":                   {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 5}, true},
+		"in the pool":             {[]*txn.Account{at(1, 5, 6), at(2, 5, 6)}, []txn.Nonce{5, 5}, true},
+		"ours":                    {[]*txn.Account{at(1, 5, 5), at(2, 5, 5)}, []txn.Nonce{5, 5}, false},
+		"ours, in flight":         {[]*txn.Account{at(1, 4, 5), at(2, 4, 5)}, []txn.Nonce{5, 5}, false},
+		"one look":                {[]*txn.Account{at(1, 6, 6)}, []txn.Nonce{5}, false},
+		"at one block":            {[]*txn.Account{at(1, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5}, false},
+		"at an older block":       {[]*txn.Account{at(2, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5}, false},
+		"taken back in between":   {[]*txn.Account{at(1, 6, 6), at(2, 5, 5), at(3, 6, 6)}, []txn.Nonce{5, 5, 5}, false},
+		"no answer in between":    {[]*txn.Account{at(1, 6, 6), nil, at(3, 6, 6)}, []txn.Nonce{5, 5, 5}, true},
+		"the cursor has moved on": {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 6}, false},
+	} {
+		var m audited
+		found := ""
+		for i, look := range c.looks {
+			found = m.compare(look, c.next[i])
+		}
+		if (found != "") != c.found {
+			t.Errorf("%s: %q", name, found)
+		}
+	}
+}
+
+// What is protected for another reason is not asked to be protected again: the operator would lose sight of the first reason. It is when that is settled.
+func TestTheAuditorWaitsForAnotherProtectionToEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, blockPeriod, dbtest.WithoutGuard())
+	var m *meter
+	r.startNode("a", func(o *Options) { m = measured(t, o) })
+	id := r.create(0, "1", transfer())
+	r.awaitFinal(id)
+	if got := r.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", id))
+	r.eventually("it is found again and again", func() error {
+		if found := m.count("fencepost_audit_violation"); found["L8"] < 4 {
+			return fmt.Errorf("%v", found)
+		}
+		return nil
+	})
+	if commands, err := r.admin.Commands(t.Context(), r.submitters[0], 0, 10); err != nil || len(commands) != 1 {
+		t.Errorf("%+v %v", commands, err)
+	}
+	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	r.eventually("it is protected because of that", func() error {
+		if p := r.protection(0); p == nil || p.Reason != txn.ProtectByAudit {
+			return fmt.Errorf("%+v", p)
+		}
+		return nil
+	})
 }

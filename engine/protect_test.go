@@ -30,6 +30,7 @@ type watched struct {
 	*rig
 	chain *chaintest.Chain
 	nodes int
+	audit time.Duration
 }
 
 func newWatched(t *testing.T) *watched {
@@ -44,7 +45,10 @@ func newWatched(t *testing.T) *watched {
 func (w *watched) node() *testNode {
 	w.t.Helper()
 	w.nodes++
-	return w.startNode(fmt.Sprint("n", w.nodes), func(o *Options) { o.Chains[0].Chain = w.chain })
+	return w.startNode(fmt.Sprint("n", w.nodes), func(o *Options) {
+		o.Chains[0].Chain = w.chain
+		o.AuditInterval = w.audit
+	})
 }
 
 // outsider is a transaction of the same key that was not made here, and pays well.
@@ -350,13 +354,17 @@ func TestLagNeverProtects(t *testing.T) {
 		},
 		"none": func(chaintest.Call, int) chaintest.Fault { return chaintest.Fault{} },
 	}
+	const far = 30 // blocks: at one in 20 ms that is twice the grace for a chain that is behind
+	faults["a very old endpoint"] = lagging(far, reads...)
 	for _, m := range reads {
 		faults["late "+string(m)] = lagging(5, m)
+		faults["very late "+string(m)] = lagging(far, m)
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWatched(t)
+			w.audit = 1 // as often as it may
 			ctx, cancel := context.WithCancel(t.Context())
 			mined := make(chan struct{})
 			go func() {
