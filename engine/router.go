@@ -56,7 +56,8 @@ func (r *router) run(ctx, actors context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.e.Store.Woken():
-			ids, _ := r.e.Store.TakeWoken()
+			ids, heard, _ := r.e.Store.TakeWoken()
+			ids = append(ids, heard...)
 			_ = r.acquire(ctx, actors, r.deliver(ids))
 		case <-poll.C:
 			r.deliverAll()
