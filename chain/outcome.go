@@ -3,6 +3,8 @@ package chain
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
@@ -22,10 +24,11 @@ type Answer struct {
 // AMBIGUOUS. The detail is safe to store and to show.
 func Classify(a Answer) txn.Outcome {
 	class, _ := Explain(a)
-	o := txn.Outcome{Class: class, Detail: cleanText(a.Message), RetryAfter: retryHint(a)}
+	o := txn.Outcome{Class: class, Detail: cleanText(a.Message), RetryAfter: waitHint(a)}
 	if class == txn.ExecutionReverted {
 		o.Detail = cleanText(revertReason(a))
 	}
+	addNumbers(&o, normalise(a.text()))
 	return o
 }
 
@@ -37,28 +40,68 @@ func Explain(a Answer) (class txn.Class, why string) {
 			return class, rules[i].why
 		}
 	}
-	if byCode, ok := classByCode(a.Code); ok {
+	if _, ok := solidityReason(a.Data); ok {
+		return txn.ExecutionReverted, solidityWhy
+	}
+	if byCode, ok := verdictOf(codes, a.Code); ok {
 		return byCode.class, byCode.why
 	}
-	if byStatus, ok := classByStatus(a.HTTPStatus); ok {
+	if byStatus, ok := verdictOf(statuses, a.HTTPStatus); ok {
 		return byStatus.class, byStatus.why
 	}
-	return txn.Ambiguous, "no rule knows this text: the transaction may have been accepted"
+	return txn.Ambiguous, unknownWhy
 }
 
-// text is all that was said in words. Substrate chains, Conflux and others put the meaning into the data and a headline into the message.
+const (
+	solidityWhy = "no rule knows this text, but the data is what a contract returns with a refusal"
+	unknownWhy  = "no rule knows this text: the transaction may have been accepted"
+)
+
+var (
+	// tag is one of HTML; "<" is also what nodes write between two numbers.
+	tag     = regexp.MustCompile(`</?[a-zA-Z!][^<>]*>`)
+	escapes = strings.NewReplacer(`\u0027`, "'", `\u0022`, `"`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&", `\n`, " ", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&#39;", "'")
+)
+
+const (
+	maxDataDepth = 4
+	maxDataTexts = 20
+)
+
+// text is all that was said in words, as plain text. Substrate chains, Conflux and others put the meaning into the data and a headline into the message.
 func (a Answer) text() string {
-	switch d := a.Data.(type) {
+	said := append([]string{a.Message}, textsIn(a.Data, maxDataDepth)...)
+	said = said[:min(len(said), maxDataTexts)]
+	for i, part := range said {
+		said[i] = tag.ReplaceAllString(escapes.Replace(part[:min(len(part), textLimit)]), " ")
+	}
+	return strings.Join(said, " ")
+}
+
+// textKeys are the fields of data that hold words, in the order in which they are read.
+var textKeys = []string{"message", "reason", "error", "details", "detail", "description", "cause", "errors", "originalError", "data"}
+
+// textsIn are the words in data. Hex is a contract's.
+func textsIn(data any, depth int) []string {
+	if depth == 0 {
+		return nil
+	}
+	var said []string
+	switch d := data.(type) {
 	case string:
 		if !strings.HasPrefix(d, "0x") {
-			return a.Message + " " + d
+			return []string{d}
+		}
+	case []any:
+		for _, inner := range d[:min(len(d), maxDataTexts)] {
+			said = append(said, textsIn(inner, depth-1)...)
 		}
 	case map[string]any:
-		if inner, ok := d["message"].(string); ok {
-			return a.Message + " " + inner
+		for _, key := range textKeys {
+			said = append(said, textsIn(d[key], depth-1)...)
 		}
 	}
-	return a.Message
+	return said
 }
 
 // dataText is the data in its JSON form, for hints that stand anywhere in it.
@@ -78,27 +121,33 @@ type verdict struct {
 	why   string
 }
 
-// classByCode judges codes that mean one thing wherever the text is silent. The codes that several clients use for different things are left out: reading
-// one of them wrongly could give up bytes that sit in a pool.
-func classByCode(code int) (verdict, bool) {
-	switch code {
-	case 429, -32005, -32007, -32029, -32097:
-		return verdict{txn.RateLimited, "the code is one that providers use for their request limits"}, true
-	case 401, 403, -32601, -40100:
-		return verdict{txn.Unauthorized, "the code says that this endpoint does not serve the method to us"}, true
-	}
-	return verdict{}, false
+// numbered is a class that a number stands for.
+type numbered struct {
+	numbers []int
+	verdict
 }
 
-// classByStatus judges an HTTP status whose body said nothing that is known. A 5xx is not here: the server behind the gateway may have taken the bytes.
-func classByStatus(status int) (verdict, bool) {
-	switch status {
-	case 402, 429:
-		return verdict{txn.RateLimited, "HTTP status for too many requests, or for a plan that is used up"}, true
-	case 301, 302, 303, 307, 308:
-		return verdict{txn.Unavailable, "the endpoint has moved, and bytes are sent only to configured addresses"}, true
-	case 401, 403, 404, 405, 407, 451:
-		return verdict{txn.Unauthorized, "HTTP status for an endpoint that does not serve us"}, true
+// codes mean one thing each wherever the text is silent. The codes that several clients use for different things are left out: reading one of them wrongly
+// could give up bytes that sit in a pool.
+var codes = []numbered{
+	{[]int{429, -32005, -32007, -32029, -32097}, verdict{txn.RateLimited, "the code is one that providers use for their request limits"}},
+	{[]int{401, 403, -32601, 4200, -40100}, verdict{txn.Unauthorized, "the code says that this endpoint does not serve the method to us"}},
+}
+
+// statuses are of HTTP, for bodies that say nothing that is known. A 5xx that every server may send is not here: the server behind the gateway may have
+// taken the bytes.
+var statuses = []numbered{
+	{[]int{402, 429}, verdict{txn.RateLimited, "HTTP status for too many requests, or for a plan that is used up"}},
+	{[]int{521, 523, 525, 526}, verdict{txn.Unavailable, "the gateway's own status for a server that it could not connect to"}},
+	{[]int{301, 302, 303, 307, 308}, verdict{txn.Unavailable, "the endpoint has moved, and bytes are sent only to configured addresses"}},
+	{[]int{401, 403, 404, 405, 407, 410, 451}, verdict{txn.Unauthorized, "HTTP status for an endpoint that does not serve us"}},
+}
+
+func verdictOf(table []numbered, number int) (verdict, bool) {
+	for _, row := range table {
+		if slices.Contains(row.numbers, number) {
+			return row.verdict, true
+		}
 	}
 	return verdict{}, false
 }
@@ -109,14 +158,20 @@ func revertReason(a Answer) string {
 	if len(data) < 4 {
 		return a.text()
 	}
-	reason, err := abi.UnpackRevert(data)
+	reason, ok := solidityReason(a.Data)
 	switch {
-	case err != nil:
+	case !ok:
 		return fmt.Sprintf("execution reverted with a custom error, selector %s, %d bytes", hexutil.Encode(data[:4]), len(data))
 	case reason == "":
 		return "execution reverted without a reason"
 	}
 	return "execution reverted: " + reason
+}
+
+// solidityReason decodes the two errors that every contract's language knows, Error(string) and Panic(uint256).
+func solidityReason(data any) (reason string, ok bool) {
+	reason, err := abi.UnpackRevert(revertData(data))
+	return reason, err == nil
 }
 
 // revertData finds the return data of a revert: most clients give a hex string, some wrap it in words or in an object.

@@ -1,9 +1,7 @@
 package chain
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -13,13 +11,13 @@ import (
 type rule struct {
 	class  txn.Class
 	why    string
-	match  *regexp.Regexp
-	unless *regexp.Regexp         // nil: no exception
+	match  patterns
+	unless patterns               // exceptions
 	decide func(string) txn.Class // nil: class
 }
 
 func (r *rule) read(text string) (txn.Class, bool) {
-	if !r.match.MatchString(text) || r.unless != nil && r.unless.MatchString(text) {
+	if !r.match.match(text) || r.unless.match(text) {
 		return "", false
 	}
 	if r.decide != nil {
@@ -40,10 +38,6 @@ func judged(why string, decide func(string) txn.Class, patterns ...string) rule 
 func (r rule) except(patterns ...string) rule {
 	r.unless = anyOf(patterns...)
 	return r
-}
-
-func anyOf(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile(strings.Join(patterns, "|"))
 }
 
 // few is a gap of at most six words inside a phrase: texts carry addresses and numbers between the words that matter.

@@ -14,10 +14,10 @@ var endpointRules = []rule{
 		`\bnot ready\b`, `\bnot (yet )?(started|initiali[sz]ed|synced|synchroni[sz]ed|in sync)\b`, `\b(starting|warming) up\b`,
 		`\b(re)?sync(ing|hroni[sz]ing)\b`, `\bsync (is )?(still )?in progress\b`, `\bgive sync\b`, `\bcatch(ing)? up\b`, `\bout of sync\b`, `\b(node|backend|state|chain) is (lagging|behind)\b`,
 		`\b(header|block|state|head) (is |was )?not (found|available)\b`, `\bindexing is in progress\b`, `\bmissing trie node\b`, `\b(tx ?pool|transaction pool|pool) (is )?(not enabled|disabled|unavailable)\b`,
-		`\b(service|node|backend|server|upstream|sequencer|resource|world state|state|network|rpc|api|chain) (\S+ ){0,3}(unavailable|unreachable|offline|unhealthy|overloaded|busy|down|paused|halted|`+
+		`\b(service|nodes?|backends?|servers?|upstreams?|sequencer|leader|resource|world state|state|network|rpc|api|chain) (\S+ ){0,3}(unavailable|unreachable|offline|unhealthy|overloaded|busy|down|paused|halted|starting|`+
 			`not available|not healthy)\b`,
 		`\b(could not|cannot|cant|failed to|unable to) (connect|route|forward your|fulfil+)\b`, `\bupstreams? (\S+ ){0,3}(unhealthy|unavailable)\b`,
-		`\bno (\S+ ){0,3}`+someServer+`\b`, `\bnot connected to\b`, `\bbad gateway\b`, `\bmaintenance\b`, `\btemporar(y|ily) (unavailable|failure|error)\b`,
+		`\bno (\S+ ){0,3}`+someServer+`\b`, `\bnot connected to\b`, `\bnot accepting (\S+ ){0,2}(transactions|requests|connections)\b`, `\bbad gateway\b`, `\bmaintenance\b`, `\btemporar(y|ily) (unavailable|failure|error)\b`,
 		`\b(currently|temporarily) (unavailable|not available|disabled)\b`, `\boverloaded\b`, `\btoo much load\b`, `\bis busy\b`, `\b50[23] (service|bad|server|backend)\b`, `\bnot enough gas power\b`,
 		`\bcircuit (breaker )?(is )?open\b`, `\btoo many open files\b`, `\bno space left\b`, `\bring ?balancer\b`),
 	kind(txn.Ambiguous, "the call left and no answer to it came back: the transaction may have been accepted",

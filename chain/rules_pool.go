@@ -24,7 +24,7 @@ var poolRules = []rule{
 	kind(txn.AlreadyKnown, "Filecoin's pool names the nonce of the message that it has; another message of that nonce is told as a replacement", `\balready in mpool\b`).
 		except(`\breplace`),
 	kind(txn.ReplacementUnderpriced, "another attempt of the same nonce sits in the pool and is not outbid; before ALREADY_KNOWN, whose words it uses",
-		`\breplacement\b`, `\b(not|cannot|cant|couldnt|unable to|failed to|low to|to trigger) (be )?replaced?\b`, `\bto replace (it|the|an|another|existing|pending|old)\b`,
+		`\breplacement\b`, `\b(not|cannot|cant|couldnt|unable to|failed to|low to|to trigger) (be )?replaced?\b`, `\b(to|would|cannot|must) replace (it|the|an?|another|existing|pending|old|`+someTx+`)\b`,
 		`\breplaced by (a )?better\b`, `\b`+someTx+` (with|which has|has|that has|of) (the )?same (sender and )?nonce\b`, `\bsame nonce (is |was |has )?(been )?already\b`,
 		`\b(priority is too low|too low priority)\b`, `\bprice ?bump\b`, `\bnot enough to (bump|replace)\b`, `\breplace by fee\b`, `\brbf\b`,
 		`\b(existing|newer|another|other|pending|queued|pooled) `+someTx+` (had|has|have|of|with|offers|pays) (an? )?(equal or )?(higher|better|greater) (priority|gas ?price|price|fee|tip)`,
@@ -36,7 +36,7 @@ var poolRules = []rule{
 
 	kind(txn.Invalid, "the highest nonce there is; before the other nonce rules", `\bnonce (has|is|at|reached|exceeds?|exceeded) (the )?max`, `\bnonce `+few+`(2\^64|overflow)`),
 	kind(txn.NonceTooLow, "the nonce is used up, by one of our attempts or by somebody else; before ALREADY_KNOWN, because the bytes that used it may be others",
-		`\bnonce (value )?(is |was )?(too )?(low|small|old|stale|expired|outdated)\b`, `\b(old|stale|outdated|expired|used|past) nonce\b`, `\btoo low (a )?nonce\b`,
+		`\bnonce (value )?(is |was )?(too )?(low|small|old|stale|expired|outdated)\b`, `\b(old|stale|outdated|expired|used|past) nonce\b`, `\btoo low (a )?nonce\b`, `\bnonce of (\S+ ){1,4}(is )?too (low|small|old)\b`, `\bsequence (number )?(is )?too (low|small|old)\b`,
 		`\bnonce `+few+`(already |been )+(used|consumed|taken|spent)\b`, `\bnonce already (used|exists)\b.*\bexecuted\b`,
 		`\(stale\)`, `::stale\b`, `\b`+someTx+` (is )?(outdated|stale)\b`),
 	kind(txn.NonceGap, "a lower nonce is missing at this node, which does not queue",
@@ -44,13 +44,14 @@ var poolRules = []rule{
 		`\(future\)`, `::future\b`, `\btransaction (is |will be valid )?(in the )?future\b`, `\b(too )?distant future\b`, `\blower nonce\b`,
 		`\bnonces? (is |are )?(must be |should be |not |non ?)+(sequential|contiguous|consecutive|continuous)\b`, `\b(skipped|missing) (a )?nonce\b`, `\bnonce `+few+`skipped\b`,
 		`\bnonce (is )?out of (order|sequence)\b`, `\b(waiting for|awaiting) `+few+`nonce\b`,
-		`\bmissing (previous|prior|lower|parent) (nonce|transaction)`).
+		`\bmissing (previous|prior|lower|parent) (nonce|transaction)`, `\b(previous|prior|lower|parent) (nonce|transaction) (is )?missing\b`,
+		`\bnonce of (\S+ ){1,4}(is )?too (high|large|big|far)\b`).
 		except(`priority fee`, `\baccount nonce is (too )?(high|big|large)`),
 	judged("two nonces compared: the side that is named first tells which of them is ahead", nonceCompared,
 		`\bnonce `+few+`(lower|less|smaller|higher|greater|larger|bigger) than\b`, `\bnonce `+few+`(below|ahead|behind|exceeds)\b`, `\bnonce (\(?\d+\)? )?[<>]`).
 		except(`\b(fee|price|gas|balance|funds|premium)\b`),
-	judged("a nonce that does not fit: the numbers in the text say whether it is used up or ahead", nonceByNumbers,
-		`\b(invalid|incorrect|wrong|bad|unexpected|mismatch(ed|ing)?) `+few+`(nonce|sequence)\b`, `\bnonce (must|should|has to|needs to) be\b`, `\bnonce check fail`,
+	judged("a nonce that does not fit: the numbers in the text say whether it is used up or ahead", nonceMisfit,
+		`\b(invalid|incorrect|wrong|bad|unexpected|mismatch(ed|ing)?) `+few+`(nonce|sequence)\b`, `\bnonce (must|should|has to|needs to) be\b`, `\bnonce: expect`, `\bnonce (is |of |= ?|: ?)?\(?\d+\)?,? but\b`, `\bnonce check fail`,
 		`\b(nonce|sequence) (is )?(not consistent|inconsistent|mismatch|invalid|incorrect|wrong|unexpected)`, `\b(correct|expected) nonce\b`,
 		`\bnonce(s)? (do|does|did)(nt| not) match\b`),
 
@@ -58,12 +59,12 @@ var poolRules = []rule{
 		`\b(already|previously) (known|imported)\b`, `\bknown (transaction|txn?|message)\b`, `\b(same|identical) (transaction )?hash\b`,
 		`\balready (in|exists? in|present in|included in|added to|contained in) (the |its |our |a )?(tx |transaction |pending |pending transaction |local )?`+somePool+`\b`,
 		`(^|: |\()(already|previously) (imported|exists?|mined|processed|submitted|received|seen|broadcast(ed)?|pending)\b`,
-		`\balready (have|know|hold|saw|seen) (this|that|the|these) `+someTx+`\b`, `^(internal error: )?mined$`).
+		`\balready (have|know|hold|saw|seen) ((this|that|the|these) `+someTx+`\b|(tx|transaction) 0x)`, `\balready being (processed|broadcast)\b`, `^(internal error: )?mined$`).
 		except(notTheseBytes...),
 	kind(txn.AlreadyKnown, "words that could be of another transaction of the nonce, if they named a nonce",
 		`\b(tx|txn|transaction|message|extrinsic|hash)\b `+few+`already (been )?(imported|in|included|exists?|existed|submitted|received|processed|broadcast(ed)?|pending|present|`+
 			`pooled|mined|confirmed|accepted|queued|added|seen|finali[sz]ed)\b`,
-		`\bduplicated? (tx|txn|transaction)\b`, `\b(tx|transaction) is a duplicate\b`, `^(\S+: )?(existing|existed|exists) (tx|transaction)\b`).
+		`\bduplicated? (tx|txn|transaction)\b`, `\b(tx|transaction) is a duplicate\b`, `^(\S+: )?(existing|existed|exists) (tx|transaction)\b`, `^(\S+: )?(the |this )?(tx|transaction) exists\b`).
 		except(append([]string{`\bnonce\b`}, notTheseBytes...)...),
 	kind(txn.NonceTooLow, "the account's nonce was used by something; it does not say that it was these bytes", `\bnonce already\b`, `\bnonce (is |was )?already\b`),
 }

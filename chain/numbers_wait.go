@@ -1,0 +1,85 @@
+package chain
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxHintDepth = 6
+	maxHintKeys  = 200
+)
+
+var (
+	waitKey     = regexp.MustCompile(`^(retry|try again|back ?off|wait|cool ?down|reset)( (after|in|again|again in|delay|for|time))?( (seconds?|secs?|s|ms|millis\w*|minutes?))?$`)
+	waitText    = regexp.MustCompile(`(?:\b(?:try|retry)(?:ing)?(?: again| your request)?(?: in| after)|\bretry after:?|\bresets? (?:in|after)|\b(?:please )?wait(?: for)?(?: at least)?)[ :=]*([0-9][0-9a-zµ.]*(?: ?(?:hours?|hrs?))?)`)
+	hoursInText = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?h`)
+)
+
+// waitHint is how long the answer asks us to stay away, in its words or in a field of its data; 0 is no hint.
+func waitHint(a Answer) time.Duration {
+	keys := maxHintKeys
+	if d := waitIn(a.Data, maxHintDepth, &keys); d > 0 {
+		return min(d, maxRetryHint)
+	}
+	if m := waitText.FindStringSubmatch(normalise(a.text())); m != nil {
+		if d, err := time.ParseDuration(m[1]); err == nil && d > 0 {
+			return min(d, maxRetryHint)
+		}
+		if hoursInText.MatchString(m[1]) {
+			return maxRetryHint
+		}
+	}
+	return retryHint(a)
+}
+
+// waitIn looks for a field of that meaning, not deeper and not longer than is sensible.
+func waitIn(data any, depth int, keys *int) time.Duration {
+	fields, ok := data.(map[string]any)
+	if !ok || depth == 0 {
+		return 0
+	}
+	var longest time.Duration
+	for key, value := range fields {
+		if *keys--; *keys < 0 {
+			break
+		}
+		name := normalise(key)
+		if waitKey.MatchString(name) {
+			longest = max(longest, waitOf(name, value))
+			continue
+		}
+		longest = max(longest, waitIn(value, depth-1, keys))
+	}
+	return longest
+}
+
+// waitOf reads a field: a number of the unit that its name says, seconds unless it says another, or a text with a unit of its own.
+func waitOf(name string, value any) time.Duration {
+	unit := time.Second
+	switch last := name[strings.LastIndexByte(name, ' ')+1:]; {
+	case last == "ms" || strings.HasPrefix(last, "millis"):
+		unit = time.Millisecond
+	case strings.HasPrefix(last, "minute"):
+		unit = time.Minute
+	}
+	var n float64
+	switch v := value.(type) {
+	case float64:
+		n = v
+	case json.Number:
+		n, _ = v.Float64()
+	case string:
+		if d, err := time.ParseDuration(strings.TrimSpace(v)); err == nil {
+			return max(0, min(d, maxRetryHint))
+		}
+		n, _ = strconv.ParseFloat(strings.TrimSpace(v), 64)
+	}
+	if !(n > 0) { // NaN too
+		return 0
+	}
+	return time.Duration(min(n*float64(unit), float64(maxRetryHint)))
+}
