@@ -44,6 +44,7 @@ func (p *program) commands() []*cobra.Command {
 		p.recoverCommand(),
 		p.keyCommand(),
 		p.configCommand(),
+		p.explainCommand(),
 		p.versionCommand(),
 	}
 }
