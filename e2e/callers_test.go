@@ -59,6 +59,23 @@ func (c *callers) accepted(submitter int, id string) {
 	c.each[submitter]++
 }
 
+// more waits until some more calls have been accepted.
+func (c *callers) more(t *testing.T, calls int) {
+	t.Helper()
+	count := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.ids)
+	}
+	want := count() + calls
+	eventually(t, 30*time.Second, "more calls are accepted", func() error {
+		if count() < want {
+			return errNotYet
+		}
+		return nil
+	})
+}
+
 // stop ends the streams, each after an accepted call, and returns what was accepted.
 func (c *callers) stop() (ids []string, each []int) {
 	c.end()

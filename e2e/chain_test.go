@@ -32,7 +32,7 @@ type testChain struct {
 // embedded is go-ethereum in this process.
 func embedded(t *testing.T, period time.Duration, keys int) *testChain {
 	t.Helper()
-	c, err := devchain.Start(devchain.Options{Period: period, Accounts: keys})
+	c, err := devchain.Start(devchain.Options{Period: period, Accounts: keys, DevRPC: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,17 +13,21 @@ import (
 
 // TestChaos is three nodes under load while everything around them fails at random. `make chaos` runs it for CHAOS_TIME; here it is a short one.
 func TestChaos(t *testing.T) {
-	for name, chain := range map[string]func(t *testing.T, keys int) *testChain{
-		"embedded": func(t *testing.T, keys int) *testChain { return lasting(t, 250*time.Millisecond, keys) },
-		"geth":     geth,
+	for name, c := range map[string]struct {
+		chain  func(t *testing.T, keys int) *testChain
+		pace   time.Duration // between two calls for one submitter: what the chain's blocks can keep up with
+		length time.Duration // unless CHAOS_TIME says otherwise
+	}{
+		"embedded": {func(t *testing.T, keys int) *testChain { return lasting(t, 250*time.Millisecond, keys) }, time.Second, time.Minute},
+		"geth":     {geth, 4 * time.Second, 35 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) { chaos(t, chain) })
+		t.Run(name, func(t *testing.T) { chaos(t, c.chain, c.pace, chaosTime(t, c.length)) })
 	}
 }
 
-func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain) {
+func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, pace, length time.Duration) {
 	const submitters = 30
-	length, seed := chaosTime(t), chaosSeed(t)
+	seed := chaosSeed(t)
 	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, length)
 	random := rand.New(rand.NewPCG(seed, 0))
 	postgres, err := pgembed.Start(t.Context(), pgembed.Options{Settings: pgembed.Disposable()})
@@ -38,7 +42,7 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain) {
 	for range 3 {
 		watchers = append(watchers, watchAll(t, func() *node { return cl.any().node }))
 	}
-	calls := cl.call(t, contract, submitters, time.Second, random)
+	calls := cl.call(t, contract, submitters, pace, random)
 	s := &storm{t: t, cl: cl, postgres: postgres, random: random, lease: 2 * time.Second, hit: map[string]bool{}}
 	s.rage(length)
 	cl.drain(t, contract, calls, watchers, 5*time.Minute)
@@ -54,11 +58,11 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain) {
 	cl.stopAll(t)
 }
 
-func chaosTime(t *testing.T) time.Duration {
+func chaosTime(t *testing.T, otherwise time.Duration) time.Duration {
 	t.Helper()
-	text, set := os.LookupEnv("CHAOS_TIME")
-	if !set {
-		return time.Minute
+	text := os.Getenv("CHAOS_TIME")
+	if text == "" {
+		return otherwise
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -69,8 +73,8 @@ func chaosTime(t *testing.T) time.Duration {
 
 func chaosSeed(t *testing.T) uint64 {
 	t.Helper()
-	text, set := os.LookupEnv("CHAOS_SEED")
-	if !set {
+	text := os.Getenv("CHAOS_SEED")
+	if text == "" {
 		return rand.Uint64()
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)

@@ -59,6 +59,7 @@ func prepareCluster(t *testing.T, c *testChain, size int, o nodeOptions, url str
 		m.tap = newTap(t, m.name, c.url, cl.pool)
 		o.name, o.rpc = m.name, m.tap.url
 		m.node = prepareNode(t, c, o, m.db.URL())
+		m.pool = cl.pool
 		cl.members = append(cl.members, m)
 	}
 	return cl

@@ -31,6 +31,7 @@ type tap struct {
 
 	mu   sync.Mutex
 	sent []sending
+	meet func(common.Hash) (steal bool) // what befalls the next sending, once
 }
 
 // sending is one hand-over of signed bytes, as the chain would get it.
@@ -60,6 +61,9 @@ func newTap(t *testing.T, node, chain string, ledger *pgxpool.Pool) *tap {
 			return
 		}
 		p.note(body)
+		if p.stolen(w, body) {
+			return
+		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		forward.ServeHTTP(w, r)
 	}))
@@ -83,6 +87,35 @@ func (p *tap) note(body []byte) {
 		p.sent = append(p.sent, s)
 		p.mu.Unlock()
 	}
+}
+
+// onNext has the next sending meet something: it may be held up for a while, and stolen, which the sender takes for success.
+func (p *tap) onNext(meet func(common.Hash) (steal bool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.meet = meet
+}
+
+func (p *tap) stolen(w http.ResponseWriter, body []byte) bool {
+	raw := rawTransactions(body)
+	if len(raw) != 1 {
+		return false
+	}
+	p.mu.Lock()
+	meet := p.meet
+	p.meet = nil
+	p.mu.Unlock()
+	hash := crypto.Keccak256Hash(raw[0])
+	if meet == nil || !meet(hash) {
+		return false
+	}
+	var question struct {
+		ID json.RawMessage `json:"id"`
+	}
+	_ = json.Unmarshal(body, &question) // it was read once already
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%q}`, question.ID, hash.Hex())
+	return true
 }
 
 // recorded asks the ledger, which may be down just now.

@@ -95,10 +95,10 @@ func (a *actor) run(ctx context.Context) error {
 	defer a.forget()
 	failures := 0
 	for ctx.Err() == nil {
-		if err := a.e.Gate(ctx, BeforeStep, a.id); err != nil {
+		if err := a.proceed(); err != nil {
 			return err
 		}
-		if err := a.proceed(); err != nil {
+		if err := a.e.Gate(ctx, BeforeStep, a.id); err != nil {
 			return err
 		}
 		if err := a.refresh(ctx); err != nil {
@@ -351,7 +351,7 @@ func (a *actor) reacquire(ctx context.Context) error {
 		if l == nil {
 			return errFenced
 		}
-		a.e.metrics.lease(ctx, "reacquire", 1)
+		a.e.metrics.acquired(ctx, "own", 1)
 		a.adopt(l)
 		return nil
 	}

@@ -163,7 +163,7 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 	}
 	u.count(ctx, "violation")
 	if u.stillOwned(a) {
-		u.tell(limited, a, found, elsewhere)
+		u.tell(limited, a, found, elsewhere, next)
 	}
 }
 
@@ -201,8 +201,9 @@ func (m *audited) compare(account *txn.Account, next txn.Nonce) string {
 }
 
 // tell counts and logs what was found, and has the submitter protected.
-func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string) {
+func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string, next txn.Nonce) {
 	if elsewhere != "" {
+		elsewhere += u.consumer(ctx, a.standing.Load(), next).Evidence()
 		u.broken(ctx, a, "L10", elsewhere)
 		u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ReasonNonceElsewhere, Reason: elsewhere})
 		return
@@ -220,6 +221,15 @@ func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, e
 		texts = append(texts[:toldViolations], fmt.Sprintf("and %d more", more))
 	}
 	u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ProtectByAudit, Reason: strings.Join(texts, "; ")})
+}
+
+// consumer asks who used a nonce; nil when that cannot be told.
+func (u *auditor) consumer(ctx context.Context, of *standing, nonce txn.Nonce) *txn.Consumer {
+	by, err := u.e.trackers[of.submitter.Chain].chain.Consumer(ctx, of.submitter.Address, nonce)
+	if err != nil {
+		return nil
+	}
+	return by
 }
 
 func (u *auditor) broken(ctx context.Context, a *actor, law, what string) {

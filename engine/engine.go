@@ -2,10 +2,17 @@
 //
 // # Parts
 //
-// The [keeper] renews all leases of the node in one statement on a connection of its own and ends whoever lost one. The [router] finds submitters with work
+// The [keeper] renews all leases of the node in one statement on a connection of its own and ends whoever lost one or is stuck. The [router] finds submitters with work
 // and no owner, acquires them, and gives each an [actor]. An actor holds the ledger of its submitter in memory and repeats one step: look at what is known,
 // let [txn.Decide] say the one thing to do, do at most one thing outside, commit at most one [txn.Change] under the lease. A [tracker] per chain follows the
 // head and tells which hashes are in canonical blocks; actors read that as facts.
+//
+// # Ownership
+//
+// Nodes say in the ledger that they live, and hear from it which others do. In basic mode each takes what it finds free. In worker-queue mode rendezvous hashing
+// ([placement]) names one of them for each submitter, which takes it; the others leave it to that one for a while, and hand over, between two steps, what they
+// have of its. Views may differ and wake-ups get lost: both cost time alone, since nobody writes but under a lease. A node that stops first says that it takes
+// nothing more, lets its owners end between two steps, and gives all leases back in one statement, which the others hear of.
 //
 // # Failure
 //
@@ -15,11 +22,9 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -63,6 +68,7 @@ type Options struct {
 type Engine struct {
 	Options
 	trackers map[txn.ChainID]*tracker
+	members  *members
 	keeper   *keeper
 	router   *router
 	auditor  *auditor
@@ -102,10 +108,9 @@ func New(o Options) (*Engine, error) {
 	if o.MaxSubmitters <= 0 {
 		o.MaxSubmitters = 10_000
 	}
-	if o.Gate == nil {
-		o.Gate = func(context.Context, Point, txn.SubmitterID) error { return nil }
-	}
-	e := &Engine{Options: o, trackers: map[txn.ChainID]*tracker{}}
+	o.Gate = o.Gate.orEnd()
+	o.Logger = o.Logger.With("node_id", o.Store.Node())
+	e := &Engine{Options: o, trackers: map[txn.ChainID]*tracker{}, members: newMembers(o.Store.Node(), o.LeaseDuration)}
 	var err error
 	if e.metrics, err = newMetrics(o.Meter); err != nil {
 		return nil, err
@@ -122,27 +127,6 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
-}
-
-// Run works until ctx ends, then stops the actors, gives all leases back and returns. The leases are given back on a context that outlives ctx.
-func (e *Engine) Run(ctx context.Context) error {
-	actors, stopActors := context.WithCancel(context.WithoutCancel(ctx))
-	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx)) // what the actors stand on ends after them
-	var lower sync.WaitGroup
-	for _, t := range e.trackers {
-		lower.Go(func() { t.run(below) })
-	}
-	lower.Go(func() { e.keeper.run(below) })
-	lower.Go(func() { e.auditor.run(ctx) })
-	e.router.run(ctx, actors)
-	stopActors()
-	e.router.wait()
-	release, cancel := context.WithTimeout(below, e.RenewInterval)
-	defer cancel()
-	err := e.keeper.releaseAll(release)
-	stopBelow()
-	lower.Wait()
-	return err
 }
 
 func orDefault(d, fallback time.Duration) time.Duration {

@@ -29,3 +29,15 @@ var Points = []Point{BeforeStep, BeforeQuote, BeforeSign, BeforeAllocate, AfterA
 // Gate is passed at every point. An error ends the actor on the spot, as a crash would: nothing is tidied up. Simulations use it to fix the interleaving and
 // to inject faults; in production it is open.
 type Gate func(context.Context, Point, txn.SubmitterID) error
+
+// orEnd is the gate, after which nothing of a step goes on whose owner was ended meanwhile: no outside call starts under a lease that may have lapsed.
+func (g Gate) orEnd() Gate {
+	return func(ctx context.Context, p Point, id txn.SubmitterID) error {
+		if g != nil {
+			if err := g(ctx, p, id); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	}
+}

@@ -12,8 +12,9 @@ import (
 type progress struct {
 	inside  atomic.Pointer[time.Time] // since when it has been inside one step; nil: between two
 	leaving atomic.Bool               // it shall end before its next step
-	wedged  atomic.Bool               // it lost its lease for want of progress
-	begun   bool                      // it has read the ledger once; its own
+	over    atomic.Bool               // it has lost its lease
+	wedged  atomic.Bool               // for want of progress
+	begun   bool                      // it has read the ledger once; the owner's own
 }
 
 // errMoved ends an owner whose submitter another node shall have; its lease is given back.
@@ -49,10 +50,18 @@ func (a *actor) leave() {
 	a.wake()
 }
 
-// arrived is called when the owner knows the ledger.
-func (a *actor) arrived(context.Context) {
+// arrived is called when the owner knows the ledger. The first time it tells how long the submitter had no owner, if there was anything to be done for it.
+func (a *actor) arrived(ctx context.Context) {
 	if a.begun {
 		return
 	}
 	a.begun = true
+	a.e.router.learn(a.id, a.ledger.Submitter.Chain)
+	before := a.lease.Before()
+	if before.Owner == "" || before.Owner == a.e.members.self || len(a.ledger.Open)+len(a.inbox.Queue) == 0 {
+		return
+	}
+	without := before.Gap + a.e.Clock.Now().Sub(a.lease.TakenAt())
+	a.e.metrics.takeovers.Record(ctx, without.Seconds())
+	a.log.Info("submitter taken over", "before", before.Owner, "released", before.Released, "without_owner", without.Round(time.Millisecond).String())
 }

@@ -14,41 +14,146 @@ import (
 
 // metrics count what an operator watches. Submitters are not labels: there may be many thousands.
 type metrics struct {
-	leases  metric.Int64Counter
-	commits metric.Int64Counter
-	sends   metric.Int64Counter
+	acquires   metric.Int64Counter
+	renewals   metric.Int64Counter
+	fences     metric.Int64Counter
+	commits    metric.Int64Counter
+	sends      metric.Int64Counter
+	handOvers  metric.Int64Counter
+	wedged     metric.Int64Counter
+	takeovers  metric.Float64Histogram
+	nodes      metric.Int64Gauge
+	queued     metric.Int64Gauge
+	oldest     metric.Float64Gauge
+	inFlight   metric.Int64Gauge
+	stuck      metric.Int64Gauge
+	submitters metric.Int64Gauge
 }
+
+// takeoverBounds reach from a hand-over to a lease of ten minutes, in seconds.
+var takeoverBounds = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 12.5, 15, 20, 30, 60, 120, 300, 600}
 
 func newMetrics(m metric.Meter) (metrics, error) {
 	if m == nil {
 		m = noop.NewMeterProvider().Meter("")
 	}
-	var all metrics
+	i := instruments{meter: m}
+	all := metrics{
+		acquires:   i.counter("fencepost_lease_acquire", "leases asked for, by result: first, released, takeover (of a lease that lapsed), own (anew), not_owner, error"),
+		renewals:   i.counter("fencepost_lease_renew", "renewals of leases, by result: ok, error (asked again), lost"),
+		fences:     i.counter("fencepost_lease_fenced", "changes that were refused because the lease is another's, by what they were for"),
+		commits:    i.counter("fencepost_commit", "fenced commits, by outcome"),
+		sends:      i.counter("fencepost_tx_submit", "signed transactions handed to a chain, by the class of the answer"),
+		handOvers:  i.counter("fencepost_lease_handover", "submitters that were handed over to the node that should own them"),
+		wedged:     i.counter("fencepost_lease_wedged", "leases given up because their owner was stuck inside one step"),
+		nodes:      i.gauge("fencepost_nodes", "nodes that live, this one included"),
+		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),
+		inFlight:   i.gauge("fencepost_tx_in_flight", "transactions with a nonce that are not final, of the submitters that this node owns"),
+		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
+		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), protected, paused; wedged are owners that do not end"),
+	}
 	var err error
-	counter := func(name, what string) metric.Int64Counter {
-		c, failed := m.Int64Counter(name, metric.WithDescription(what))
-		if failed != nil {
-			err = fmt.Errorf("engine: metric %s: %w", name, failed)
-		}
-		return c
+	if all.takeovers, err = m.Float64Histogram("fencepost_takeover", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(takeoverBounds...),
+		metric.WithDescription("time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")); err != nil {
+		i.fail("fencepost_takeover", err)
 	}
-	all.leases = counter("fencepost_lease", "leases asked for, by result")
-	all.commits = counter("fencepost_commit", "fenced commits, by outcome")
-	all.sends = counter("fencepost_tx_submit", "signed transactions handed to a chain, by the class of the answer")
-	return all, err
+	if all.oldest, err = m.Float64Gauge("fencepost_queue_oldest_age", metric.WithUnit("s"),
+		metric.WithDescription("age of the oldest transaction without a nonce of the submitters that this node owns")); err != nil {
+		i.fail("fencepost_queue_oldest_age", err)
+	}
+	return all, i.err
 }
 
-func (m metrics) lease(ctx context.Context, result string, n int) {
+// instruments makes instruments until one fails.
+type instruments struct {
+	meter metric.Meter
+	err   error
+}
+
+func (i *instruments) fail(name string, err error) {
+	i.err = fmt.Errorf("engine: metric %s: %w", name, err)
+}
+
+func (i *instruments) counter(name, what string) metric.Int64Counter {
+	c, err := i.meter.Int64Counter(name, metric.WithDescription(what))
+	if err != nil {
+		i.fail(name, err)
+	}
+	return c
+}
+
+func (i *instruments) gauge(name, what string) metric.Int64Gauge {
+	g, err := i.meter.Int64Gauge(name, metric.WithDescription(what))
+	if err != nil {
+		i.fail(name, err)
+	}
+	return g
+}
+
+func labelled(key, value string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String(key, value))
+}
+
+// acquired counts leases by how they were got, or not.
+func (m metrics) acquired(ctx context.Context, result string, n int) {
 	if n > 0 {
-		m.leases.Add(ctx, int64(n), metric.WithAttributes(attribute.String("result", result)))
+		m.acquires.Add(ctx, int64(n), labelled("result", result))
 	}
 }
 
-// tellCommit counts the fate of a change.
-func (a *actor) tellCommit(ctx context.Context, _ txn.Step, _ txn.Change, o store.Outcome) {
-	a.e.metrics.commits.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", o.String())))
+// how names the way to a lease by what was before it.
+func how(b store.Before, self string) string {
+	switch {
+	case b.Owner == "":
+		return "first"
+	case b.Owner == self:
+		return "own"
+	case b.Released:
+		return "released"
+	}
+	return "takeover"
+}
+
+func (m metrics) renewed(ctx context.Context, result string, n int) {
+	if n > 0 {
+		m.renewals.Add(ctx, int64(n), labelled("result", result))
+	}
 }
 
 func (m metrics) sent(ctx context.Context, c txn.Class) {
-	m.sends.Add(ctx, 1, metric.WithAttributes(attribute.String("class", string(c))))
+	m.sends.Add(ctx, 1, labelled("class", string(c)))
+}
+
+// tellCommit counts the fate of a change, and logs each that is not written. What is written is told by whoever applies it.
+func (a *actor) tellCommit(ctx context.Context, step txn.Step, c txn.Change, o store.Outcome) {
+	a.e.metrics.commits.Add(ctx, 1, labelled("outcome", o.String()))
+	if o == store.Done {
+		return
+	}
+	op := opOf(step)
+	log := a.log
+	if len(c.Writes) > 0 {
+		log = log.With("tx_id", c.Writes[0].Tx.String())
+	}
+	if o != store.Fenced {
+		log.Debug("a change was not written, as far as is known", "op", op, "outcome", o.String())
+		return
+	}
+	a.e.metrics.fences.Add(ctx, 1, labelled("op", op))
+	log.Warn("a change was refused: the lease is another's now", "op", op)
+}
+
+// opOf names what a change is for.
+func opOf(s txn.Step) string {
+	switch s.(type) {
+	case txn.Prepare:
+		return "allocate"
+	case txn.Broadcast:
+		return "submit"
+	case txn.LookAtAccount:
+		return "start"
+	case txn.Investigate:
+		return "protect"
+	}
+	return "record"
 }

@@ -30,6 +30,7 @@ type watched struct {
 	*rig
 	chain *chaintest.Chain
 	nodes int
+	audit time.Duration
 }
 
 func newWatched(t *testing.T) *watched {
@@ -44,7 +45,10 @@ func newWatched(t *testing.T) *watched {
 func (w *watched) node() *testNode {
 	w.t.Helper()
 	w.nodes++
-	return w.startNode(fmt.Sprint("n", w.nodes), func(o *Options) { o.Chains[0].Chain = w.chain })
+	return w.startNode(fmt.Sprint("n", w.nodes), func(o *Options) {
+		o.Chains[0].Chain = w.chain
+		o.AuditInterval = w.audit
+	})
 }
 
 // outsider is a transaction of the same key that was not made here, and pays well.
@@ -350,13 +354,17 @@ func TestLagNeverProtects(t *testing.T) {
 		},
 		"none": func(chaintest.Call, int) chaintest.Fault { return chaintest.Fault{} },
 	}
+	const far = 30 // blocks: at one in 20 ms that is twice the grace for a chain that is behind
+	faults["a very old endpoint"] = lagging(far, reads...)
 	for _, m := range reads {
 		faults["late "+string(m)] = lagging(5, m)
+		faults["very late "+string(m)] = lagging(far, m)
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWatched(t)
+			w.audit = 1 // as often as it may
 			ctx, cancel := context.WithCancel(t.Context())
 			mined := make(chan struct{})
 			go func() {
@@ -412,13 +420,16 @@ func TestALateReceiptIsNoUseElsewhere(t *testing.T) {
 	w.chain.Mine(1)
 	w.chain.MineEmpty(10)
 	var late atomic.Bool
-	var asked atomic.Int32
+	var asked, looks atomic.Int32
 	late.Store(true)
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		switch {
 		case call.Method == chaintest.MethodConsumer:
 			asked.Add(1)
 		case call.Method == chaintest.MethodReceipts && late.Load():
+			if asked.Load() > 0 {
+				looks.Add(1)
+			}
 			return chaintest.Lag(1 << 20)
 		}
 		return chaintest.Fault{}
@@ -432,6 +443,16 @@ func TestALateReceiptIsNoUseElsewhere(t *testing.T) {
 		return nil
 	})
 	w.chain.MineEmpty(3)
+	settled, sent := asked.Load(), len(w.chain.Received())
+	w.eventually("its receipt is asked for", func() error {
+		if looks.Load() < 50 {
+			return fmt.Errorf("%d times", looks.Load())
+		}
+		return nil
+	})
+	if got := len(w.chain.Received()); got > sent+1 || asked.Load() > settled+1 { // one of each may have been under way
+		t.Errorf("handed over %d times more, and asked %d times more who used its nonce", got-sent, asked.Load()-settled)
+	}
 	if p := w.cursor().Protected; p != nil {
 		t.Fatalf("protected: %s", p.Evidence)
 	}

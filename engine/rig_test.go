@@ -79,9 +79,11 @@ func (r *rig) openStore(name, url string) *store.Store {
 
 // testNode is an engine that runs.
 type testNode struct {
-	store *store.Store
-	stop  func() // and wait
-	kill  context.CancelFunc
+	store  *store.Store
+	engine *Engine
+	stop   func() // and wait
+	kill   context.CancelFunc
+	err    error // of the run, once stopped
 }
 
 // startNode runs an engine on a store of its own. adjust may change its options.
@@ -113,17 +115,23 @@ func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 	if adjust != nil {
 		adjust(&o)
 	}
+	return r.run(o)
+}
+
+// run runs an engine until the test ends, or it is stopped before.
+func (r *rig) run(o Options) *testNode {
+	r.t.Helper()
 	e, err := New(o)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	n := &testNode{store: o.Store, engine: e, kill: cancel, stop: sync.OnceFunc(func() { cancel(); <-done })}
 	go func() {
 		defer close(done)
-		_ = e.Run(ctx)
+		n.err = e.Run(ctx)
 	}()
-	n := &testNode{store: s, kill: cancel, stop: sync.OnceFunc(func() { cancel(); <-done })}
 	r.t.Cleanup(n.stop)
 	return n
 }

@@ -8,24 +8,32 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
-// router finds submitters that have work and no owner, acquires them and gives each an actor. Where work is found decides speed only: whatever is missed by a
-// wake-up is found by the next sweep.
+// router finds submitters that have work and no owner, acquires them and gives each an actor; in worker-queue mode it leaves those to others that others
+// should own, and hands over what it has of theirs. Where work is found and who gets it decides speed only: whatever is missed by a wake-up is found by the next
+// sweep, and whatever its preferred node does not take is taken by any other after a while.
 type router struct {
 	e       *Engine
 	inboxes inboxes
+	chains  []txn.ChainID // that this node works on
 
 	mu      sync.Mutex
 	actors  map[txn.SubmitterID]*actor
-	foreign map[txn.SubmitterID]bool // of chains that this node does not work on
-	freeing map[txn.SubmitterID]bool // being waited for
-	blocked map[txn.SubmitterID]bool // orphans that could not be acquired in the last sweep
-	wg      sync.WaitGroup
-	waiting chan struct{} // bounds acquisitions that wait for a commit to end: each holds a connection
+	chainOf map[txn.SubmitterID]txn.ChainID // as far as it is known; it never changes
+	foreign map[txn.SubmitterID]bool        // of chains that this node does not work on
+	freeing map[txn.SubmitterID]bool        // being waited for
+	back    []*store.Lease                  // of owners that ended while theirs was good
+	mailed  bool                            // one of those had mail that it has not read
+	handed  chan struct{}                   // back has something
+	ended   chan struct{}                   // an actor or a waiting acquisition has ended; for wait
+	waiting chan struct{}                   // bounds acquisitions that wait for a commit to end: each holds a connection
+
+	sweeping // of the goroutine that runs
 }
 
 // maxWaiting is how many acquisitions may wait for a commit at a time.
@@ -33,8 +41,9 @@ const maxWaiting = 2
 
 func newRouter(e *Engine) *router {
 	r := &router{
-		e: e, actors: map[txn.SubmitterID]*actor{}, foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, blocked: map[txn.SubmitterID]bool{},
-		waiting: make(chan struct{}, maxWaiting),
+		e: e, chains: slices.Sorted(maps.Keys(e.trackers)), actors: map[txn.SubmitterID]*actor{}, chainOf: map[txn.SubmitterID]txn.ChainID{},
+		foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, handed: make(chan struct{}, 1), ended: make(chan struct{}, 1),
+		waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
 	}
 	r.inboxes.read = func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
 		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
@@ -50,22 +59,47 @@ func (r *router) run(ctx, actors context.Context) {
 	defer sweep.Stop()
 	poll := r.e.Clock.NewTimer(r.e.PollInterval)
 	defer poll.Stop()
-	chains := slices.Sorted(maps.Keys(r.e.trackers))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.e.Store.Woken():
-			ids, _ := r.e.Store.TakeWoken()
-			_ = r.acquire(ctx, actors, r.deliver(ids))
+			if look := r.woken(ctx, actors); look {
+				sweep.Reset(r.soon())
+			}
+		case <-r.handed:
+			if look := r.giveBack(ctx); look {
+				sweep.Reset(r.soon())
+			}
 		case <-poll.C:
 			r.deliverAll()
 			poll.Reset(r.e.PollInterval)
 		case <-sweep.C:
-			r.sweep(ctx, actors, chains)
-			sweep.Reset(r.e.SweepInterval)
+			sweep.Reset(r.sweep(ctx, actors))
 		}
 	}
+}
+
+// woken passes on what it is told: mail to owners here, what is free and ours to new ones. What was written on this node and finds neither is told to the other nodes, of which
+// one is the owner or should be; what they told is not, or two nodes could tell each other for ever.
+func (r *router) woken(ctx, actors context.Context) (look bool) {
+	written, told, look := r.e.Store.TakeWoken()
+	place := r.e.members.now(r.e.Clock.Now())
+	here := r.forUs(place, r.deliver(written))
+	missed := r.acquire(ctx, actors, append(here.ours, r.forUs(place, r.deliver(told)).ours...))
+	own := make(map[txn.SubmitterID]bool, len(written))
+	for _, id := range written {
+		own[id] = true
+	}
+	for _, id := range missed {
+		if own[id] {
+			here.others = append(here.others, id)
+		}
+	}
+	if len(here.others) > 0 {
+		r.e.Store.Notify(here.others...)
+	}
+	return look
 }
 
 // deliver tells the owners among ids that they have mail, and returns the others.
@@ -74,7 +108,7 @@ func (r *router) deliver(ids []txn.SubmitterID) []txn.SubmitterID {
 	defer r.mu.Unlock()
 	var others []txn.SubmitterID
 	for _, id := range ids {
-		if a := r.actors[id]; a != nil {
+		if a := r.actors[id]; a != nil && !a.over.Load() {
 			a.deliver()
 		} else {
 			others = append(others, id)
@@ -91,61 +125,80 @@ func (r *router) deliverAll() {
 	}
 }
 
-func (r *router) sweep(ctx, actors context.Context, chains []txn.ChainID) {
-	room := r.e.MaxSubmitters - r.count()
-	if room <= 0 {
-		return
+// split is a list of submitters without an owner here, by who should look for a lease first.
+type split struct{ ours, others []txn.SubmitterID }
+
+// forUs leaves to others what they should own, and what was found to be another's since the last sweep.
+func (r *router) forUs(place placement, ids []txn.SubmitterID) (s split) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		if !r.elsewhere[id] && !r.foreign[id] && r.should(place, id) {
+			s.ours = append(s.ours, id)
+		} else {
+			s.others = append(s.others, id)
+		}
+	}
+	return s
+}
+
+// should tells whether this node is the one to take a submitter. As long as its chain is not known, any chain that would make it so counts.
+func (r *router) should(place placement, id txn.SubmitterID) bool {
+	if r.e.Mode == Basic {
+		return true
+	}
+	if chain, known := r.chainOf[id]; known {
+		return place.preferred(id, chain, "") == r.e.members.self
+	}
+	return slices.ContainsFunc(r.chains, func(c txn.ChainID) bool { return place.preferred(id, c, "") == r.e.members.self })
+}
+
+// acquire takes what is free among ids, starts an actor for each, and returns those that it did not get.
+func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) (missed []txn.SubmitterID) {
+	ids, missed = r.unowned(ids)
+	if room := max(0, r.e.MaxSubmitters-r.count()); len(ids) > room {
+		ids, missed = ids[:room], append(missed, ids[room:]...)
+	}
+	if len(ids) == 0 {
+		return missed
 	}
 	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
 	defer cancel()
-	orphans, err := r.e.Store.Orphans(limited, chains, room)
+	leases, err := r.e.Store.Acquire(limited, ids)
 	if err != nil {
-		r.e.Logger.Warn("submitters without an owner cannot be looked for; trying again", "error", err)
-		return
+		r.e.metrics.acquired(ctx, "error", len(ids))
+		r.e.Logger.Warn("leases cannot be acquired; trying again", "error", err)
+		return append(missed, ids...)
 	}
-	r.free(actors, r.acquire(ctx, actors, orphans))
+	got := make(map[txn.SubmitterID]bool, len(leases))
+	for _, l := range leases {
+		got[l.Submitter()] = true
+		r.start(actors, l)
+	}
+	r.e.metrics.acquired(ctx, "not_owner", len(ids)-len(leases))
+	for _, id := range ids {
+		if !got[id] {
+			r.elsewhere[id] = true
+			missed = append(missed, id)
+		}
+	}
+	return missed
 }
 
-// free takes what could not be acquired in two sweeps in a row. The holder of such a lease is in the middle of a commit, or froze there: then its session holds
-// the lease locked for ever, and waiting for it is what ends that session.
-func (r *router) free(actors context.Context, missed []txn.SubmitterID) {
-	was := r.blocked
-	r.blocked = make(map[txn.SubmitterID]bool, len(missed))
-	for _, id := range missed {
-		r.blocked[id] = true
-		if !was[id] {
-			continue
-		}
-		select {
-		case r.waiting <- struct{}{}:
-		default:
-			return // the others come in the next sweeps
-		}
-		r.setFreeing(id, true)
-		r.wg.Go(func() {
-			defer func() { <-r.waiting }()
-			defer r.setFreeing(id, false)
-			l, err := r.e.Store.AcquireOne(actors, id)
-			if err != nil {
-				r.e.Logger.Warn("a lease that somebody holds locked cannot be acquired; trying again", "submitter_id", int(id), "error", err)
-				return
-			}
-			if l != nil {
-				r.e.metrics.lease(actors, "freed", 1)
-				r.start(actors, l)
-			}
-		})
-	}
-}
-
-func (r *router) setFreeing(id txn.SubmitterID, on bool) {
+// unowned leaves out those that have an actor here. Its lease may be lost, but it has to end before another begins: until then they are nothing for this node,
+// like those of foreign chains and those that are being waited for.
+func (r *router) unowned(ids []txn.SubmitterID) (free, not []txn.SubmitterID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if on {
-		r.freeing[id] = true
-	} else {
-		delete(r.freeing, id)
+	for _, id := range ids {
+		switch {
+		case r.actors[id] == nil && !r.foreign[id] && !r.freeing[id]:
+			free = append(free, id)
+		case r.actors[id] == nil || r.actors[id].over.Load():
+			not = append(not, id)
+		}
 	}
+	return free, not
 }
 
 // acquireOne waits out the commit of an actor's own that has an unknown fate, and takes the lease anew.
@@ -159,51 +212,18 @@ func (r *router) acquireOne(ctx context.Context, id txn.SubmitterID) (*store.Lea
 	return r.e.Store.AcquireOne(ctx, id)
 }
 
-// acquire takes what is free among ids, starts an actor for each, and returns those that it did not get.
-func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) (missed []txn.SubmitterID) {
-	ids = r.unowned(ids)
-	if room := r.e.MaxSubmitters - r.count(); len(ids) > room {
-		ids = ids[:max(0, room)]
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
-	defer cancel()
-	leases, err := r.e.Store.Acquire(limited, ids)
-	if err != nil {
-		r.e.metrics.lease(ctx, "error", len(ids))
-		r.e.Logger.Warn("leases cannot be acquired; trying again", "error", err)
-		return nil
-	}
-	r.e.metrics.lease(ctx, "acquired", len(leases))
-	r.e.metrics.lease(ctx, "not_owner", len(ids)-len(leases))
-	got := make(map[txn.SubmitterID]bool, len(leases))
-	for _, l := range leases {
-		got[l.Submitter()] = true
-		r.start(actors, l)
-	}
-	return slices.DeleteFunc(ids, func(id txn.SubmitterID) bool { return got[id] })
-}
-
-// unowned leaves out those of foreign chains, those that are being waited for, and those that have an actor here. Its lease may have lapsed, but it has to end before another begins.
-func (r *router) unowned(ids []txn.SubmitterID) []txn.SubmitterID {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(ids), func(id txn.SubmitterID) bool { return r.actors[id] != nil || r.foreign[id] || r.freeing[id] })
-}
-
 func (r *router) start(ctx context.Context, l *store.Lease) {
+	r.e.metrics.acquired(ctx, how(l.Before(), r.e.members.self), 1)
 	owned, lost := context.WithCancel(ctx)
 	a := newActor(r.e, l, lost)
 	r.mu.Lock()
 	r.actors[a.id] = a
 	r.mu.Unlock()
-	a.log.Info("submitter acquired")
-	r.wg.Go(func() {
+	a.log.Info("submitter acquired", "before", l.Before().Owner)
+	go func() {
 		defer lost()
-		r.ended(ctx, a, r.safely(owned, a))
-	})
+		r.end(owned, a, r.safely(owned, a))
+	}()
 }
 
 // safely runs an actor. A defect that one submitter's data bring out must not take all others of the node along, nor the next node.
@@ -218,37 +238,90 @@ func (r *router) safely(ctx context.Context, a *actor) (err error) {
 	return a.run(ctx)
 }
 
-// ended tidies up after an actor. A lease that is still ours is given back, unless the engine stops: then all are given back together.
-func (r *router) ended(ctx context.Context, a *actor, err error) {
-	r.mu.Lock()
-	delete(r.actors, a.id)
-	if errors.Is(err, errForeign) {
-		r.foreign[a.id] = true
-	}
-	r.mu.Unlock()
+// end tidies up after an actor. A lease that is still ours is given back, unless the engine stops: then all are given back together.
+func (r *router) end(ctx context.Context, a *actor, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errIdle), errors.Is(err, errForeign):
+	case errors.Is(err, errIdle), errors.Is(err, errForeign), errors.Is(err, errMoved):
 		a.log.Info("submitter released", "why", err)
-		limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
-		defer cancel()
-		if err := r.e.keeper.release(limited, a.lease); err != nil {
-			a.log.Warn("lease not released; it lapses by itself", "error", err)
-		}
 	default:
 		r.e.keeper.drop(a.lease)
 		a.log.Warn("submitter lost", slog.Any("why", err))
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.actors, a.id)
+	if errors.Is(err, errForeign) {
+		r.foreign[a.id] = true
+	}
+	if ctx.Err() == nil && r.e.keeper.holds(a.lease) {
+		mailed := a.mail.Load()
+		r.back, r.mailed = append(r.back, a.lease), r.mailed || mailed
+		if mailed || !errors.Is(err, errIdle) {
+			signal(r.handed) // what nobody needs at the moment goes with the next sweep: each release has all other nodes look
+		}
+	}
+	signal(r.ended)
 }
 
-// wait returns when every actor has ended.
-func (r *router) wait() {
-	r.wg.Wait()
-	r.inboxes.wg.Wait()
+// giveBack releases what owners have left since the last time, in one statement, and tells whether one of them went while there was something to do.
+func (r *router) giveBack(ctx context.Context) (look bool) {
+	r.mu.Lock()
+	leases, look := r.back, r.mailed
+	r.back, r.mailed = nil, false
+	r.mu.Unlock()
+	if len(leases) == 0 {
+		return look
+	}
+	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
+	defer cancel()
+	if err := r.e.keeper.release(limited, leases); err != nil {
+		r.e.Logger.Warn("leases not released; they lapse by themselves", "error", err)
+	}
+	return look
+}
+
+// dismiss asks every owner to end before its next step.
+func (r *router) dismiss() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.actors {
+		a.leave()
+	}
+}
+
+// wait returns once nothing runs any more, or after a while, and tells how many have not ended.
+func (r *router) wait(atMost time.Duration) (left int) {
+	timer := r.e.Clock.NewTimer(atMost)
+	defer timer.Stop()
+	for {
+		if left = r.running(); left == 0 {
+			return 0
+		}
+		select {
+		case <-r.ended:
+		case <-timer.C:
+			return r.running()
+		}
+	}
+}
+
+func (r *router) running() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.actors) + len(r.freeing)
 }
 
 func (r *router) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.actors)
+}
+
+// signal leaves a note that carries no data.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // one is there already
+	}
 }

@@ -109,6 +109,7 @@ func TestProtectAndResume(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	n := k.serve()
+	before := n.create("alice", "r0").GetTxId()
 	o.deciding(at(0))
 	for range 2 {
 		if p := n.protect(); p.GetProtectionId() != 1 || p.GetReason() != "BY_OPERATOR" || p.GetEvidence() != "key may have leaked" || p.GetTime() == nil {
@@ -121,6 +122,9 @@ func TestProtectAndResume(t *testing.T) {
 		if !strings.Contains(s.Message(), says) {
 			t.Errorf("%q is not in %q", says, s.Message())
 		}
+	}
+	if again := n.create("alice", "r0").GetTxId(); again != before {
+		t.Errorf("the same request under protection is transaction %s, want %s", again, before)
 	}
 	for range 2 {
 		s, err := n.exit(1, resume)
@@ -175,6 +179,15 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 	if len(gaps) != 1 || gaps[0].GetFirstNonce() != 0 || gaps[0].GetLastNonce() != 3 || gaps[0].GetTxId() != "" || gaps[0].GetReason() != "looked" || gaps[0].GetTime() == nil {
 		t.Errorf("gaps: %v", gaps)
 	}
+	n.protect()
+	_, err = n.exit(2, resume)
+	k.must(err)
+	for protection, other := range map[int64]pb.ProtectionDecision{1: resume, 2: align} { // each was ended by a decision of its own
+		_, err = n.exit(protection, resume+align-other)
+		k.must(err)
+		_, err = n.exit(protection, other)
+		wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
+	}
 }
 
 // A submitter that never looked at its account has no cursor to protect.
@@ -216,7 +229,7 @@ func TestDecisionsWithoutAnOwner(t *testing.T) {
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
 	o, free := k.own(k.register("alice")), k.own(k.register("free"))
-	id := n.create("alice", "r1").GetTxId()
+	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	o.allocate(txID(t, id))
 	o.lose(txID(t, id))
 	for range 2 {
@@ -229,12 +242,13 @@ func TestDecisionsWithoutAnOwner(t *testing.T) {
 			{exitProtect, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: 1, Decision: align, Reason: "r"}},
 			{resolveStuck, &pb.ResolveStuckRequest{TxId: id, Decision: fail, Reason: "r"}},
 			{resolveStuck, &pb.ResolveStuckRequest{TxId: id, Decision: requeue, Reason: "r"}},
+			{resolveStuck, &pb.ResolveStuckRequest{TxId: other, Decision: fail, Reason: "r"}},
 		} {
 			wantStatus(t, n.call(r.method, r.ask), codes.DeadlineExceeded, "NOT_YET_APPLIED")
 		}
 	}
-	if of, ofFree := len(o.commands()), len(free.commands()); of != 4 || ofFree != 1 {
-		t.Errorf("%d and %d commands, want 4 and 1", of, ofFree)
+	if of, ofFree := len(o.commands()), len(free.commands()); of != 5 || ofFree != 1 {
+		t.Errorf("%d and %d commands, want 5 and 1", of, ofFree)
 	}
 }
 
@@ -359,6 +373,47 @@ func TestExitAtTheSameMoment(t *testing.T) {
 	}
 	if refused != 1 {
 		t.Errorf("%d were refused, want the one who decided otherwise", refused)
+	}
+	// What ended it is the first command, not the newest.
+	_, err := n.exit(1, resume)
+	k.must(err)
+	_, err = n.exit(1, align)
+	wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
+}
+
+// A decision is taken for done only if it is what became of the transaction.
+func TestResolvedIsWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status txn.Status
+		done   []txn.Action
+	}{
+		"stuck":               {txn.Status{State: txn.Stuck, Executed: txn.Unknown, Reason: txn.ReasonNonceElsewhere}, nil},
+		"queued":              {txn.Status{State: txn.Queued, Executed: txn.Unknown}, nil},
+		"requeued":            {txn.Status{State: txn.Queued, Executed: txn.Unknown, Requeued: 1}, []txn.Action{txn.ActionRequeue}},
+		"requeued, confirmed": {txn.Status{State: txn.Confirmed, Executed: txn.Success, Requeued: 1}, []txn.Action{txn.ActionRequeue}},
+		"requeued and stuck":  {txn.Status{State: txn.Stuck, Executed: txn.Unknown, Reason: txn.ReasonNonceElsewhere, Requeued: 1}, nil},
+		"failed by decision":  {txn.Status{State: txn.Failed, Executed: txn.No, Reason: txn.ReasonNonceElsewhere}, []txn.Action{txn.ActionFail}},
+		"failed by itself":    {txn.Status{State: txn.Failed, Executed: txn.No, Reason: string(txn.Invalid)}, nil},
+		"reverted":            {txn.Status{State: txn.Failed, Executed: txn.Reverted, Reason: txn.ReasonReverted}, nil},
+		"cancelled":           {txn.Status{State: txn.Cancelled, Executed: txn.No}, nil},
+	} {
+		for _, action := range []txn.Action{txn.ActionFail, txn.ActionRequeue} {
+			if got, want := resolved(txn.Tx{Status: c.status}, action), slices.Contains(c.done, action); got != want {
+				t.Errorf("%s: %s is taken for done: %v, want %v", name, action, got, want)
+			}
+		}
+	}
+}
+
+// Calls that wait for an owner have the time for it; the others end when the database is silent.
+func TestMethodsThatWait(t *testing.T) {
+	t.Parallel()
+	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands"}
+	for _, m := range pb.SubmitterService_ServiceDesc.Methods {
+		if full := "/" + pb.SubmitterService_ServiceDesc.ServiceName + "/" + m.MethodName; waits(full) == slices.Contains(quick, m.MethodName) {
+			t.Errorf("%s waits for an owner: %v", m.MethodName, waits(full))
+		}
 	}
 }
 

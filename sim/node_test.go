@@ -85,6 +85,7 @@ func (w *World) start(index, boot int) error {
 		Store: s, Signer: signerPort{n, book}, Clock: n.clock, Logger: log, Gate: n.gate,
 		Chains:        []engine.ChainOptions{{Chain: chainPort{n, w.chain}, Policy: w.plan.policy(), PollInterval: time.Second}},
 		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second, PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second,
+		Mode: w.plan.Mode, AuditInterval: 15 * time.Second, ProgressTimeout: 40 * time.Second, NoListen: true,
 	})
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ type Plan struct {
 	Nodes      int
 	Submitters int
 	Watchers   int
+	Mode       engine.Mode
 	BlockTime  time.Duration
 	Skews      []Skew
 	Calls      []CallPlan
@@ -66,6 +67,10 @@ func (p Plan) policy() txn.Policy {
 func Draw(seed uint64) Plan {
 	d := rand.New(rand.NewPCG(seed, 0x9a2))
 	p := Plan{Seed: seed, Nodes: 2 + d.IntN(2), Submitters: 1 + d.IntN(2), Watchers: 1 + d.IntN(2), BlockTime: 2 * time.Second}
+	p.Mode = engine.Basic
+	if d.IntN(2) == 0 {
+		p.Mode = engine.WorkerQueue
+	}
 	for range p.Nodes {
 		p.Skews = append(p.Skews, drawSkew(d))
 	}
@@ -195,7 +200,7 @@ func (p Plan) Without(drop ...int) Plan {
 // String tells the plan.
 func (p Plan) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "seed %d: %d nodes, %d submitters, %d calls, %d watchers\n", p.Seed, p.Nodes, p.Submitters, len(p.Calls), p.Watchers)
+	fmt.Fprintf(&s, "seed %d: %d nodes (%s), %d submitters, %d calls, %d watchers\n", p.Seed, p.Nodes, p.Mode, p.Submitters, len(p.Calls), p.Watchers)
 	for i, k := range p.Skews {
 		fmt.Fprintf(&s, "  clock of %c: off by %v, at %.3f times the speed\n", 'a'+i, k.Offset, k.Rate)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -20,8 +21,9 @@ type Violation struct {
 }
 
 const (
-	maxViolations = 100  // of one kind: the first of them say enough
-	auditedQueue  = 1000 // transactions of the queue that an audit of a part looks at
+	auditLimit    = 10 * time.Minute // of each statement; the context bounds all of them
+	maxViolations = 100              // of one kind: the first of them say enough
+	auditedQueue  = 1000             // transactions of the queue that an audit of a part looks at
 )
 
 // Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that it may run beside an owner at work. Transactions with a nonce
@@ -52,6 +54,9 @@ type audit struct {
 }
 
 func (a *audit) run(ctx context.Context, q *db.Queries) (err error) {
+	if err := q.AllowTime(ctx, millis(auditLimit)); err != nil {
+		return err
+	}
 	if a.of, err = q.AuditSubmitter(ctx, a.id); err != nil {
 		return err
 	}

@@ -308,7 +308,7 @@ func (e *explain) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	if err != nil {
 		return nil, err
 	}
-	e.plan = strings.Join(lines, "\n")
+	e.plan += strings.Join(lines, "\n")
 	return e.DBTX.Query(ctx, sql, args...)
 }
 

@@ -19,6 +19,9 @@ type NodeInfo struct {
 	ExpiresAt time.Time // by the database's clock, which alone decides who is live
 }
 
+// Node is what this node is called: Config.Node.
+func (s *Store) Node() string { return s.cfg.Node }
+
 // maxNodes bounds the list of live nodes.
 const maxNodes = 1000
 

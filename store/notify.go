@@ -282,6 +282,6 @@ func (s *Store) hearOne(payload string) {
 		s.wakes.wakeAll()
 	}
 	if len(ids) > 0 {
-		s.wakes.wake(ids...)
+		s.wakes.hear(ids...)
 	}
 }

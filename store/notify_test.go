@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -28,7 +31,7 @@ func (k *kit) listening(s *Store) {
 func (k *kit) looks(s *Store, why string) {
 	k.t.Helper()
 	k.eventually("a look because of "+why, func() bool {
-		_, look := s.TakeWoken()
+		_, _, look := s.TakeWoken()
 		return look
 	})
 }
@@ -38,9 +41,9 @@ func (k *kit) hears(s *Store, want ...txn.SubmitterID) {
 	k.t.Helper()
 	got := map[txn.SubmitterID]bool{}
 	k.eventually("hearing of all", func() bool {
-		ids, look := s.TakeWoken()
-		if look {
-			k.t.Error("a look, where names were sent")
+		own, ids, look := s.TakeWoken()
+		if look || len(own) > 0 {
+			k.t.Errorf("a look, or names as if they were written here, where names were sent: %v", own)
 		}
 		for _, id := range ids {
 			if got[id] = true; !slices.Contains(want, id) {
@@ -75,6 +78,22 @@ func TestNotifyWakesOtherNodes(t *testing.T) {
 	k.hears(a, 9) // messages come in order: its own came before, and was not heard
 	a.Notify()
 	k.looks(b, "another node")
+}
+
+// TestNotifyWaitsForNoDisk: its sessions alone do without.
+func TestNotifyWaitsForNoDisk(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	for l, want := range map[*lane]string{s.tell: "off", s.renew: "on", s.first: "on"} {
+		var got string
+		_, err := l.run(k.ctx, patience, func(conn *pgx.Conn, _ *db.Queries) error {
+			return conn.QueryRow(k.ctx, "SHOW synchronous_commit").Scan(&got)
+		})
+		if err != nil || got != want {
+			t.Errorf("synchronous_commit is %s (%v), want %s", got, err, want)
+		}
+	}
 }
 
 // TestNotifyGathers: what comes while one is under way goes as one, and too many names become a look.
@@ -214,10 +233,10 @@ func TestWokenOverflows(t *testing.T) {
 	for id := range txn.SubmitterID(maxWoken + 1) {
 		s.wakes.wake(id)
 	}
-	if ids, look := s.TakeWoken(); len(ids) != maxWoken || !look {
+	if ids, _, look := s.TakeWoken(); len(ids) != maxWoken || !look {
 		t.Fatalf("%d names, look %v", len(ids), look)
 	}
-	if ids, look := s.TakeWoken(); len(ids) != 0 || look {
+	if ids, _, look := s.TakeWoken(); len(ids) != 0 || look {
 		t.Fatalf("taken again: %d names, look %v", len(ids), look)
 	}
 }

@@ -254,8 +254,9 @@ func TestRequeueInOneStatementWithOthers(t *testing.T) {
 		k.done(f.s, f.leases[i], txn.Change{Writes: []txn.Write{stuck}})
 		changes[i] = txn.Change{Writes: []txn.Write{requeued(after(tx, stuck))}}
 	}
-	changes[3].Writes[0].Version-- // out of date
-	changes[3].Writes[0].Next.Version--
+	stale := move(k.queue(f.s, f.ids[3], "beside"), txn.EventFailed, txn.Failed) // what keeps the change from being done is another part of it
+	stale.Version, stale.Next.Version, stale.Next.Executed = 2, 3, txn.No
+	changes[3].Writes = append(changes[3].Writes, stale)
 	answers := f.together(changes)
 	for i, id := range f.ids {
 		f.want(answers[i].Outcome, allBut(3, Conflict)(i))

@@ -12,14 +12,15 @@ const maxWoken = 1 << 16
 // wakes tell owners and the reader of the feed on this node that there is something to look at. They carry no data: losing one costs time only.
 type wakes struct {
 	mu     sync.Mutex
-	ids    map[txn.SubmitterID]struct{}
+	ids    map[txn.SubmitterID]struct{} // written for on this node
+	heard  map[txn.SubmitterID]struct{} // of which another node told
 	look   bool
 	woken  chan struct{}
 	events chan struct{}
 }
 
 func newWakes() *wakes {
-	return &wakes{ids: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
+	return &wakes{ids: map[txn.SubmitterID]struct{}{}, heard: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
 }
 
 func signal(c chan struct{}) {
@@ -31,14 +32,18 @@ func signal(c chan struct{}) {
 
 func (w *wakes) told() { signal(w.events) }
 
-func (w *wakes) wake(ids ...txn.SubmitterID) {
+func (w *wakes) wake(ids ...txn.SubmitterID) { w.note(w.ids, ids) }
+
+func (w *wakes) hear(ids ...txn.SubmitterID) { w.note(w.heard, ids) }
+
+func (w *wakes) note(into map[txn.SubmitterID]struct{}, ids []txn.SubmitterID) {
 	w.mu.Lock()
 	for _, id := range ids {
-		if len(w.ids) >= maxWoken {
+		if len(into) >= maxWoken {
 			w.look = true
 			break
 		}
-		w.ids[id] = struct{}{}
+		into[id] = struct{}{}
 	}
 	w.mu.Unlock()
 	signal(w.woken)
@@ -55,18 +60,24 @@ func (w *wakes) wakeAll() {
 // Woken signals that TakeWoken has something.
 func (s *Store) Woken() <-chan struct{} { return s.wakes.woken }
 
-// TakeWoken returns the submitters for which somebody wrote an intent since the last call: on this node, or on another one that did not own them. look says
-// that there may be more: submitters without an owner, and inboxes.
-func (s *Store) TakeWoken() (ids []txn.SubmitterID, look bool) {
+// TakeWoken returns the submitters for which somebody wrote an intent since the last call: ids on this node, heard on another one that did not own them. Only
+// the first are worth a Notify; two nodes that passed on what they heard would tell each other for ever. look says that there may be more: submitters without an
+// owner, and inboxes.
+func (s *Store) TakeWoken() (ids, heard []txn.SubmitterID, look bool) {
 	s.wakes.mu.Lock()
 	defer s.wakes.mu.Unlock()
-	ids = make([]txn.SubmitterID, 0, len(s.wakes.ids))
-	for id := range s.wakes.ids {
+	ids, heard = drain(s.wakes.ids), drain(s.wakes.heard)
+	look, s.wakes.look = s.wakes.look, false
+	return ids, heard, look
+}
+
+func drain(set map[txn.SubmitterID]struct{}) []txn.SubmitterID {
+	ids := make([]txn.SubmitterID, 0, len(set))
+	for id := range set {
 		ids = append(ids, id)
 	}
-	clear(s.wakes.ids)
-	look, s.wakes.look = s.wakes.look, false
-	return ids, look
+	clear(set)
+	return ids
 }
 
 // Told signals that something on this node wrote events. It has one reader.

@@ -103,8 +103,8 @@ func finding(v View) (Finding, bool) {
 	if reason == "" || s.Nonce != v.Cursor.Next {
 		return Finding{}, false
 	}
-	if reason == ReasonChainBehind && (v.Now.Sub(s.Since) < v.Policy.LagGrace || s.Head < v.Cursor.LastBlock) {
-		return Finding{}, false // an endpoint that is behind the block which the ledger knows only lags
+	if last := v.Cursor.LastBlock; reason == ReasonChainBehind && (v.Now.Sub(s.Since) < v.Policy.LagGrace || last == 0 || s.Head < last) {
+		return Finding{}, false // an endpoint that is behind the block which the ledger knows only lags, and so may any when the ledger knows none
 	}
 	return Finding{Reason: reason, Nonce: v.Cursor.Next, Used: a.Latest > v.Cursor.Next, Evidence: message + "; " + twice}, true
 }
@@ -114,16 +114,21 @@ func (f Finding) RefutedBy(by *Consumer) bool {
 	return f.Tx != nil && by != nil && slices.ContainsFunc(f.Tx.Attempts, func(a Attempt) bool { return a.Hash == by.TxHash })
 }
 
+// Evidence is the end of a sentence about the use of a nonce: by whom, as far as that is known.
+func (by *Consumer) Evidence() string {
+	switch {
+	case by == nil:
+		return ""
+	case by.TxHash == (Hash{}):
+		return fmt.Sprintf("; used in block %d (%s), by no transaction of the account: an authorization or the account's code raised it", by.Block, by.BlockHash.Hex())
+	}
+	return fmt.Sprintf("; used by transaction %s in block %d (%s)", by.TxHash.Hex(), by.Block, by.BlockHash.Hex())
+}
+
 // Investigated tells what follows from a finding: the submitter is protected, and the transaction that lost its nonce says so.
 func Investigated(v View, s Investigate, by *Consumer) Change {
 	f := s.Finding
-	switch {
-	case by == nil:
-	case by.TxHash == (Hash{}):
-		f.Evidence += fmt.Sprintf("; used in block %d (%s), by no transaction of the account: an authorization or the account's code raised it", by.Block, by.BlockHash.Hex())
-	default:
-		f.Evidence += fmt.Sprintf("; used by transaction %s in block %d (%s)", by.TxHash.Hex(), by.Block, by.BlockHash.Hex())
-	}
+	f.Evidence += by.Evidence()
 	c := Change{Protect: &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}}
 	if f.Tx == nil {
 		return c

@@ -95,6 +95,7 @@ func TestAChainThatIsBehindProtectsOnlyWhenItIsNoLag(t *testing.T) {
 		"long, at blocks that have it": {90, 2 * time.Minute, true},
 		"not long":                     {90, 30 * time.Second, false},
 		"below the block that had it":  {101, 2 * time.Minute, false},
+		"no block is known":            {0, 2 * time.Minute, false},
 	} {
 		w := idle(t)
 		w.view.Cursor.LastBlock = c.lastBlock

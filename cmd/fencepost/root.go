@@ -40,9 +40,11 @@ func (p *program) commands() []*cobra.Command {
 		p.migrateCommand(),
 		p.txCommand(),
 		p.submitterCommand(),
+		p.auditCommand(),
 		p.recoverCommand(),
 		p.keyCommand(),
 		p.configCommand(),
+		p.explainCommand(),
 		p.versionCommand(),
 	}
 }
@@ -80,8 +82,20 @@ func (p *program) report(err error) int {
 	if errors.As(err, &u) {
 		return exitUsage
 	}
+	var coded codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
 	return exitFailed
 }
+
+// codedError is an error with an exit code of its own.
+type codedError struct {
+	error
+	code int
+}
+
+func (c codedError) Unwrap() error { return c.error }
 
 // usageError says that a command line was not understood.
 type usageError struct{ text string }

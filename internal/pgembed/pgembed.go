@@ -78,6 +78,8 @@ type Options struct {
 	Port int
 	// Log is told of starts and stops; nil means nobody.
 	Log *slog.Logger
+
+	seed func(*folder) error // makes the data, in place of initdb
 }
 
 // Disposable are settings for data that nobody will miss when the machine
@@ -129,6 +131,11 @@ func start(ctx context.Context, o Options) (_ *Server, err error) {
 			err = errors.Join(err, s.dir.close())
 		}
 	}()
+	if o.seed != nil {
+		if err := o.seed(s.dir); err != nil {
+			return nil, err
+		}
+	}
 	if s.programs, err = choose(ctx, o.BinDir, s.dir); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 -- The laws, read from the ledger itself: each statement returns what breaks one, and nothing where all is well. They run in one snapshot of one submitter.
 -- Transactions whose nonce is below @from_nonce are left out, and then of those without a nonce only the first of the queue are looked at; 0 is everything.
 
+-- AllowTime gives the statements of this transaction another limit: an audit of everything takes longer than a caller may wait.
+-- name: AllowTime :exec
+SELECT set_config('statement_timeout', @millis::TEXT, TRUE);
+
 -- name: AuditSubmitter :one
 SELECT s.max_in_flight, l.fencing_token AS lease_token,
        (n.submitter_id IS NOT NULL)::BOOLEAN AS started, coalesce(n.next_nonce, 0)::BIGINT AS next_nonce, coalesce(n.init_nonce, 0)::BIGINT AS init_nonce,

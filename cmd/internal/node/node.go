@@ -27,6 +27,7 @@ import (
 type Node struct {
 	cfg      *config.Config
 	log      *slog.Logger
+	plain    *slog.Logger // without node_id, which the engine puts on its lines itself
 	metrics  *telemetry.Metrics
 	store    *store.Store
 	book     *sign.Book
@@ -42,7 +43,7 @@ type Node struct {
 // another than configured is.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*Node, error) {
 	name := cfg.Node.Name + "/" + uuid.NewString() // never configured: a restart is another owner
-	n := &Node{cfg: cfg, log: log.With("node_id", name), settled: make(chan struct{})}
+	n := &Node{cfg: cfg, log: log.With("node_id", name), plain: log, settled: make(chan struct{})}
 	if err := n.assemble(ctx, name, version); err != nil {
 		n.close()
 		return nil, err

@@ -96,7 +96,7 @@ func policy(c config.Chain) txn.Policy {
 
 func (n *Node) newEngine() (*engine.Engine, error) {
 	o := engine.Options{
-		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log, Meter: n.metrics.Meter("engine"),
+		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.plain, Meter: n.metrics.Meter("engine"),
 		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval, SweepInterval: n.cfg.Lease.SweepInterval,
 		IdleAfter: n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned, PollInterval: n.cfg.Queue.PollInterval,
 		Mode: engine.Mode(n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout, AuditInterval: n.cfg.Audit.Interval,

@@ -11,6 +11,19 @@ import (
 	"github.com/google/uuid"
 )
 
+const allowTime = `-- name: AllowTime :exec
+
+SELECT set_config('statement_timeout', $1::TEXT, TRUE)
+`
+
+// The laws, read from the ledger itself: each statement returns what breaks one, and nothing where all is well. They run in one snapshot of one submitter.
+// Transactions whose nonce is below @from_nonce are left out, and then of those without a nonce only the first of the queue are looked at; 0 is everything.
+// AllowTime gives the statements of this transaction another limit: an audit of everything takes longer than a caller may wait.
+func (q *Queries) AllowTime(ctx context.Context, millis string) error {
+	_, err := q.db.Exec(ctx, allowTime, millis)
+	return err
+}
+
 const attemptHashes = `-- name: AttemptHashes :many
 SELECT a.tx_id, a.kind, a.nonce, a.tx_hash
   FROM tx_attempt a
@@ -313,7 +326,6 @@ func (q *Queries) AuditNumbers(ctx context.Context, arg AuditNumbersParams) ([]A
 }
 
 const auditSubmitter = `-- name: AuditSubmitter :one
-
 SELECT s.max_in_flight, l.fencing_token AS lease_token,
        (n.submitter_id IS NOT NULL)::BOOLEAN AS started, coalesce(n.next_nonce, 0)::BIGINT AS next_nonce, coalesce(n.init_nonce, 0)::BIGINT AS init_nonce,
        coalesce(n.protections, 0)::BIGINT AS protections, (n.protect_reason IS NOT NULL)::BOOLEAN AS protected,
@@ -340,8 +352,6 @@ type AuditSubmitterRow struct {
 	NumbersUsed int32
 }
 
-// The laws, read from the ledger itself: each statement returns what breaks one, and nothing where all is well. They run in one snapshot of one submitter.
-// Transactions whose nonce is below @from_nonce are left out, and then of those without a nonce only the first of the queue are looked at; 0 is everything.
 func (q *Queries) AuditSubmitter(ctx context.Context, submitterID int32) (AuditSubmitterRow, error) {
 	row := q.db.QueryRow(ctx, auditSubmitter, submitterID)
 	var i AuditSubmitterRow

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/chain"
+)
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	got := s.good("explain-rpc-error", "--code", "-32000", "nonce too low: next nonce 12, tx nonce 11")
+	for _, want := range []string{"class           NONCE_TOO_LOW\n", "nonce           kept: ", "nonce expected  12\n", "nonce given     11\n", "Fencepost       looks for the receipts",
+		"detail          nonce too low: next nonce 12, tx nonce 11\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %q", got, want)
+		}
+	}
+	got = s.good("explain-rpc-error", "rate limited, try again in 1500ms")
+	if !strings.Contains(got, "RATE_LIMITED") || !strings.Contains(got, "come again in  1.5s\n") {
+		t.Error(got)
+	}
+	got = s.good("explain-rpc-error", "insufficient funds for gas * price + value: have 5 want 10")
+	if !strings.Contains(got, "short of   5 wei\n") {
+		t.Error(got)
+	}
+}
+
+// Scripts read these names.
+func TestExplainJSON(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in   string
+		line []string
+		want string // of class and numbers
+	}{
+		"nonces":      {"", []string{"nonce too low: next nonce 12, tx nonce 11"}, `NONCE_TOO_LOW {"nonce_expected":12,"nonce_given":11}`},
+		"fees":        {"", []string{"FeeTooLow, EffectivePriorityFeePerGas too low 10 < 20, BaseFee: 30"}, `UNDERPRICED {"fee_needed_wei":"30","tip_needed_wei":"20"}`},
+		"amounts":     {"", []string{"insufficient funds: have 5 want 10"}, `INSUFFICIENT_FUNDS {"have_wei":"5","short_wei":"5","want_wei":"10"}`},
+		"data":        {"", []string{"--code", "1010", "--data", `"Transaction is outdated"`, "Invalid Transaction"}, `NONCE_TOO_LOW {}`},
+		"hint":        {"", []string{"--http-status", "429", "--data", `{"retry_after":2.5}`, "slow down"}, `RATE_LIMITED {"retry_after_ms":2500}`},
+		"code":        {"", []string{"--code", "-32005", "no words"}, `RATE_LIMITED {}`},
+		"status":      {"", []string{"--http-status", "403", "no words"}, `UNAUTHORIZED {}`},
+		"unknown":     {"", []string{"no words"}, `AMBIGUOUS {}`},
+		"stdin":       {"already known\n", []string{"-"}, `ALREADY_KNOWN {}`},
+		"whole":       {`{"jsonrpc":"2.0","id":1,"error":{"code":1010,"message":"Invalid Transaction","data":"Transaction is outdated"}}`, []string{"-"}, `NONCE_TOO_LOW {}`},
+		"error alone": {`{"code":-32005,"message":"no words"}`, []string{"-"}, `RATE_LIMITED {}`},
+		"flag stands": {`{"code":-32005,"message":"no words"}`, []string{"--code", "-32601", "-"}, `UNAUTHORIZED {}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t)
+			s.in = c.in
+			var got map[string]any
+			if err := json.Unmarshal([]byte(s.good(append([]string{"explain-rpc-error", "--json"}, c.line...)...)), &got); err != nil {
+				t.Fatal(err)
+			}
+			numbers, err := json.Marshal(got["numbers"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			class, _ := got["class"].(string)
+			if said := class + " " + string(numbers); said != c.want {
+				t.Errorf("got %s, want %s", said, c.want)
+			}
+			if len(got) != 7 || got["nonce_kept"] != true {
+				t.Errorf("the fields are %v", got)
+			}
+			for _, key := range []string{"why", "says", "does", "detail"} {
+				if text, ok := got[key].(string); !ok || text == "" {
+					t.Errorf("%s is %v", key, got[key])
+				}
+			}
+		})
+	}
+}
+
+// A lost server behind a gateway is no proof that the bytes were not taken.
+func TestExplainGateway(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]string{502: behindGateway, 0: chain.MeaningOf("UNAVAILABLE").Does} {
+		if e := explained(chain.Answer{Message: "502 Bad Gateway", HTTPStatus: status}); e.Class != "UNAVAILABLE" || e.Does != want {
+			t.Errorf("HTTP %d: %s, %s", status, e.Class, e.Does)
+		}
+	}
+}
+
+func TestExplainHidesSecrets(t *testing.T) {
+	t.Parallel()
+	got := newShell(t).good("explain-rpc-error", "nonce too low at https://node.example/v3/0123456789abcdef0123456789abcdef")
+	if strings.Contains(got, "abcdef") || strings.Contains(got, "node.example") {
+		t.Error(got)
+	}
+}
+
+func TestExplainMisused(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	const help = "; see \"fencepost explain-rpc-error --help\"\n"
+	s.bad(exitUsage, "fencepost: the text of the error (\"-\" reads it from stdin) is missing"+help, "explain-rpc-error")
+	s.bad(exitUsage, "fencepost: 2 arguments are too many, 1 expected"+help, "explain-rpc-error", "nonce", "too low")
+	s.bad(exitUsage, "fencepost: --data is not JSON; text needs quotes of its own, as in --data '\"text\"'"+help, "explain-rpc-error", "--data", "text", "x")
+	s.bad(exitUsage, "fencepost: --http-status 42 is no HTTP status"+help, "explain-rpc-error", "--http-status", "42", "x")
+}

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Books are what an audit reads: the ledger and the chains of a configuration, opened as a node opens them, without the parts that write or sign.
+type Books struct {
+	store  *store.Store
+	chains []*boundChain
+}
+
+// OpenBooks opens them. The ledger must answer and have the schema of this program; a chain that does not answer is an error of the audits that need it, one
+// that is another than the ledger's is an error here.
+func OpenBooks(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Books, error) {
+	b := &Books{}
+	if err := b.open(ctx, cfg, log); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *Books) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
+	if b.store, err = openStore(ctx, cfg, "audit/"+uuid.NewString(), log); err != nil {
+		return err
+	}
+	if err = b.store.CheckSchema(ctx); err != nil {
+		return err
+	}
+	b.chains, err = openChains(ctx, cfg, b.store, log)
+	return err
+}
+
+// Close ends the connections.
+func (b *Books) Close() {
+	for _, c := range b.chains {
+		c.Close()
+	}
+	if b.store != nil {
+		b.store.Close()
+	}
+}
+
+// Submitters lists those of these names or account ids; without names all of them, a page at a time.
+func (b *Books) Submitters(ctx context.Context, names []string) (list []store.SubmitterInfo, err error) {
+	if len(names) == 0 {
+		return b.all(ctx)
+	}
+	for _, name := range names {
+		id, err := b.store.Lookup(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		info, err := b.store.Submitter(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+const submittersPage = 1000
+
+func (b *Books) all(ctx context.Context) (list []store.SubmitterInfo, err error) {
+	for after := ""; ; after = list[len(list)-1].Name {
+		page, err := b.store.Submitters(ctx, after, submittersPage)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, page...)
+		if len(page) < submittersPage {
+			return list, nil
+		}
+	}
+}
+
+// Audit checks one submitter. compared is false when the configuration has not its chain: then the ledger is compared with itself alone.
+func (b *Books) Audit(ctx context.Context, s store.SubmitterInfo, progress func(engine.AuditProgress)) (report engine.AuditReport, compared bool, err error) {
+	o := engine.AuditOptions{Store: b.store, Submitter: s.ID, Progress: progress}
+	if c := b.chain(s.Chain); c != nil {
+		o.Chain, compared = c, true
+	}
+	report, err = engine.Audit(ctx, o)
+	return report, compared, err
+}
+
+func (b *Books) chain(id txn.ChainID) *boundChain {
+	for _, c := range b.chains {
+		if c.ID() == id {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+)
+
+// commitCase is one kind of commit: what has to be there before it, what brings it about, how it is known on the wire, and the event that it writes, if any.
+type commitCase struct {
+	name    string
+	blocks  int // mined after the transaction was sent, before the trigger; -1: there is no transaction yet
+	trigger func(f *frozen)
+	match   func(fenced) bool
+	event   string
+}
+
+var commitCases = []commitCase{
+	{"cursor init", -1, (*frozen).create, func(f fenced) bool { return f.notNegative("init_nonce") }, ""},
+	{"allocation", -1, (*frozen).create, func(f fenced) bool { return f.moves("ALLOCATED") }, "ALLOCATED"},
+	{"sent", -1, (*frozen).create, func(f fenced) bool { return f.moves("SUBMITTED") }, "SUBMITTED"},
+	{"included", 0, (*frozen).mine, func(f fenced) bool { return f.moves("INCLUDED") }, "INCLUDED"},
+	{"released", 1, (*frozen).mine, fenced.releases, ""},
+	{"final", 3, (*frozen).mine, func(f fenced) bool { return f.moves("CONFIRMED") }, "CONFIRMED"},
+	{"cancel", 0, (*frozen).cancel, func(f fenced) bool { return f.moves("CANCEL_REQUESTED") }, "CANCEL_REQUESTED"},
+	{"pause", 0, (*frozen).pause, func(f fenced) bool { return f.sets("new_status", "PAUSED") }, ""},
+}
+
+// TestAFrozenOwnerWritesNothing stops a process in the middle of each kind of commit until another has taken over and gone on, and then lets it continue: the
+// commit before the server has it, between its execution and its end, and after its end with the answer still on the way.
+func TestAFrozenOwnerWritesNothing(t *testing.T) {
+	t.Parallel()
+	for name, hold := range map[string]struct {
+		step   byte
+		action pgproxy.Action
+		done   bool // the commit that is held is done, under the old token
+	}{
+		"before the server has it":      {'B', pgproxy.HoldBefore, false},
+		"between execution and end":     {'E', pgproxy.HoldAfter, false},
+		"while the answer is under way": {'B', pgproxy.HoldReply, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := embedded(t, 0, len(commitCases))
+			o := nodeOptions{confirmations: 3, release: 2, poll: 50 * time.Millisecond, lease: "duration: 1600ms, renew_interval: 500ms, sweep_interval: 100ms"}
+			cl := newCluster(t, c, 2, o, freshDatabase(t))
+			for i, kind := range commitCases {
+				f := &frozen{cl: cl, kind: kind, submitter: cl.members[0].names[i]}
+				t.Run(kind.name, func(t *testing.T) {
+					f.t = t
+					f.run(hold.step, hold.action, hold.done)
+				})
+			}
+			cl.verifySendings(t)
+			cl.stopAll(t)
+		})
+	}
+}
+
+// frozen is one such story, of one submitter.
+type frozen struct {
+	t         *testing.T
+	cl        *cluster
+	kind      commitCase
+	submitter string
+	id        int
+	tx        string
+	token     atomic.Int64 // under which the held commit is
+}
+
+func (f *frozen) run(step byte, action pgproxy.Action, done bool) {
+	f.scan(&f.id, "SELECT submitter_id FROM submitter WHERE name = $1", f.submitter)
+	if f.kind.blocks >= 0 {
+		f.create()
+		f.await("the transaction is sent", "state = 'TRACKING'")
+		f.mineAndFollow(f.kind.blocks)
+	}
+	victim, other, rule := f.catch(step, action)
+	victim.freeze(f.t)
+	f.t.Cleanup(func() {
+		if f.t.Failed() { // the other stories need the node
+			victim.thaw(f.t)
+		}
+	})
+	if f.kind.name == "final" { // without other work nobody takes over what is done already
+		other.node.create(f.t, f.submitter, "during", transfer)
+	}
+	f.goOn(other)
+	before := f.dump()
+	rule.Release()
+	f.closed(rule.Settled(), "the held commit has its answer")
+	victim.thaw(f.t)
+	f.wakesUp(victim)
+	if after := f.dump(); after != before {
+		f.t.Errorf("the frozen owner wrote:\n%s", difference(before, after))
+	}
+	f.heldWas(done)
+	f.finish(victim)
+}
+
+// catch brings the commit about and holds it, whichever node makes it.
+func (f *frozen) catch(step byte, action pgproxy.Action) (victim, other *member, rule *pgproxy.Rule) {
+	f.t.Helper()
+	match := func(m pgproxy.Message) bool {
+		if !fencedCommit(m, step) {
+			return false
+		}
+		token := (fenced{m}).token(f.id)
+		hit := token > 0 && f.kind.match(fenced{m})
+		if hit {
+			f.token.Store(token)
+		}
+		return hit
+	}
+	a, b := f.cl.members[0], f.cl.members[1]
+	onA, onB := a.db.On(match, action), b.db.On(match, action)
+	f.kind.trigger(f)
+	victim, other, rule = a, b, onA
+	unused := onB
+	select {
+	case <-onA.Fired():
+	case <-onB.Fired():
+		victim, other, rule, unused = b, a, onB, onA
+	case <-time.After(20 * time.Second):
+		f.t.Fatal("the commit was not seen")
+	}
+	if !other.db.Withdraw(unused) {
+		f.t.Fatal("both nodes made the commit")
+	}
+	return victim, other, rule
+}
+
+// goOn waits until the other node has taken over and brought the work to its end.
+func (f *frozen) goOn(other *member) {
+	f.t.Helper()
+	eventually(f.t, 20*time.Second, "the other node takes over", func() error {
+		return f.holds("SELECT owner_node LIKE $2 || '/%' AND fencing_token > $3 FROM submitter_lease WHERE submitter_id = $1", other.name, f.token.Load())
+	})
+	f.end()
+	if f.kind.name == "pause" {
+		eventually(f.t, 10*time.Second, "the submitter is paused", func() error { return f.holds("SELECT status = 'PAUSED' FROM submitter WHERE submitter_id = $1") })
+		f.resume(other) // only the fence keeps the old pause from being done again: it expects nothing of any row
+	}
+	eventually(f.t, 10*time.Second, "no command is left", func() error {
+		return f.holds("SELECT count(*) = 0 FROM submitter_command WHERE submitter_id = $1 AND applied_at IS NULL")
+	})
+}
+
+// end mines until the newest transaction is final.
+func (f *frozen) end() {
+	f.t.Helper()
+	eventually(f.t, 20*time.Second, "the transaction is final", func() error {
+		f.mine()
+		return f.holds("SELECT count(*) > 0 AND bool_and(terminal_at IS NOT NULL) FROM managed_tx WHERE submitter_id = $1")
+	})
+}
+
+// wakesUp waits until the process that was frozen has noticed that its lease is gone, and works.
+func (f *frozen) wakesUp(victim *member) {
+	f.t.Helper()
+	lost := regexp.MustCompile(fmt.Sprintf(`msg="submitter lost" .*submitter_id=%d fencing_token=%d `, f.id, f.token.Load()))
+	eventually(f.t, 20*time.Second, "the frozen node notices", func() error {
+		log, err := os.ReadFile(filepath.Join(victim.dir, "node.log"))
+		if err == nil && !lost.Match(log) {
+			err = errNotYet
+		}
+		return err
+	})
+	eventually(f.t, 20*time.Second, "the frozen node answers", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), tryFor)
+		defer cancel()
+		_, err := victim.GetSubmitter(ctx, &fencepostv1.GetSubmitterRequest{Submitter: f.submitter})
+		return err
+	})
+}
+
+// heldWas looks whether the event of the held commit is there under the token of the frozen owner, as it must be if, and only if, the server had ended the
+// commit before the takeover.
+func (f *frozen) heldWas(done bool) {
+	f.t.Helper()
+	if f.kind.event == "" {
+		return
+	}
+	var tokens []int64
+	f.scan(&tokens, "SELECT array_agg(fencing_token) FROM tx_event WHERE submitter_id = $1 AND kind = $2", f.id, f.kind.event)
+	if len(tokens) == 0 || slices.Contains(tokens, f.token.Load()) != done {
+		f.t.Errorf("%s is there under the tokens %v; the frozen owner's is %d", f.kind.event, tokens, f.token.Load())
+	}
+}
+
+// finish sends one more through the node that was frozen, and holds all to the laws.
+func (f *frozen) finish(victim *member) {
+	f.t.Helper()
+	victim.node.create(f.t, f.submitter, "after", transfer)
+	f.end()
+	var nonces []int64
+	f.scan(&nonces, "SELECT array_agg(nonce ORDER BY queue_seq) FROM managed_tx WHERE submitter_id = $1 AND state = 'CONFIRMED'", f.id)
+	for i, n := range nonces {
+		if n != int64(i) || len(nonces) < 2 {
+			f.t.Errorf("the transactions have the nonces %v", nonces)
+		}
+	}
+}
+
+func (f *frozen) create() {
+	f.tx = f.cl.create(f.t, f.submitter, "first", transfer).GetTxId()
+}
+
+func (f *frozen) mine() {
+	var hash string
+	if err := f.cl.chain.Client.Client().CallContext(context.Background(), &hash, "dev_mine", 1); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// mineAndFollow mines block after block, each once the ledger has what the one before showed.
+func (f *frozen) mineAndFollow(blocks int) {
+	f.t.Helper()
+	for i, seen := range []string{"sub_state = 'INCLUDED'", "released_at IS NOT NULL", "TRUE"}[:blocks] {
+		f.mine()
+		f.await(fmt.Sprintf("block %d is seen", i+1), seen)
+	}
+}
+
+// cancel and pause ask through both nodes: the one that is about to freeze does not answer.
+func (f *frozen) cancel() {
+	f.askAll(func(ctx context.Context, m *member) { _, _ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx}) })
+}
+
+func (f *frozen) pause() {
+	f.askAll(func(ctx context.Context, m *member) {
+		_, _ = m.PauseSubmitter(ctx, &fencepostv1.PauseSubmitterRequest{Submitter: f.submitter})
+	})
+}
+
+func (f *frozen) resume(through *member) {
+	f.t.Helper()
+	if _, err := through.ResumeSubmitter(f.t.Context(), &fencepostv1.ResumeSubmitterRequest{Submitter: f.submitter}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *frozen) askAll(ask func(context.Context, *member)) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	f.t.Cleanup(cancel)
+	for _, m := range f.cl.members {
+		go ask(ctx, m)
+	}
+}
+
+func (f *frozen) await(what, condition string) {
+	f.t.Helper()
+	eventually(f.t, 20*time.Second, what, func() error {
+		return f.holds("SELECT " + condition + " FROM managed_tx WHERE submitter_id = $1")
+	})
+}
+
+// holds tells whether a query about the submitter, $1, answers true.
+func (f *frozen) holds(query string, args ...any) error {
+	var yes bool
+	err := f.cl.pool.QueryRow(context.Background(), query, append([]any{f.id}, args...)...).Scan(&yes)
+	if err == nil && !yes {
+		err = errNotYet
+	}
+	return err
+}
+
+func (f *frozen) scan(into any, query string, args ...any) {
+	f.t.Helper()
+	if err := f.cl.pool.QueryRow(context.Background(), query, args...).Scan(into); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *frozen) closed(c <-chan struct{}, what string) {
+	f.t.Helper()
+	select {
+	case <-c:
+	case <-time.After(20 * time.Second):
+		f.t.Fatalf("not within 20 s: %s", what)
+	}
+}
+
+// dump is everything that the ledger holds of the submitter, leases aside.
+func (f *frozen) dump() string {
+	f.t.Helper()
+	var all strings.Builder
+	for _, table := range []string{"submitter", "submitter_nonce_cursor", "managed_tx", "tx_attempt", "tx_event", "submitter_command", "nonce_gap"} {
+		var rows string
+		f.scan(&rows, "SELECT coalesce(string_agg(t::TEXT, E'\\n' ORDER BY t::TEXT), '') FROM "+table+" t WHERE submitter_id = $1", f.id)
+		fmt.Fprintf(&all, "%s\n%s\n", table, rows)
+	}
+	return all.String()
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(before, after string) string {
+	lines := map[string]int{}
+	for _, l := range strings.Split(before, "\n") {
+		lines[l]--
+	}
+	for _, l := range strings.Split(after, "\n") {
+		lines[l]++
+	}
+	maps.DeleteFunc(lines, func(_ string, n int) bool { return n == 0 })
+	var b strings.Builder
+	for _, l := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintf(&b, "%+d %s\n", lines[l], l)
+	}
+	return b.String()
+}

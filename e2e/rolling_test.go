@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// retryUnavailable is what a caller needs to know of several nodes: use any of them, and another when one is unavailable.
+const retryUnavailable = `{
+	"loadBalancingConfig": [{"round_robin": {}}],
+	"methodConfig": [{
+		"name": [{"service": "fencepost.v1.TxService"}],
+		"retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}
+	}]
+}`
+
+// TestRollingRestart stops and starts one node after the other under load, twice. Callers notice nothing, and no submitter with work is without an owner for
+// more than a second.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	const submitters, rounds = 30, 2
+	c := embedded(t, 250*time.Millisecond, submitters+1)
+	cl := newCluster(t, c, 3, nodeOptions{confirmations: 3, poll: 100 * time.Millisecond}, freshDatabase(t))
+	contract := cl.members[0].deploy(t, c)
+	w := watchAll(t, func() *node { return cl.any().node })
+	calls := &callers{each: make([]int, submitters)}
+	client := cl.retryingClient(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	calls.end = cancel
+	t.Cleanup(func() { cancel(); calls.wg.Wait() })
+	for i := range submitters {
+		calls.wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				limited, done := context.WithTimeout(context.Background(), 10*time.Second)
+				request := &fencepostv1.CreateTxRequest{Submitter: cl.members[0].names[i], RequestId: fmt.Sprintf("call-%d", n), Payload: &fencepostv1.Payload{To: contract.Hex()}}
+				answer, err := client.CreateTx(limited, request)
+				done()
+				if err != nil {
+					t.Errorf("%s of submitter %d: %v", request.GetRequestId(), i, err)
+					return
+				}
+				calls.accepted(i, answer.GetTx().GetTxId())
+				<-time.After(500 * time.Millisecond)
+			}
+		})
+	}
+	var stops []time.Duration
+	begun := time.Now()
+	for range rounds {
+		for _, m := range cl.members {
+			calls.more(t, submitters)
+			at := time.Now()
+			m.proc.stop(t)
+			stops = append(stops, time.Since(at))
+			m.start(t)
+		}
+	}
+	cl.drain(t, contract, calls, []*watcher{w}, 2*time.Minute)
+	cl.reportOrphans(t, begun, time.Second)
+	t.Logf("%d transactions; a stop took %s, at most %s", len(calls.ids), median(stops), slices.Max(stops))
+	cl.stopAll(t)
+}
+
+// retryingClient is one client of all nodes.
+func (cl *cluster) retryingClient(t *testing.T) fencepostv1.TxServiceClient {
+	t.Helper()
+	nodes := manual.NewBuilderWithScheme("cluster")
+	var state resolver.State
+	for _, m := range cl.members {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: m.addr}}})
+	}
+	nodes.InitialState(state)
+	conn, err := grpc.NewClient("cluster:///", grpc.WithResolvers(nodes), grpc.WithDefaultServiceConfig(retryUnavailable), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return fencepostv1.NewTxServiceClient(conn)
+}
+
+// reportOrphans tells how long submitters with work were without an owner, and wants that none was for longer than the limit.
+func (cl *cluster) reportOrphans(t *testing.T, since time.Time, limit time.Duration) {
+	t.Helper()
+	var spans []time.Duration
+	for _, history := range readChronicle(t, cl.pool) {
+		for _, a := range history {
+			if a.At.Before(since) || a.WorkSince == nil {
+				continue
+			}
+			span := a.orphaned()
+			spans = append(spans, span)
+			if span > limit {
+				t.Errorf("submitter %d had work and no owner for %s before %s took it (from %q, released: %v)", a.Submitter, span, a.Owner, a.Before, a.Released)
+			}
+		}
+	}
+	if len(spans) == 0 {
+		t.Fatal("no submitter changed hands")
+	}
+	t.Logf("%d changes of hands with work: without an owner for %s in the median, at most %s", len(spans), median(spans), slices.Max(spans))
+}

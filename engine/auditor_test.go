@@ -1,0 +1,412 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// meter reads counters.
+type meter struct {
+	t      *testing.T
+	reader *metric.ManualReader
+}
+
+// measured has a node audit as often as it may, and returns its counters.
+func measured(t *testing.T, o *Options) *meter {
+	m := &meter{t, metric.NewManualReader()}
+	o.Meter = metric.NewMeterProvider(metric.WithReader(m.reader)).Meter("")
+	o.AuditInterval = 1
+	return m
+}
+
+// count is the sum of a counter, by the value of its one attribute.
+func (m *meter) count(name string) map[string]int64 {
+	m.t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := m.reader.Collect(context.Background(), &all); err != nil {
+		m.t.Fatal(err)
+	}
+	counts := map[string]int64{}
+	for _, scope := range all.ScopeMetrics {
+		for _, c := range scope.Metrics {
+			sum, ok := c.Data.(metricdata.Sum[int64])
+			if c.Name != name || !ok {
+				continue
+			}
+			for _, p := range sum.DataPoints {
+				for _, kv := range p.Attributes.ToSlice() {
+					counts[kv.Value.AsString()] += p.Value
+				}
+			}
+		}
+	}
+	return counts
+}
+
+func (r *rig) protection(i int) *txn.Protected {
+	r.t.Helper()
+	info, err := r.admin.Submitter(context.Background(), r.submitters[i])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if info.Cursor == nil {
+		return nil
+	}
+	return info.Cursor.Protected
+}
+
+func (r *rig) awaitProtection(i int) *txn.Protected {
+	r.t.Helper()
+	r.eventually("it is protected", func() error {
+		if r.protection(i) == nil {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	return r.protection(i)
+}
+
+// TestTheAuditorFindsNothingWhereAllIsWell audits several submitters all the time while they work, through takeovers.
+func TestTheAuditorFindsNothingWhereAllIsWell(t *testing.T) {
+	t.Parallel()
+	const submitters, rounds, each = 3, 3, 4
+	r := newRig(t, submitters, blockPeriod)
+	audits := int64(0)
+	for round := range rounds {
+		var m *meter
+		n := r.startNode(fmt.Sprint("n", round), func(o *Options) { m = measured(t, o) })
+		var ids []txn.TxID
+		for i := range each {
+			for s := range submitters {
+				ids = append(ids, r.create(s, fmt.Sprint(round, i), transfer()))
+			}
+		}
+		for _, id := range ids[:len(ids)-submitters*min(round, 1)] { // the last ones are on their way when the node stops, but for the first round
+			r.awaitFinal(id)
+		}
+		r.eventually("audits", func() error {
+			if got := m.count("fencepost_audit")["ok"]; got < 10 {
+				return fmt.Errorf("%d", got)
+			}
+			return nil
+		})
+		n.stop()
+		if found := m.count("fencepost_audit_violation"); len(found) > 0 {
+			t.Errorf("violations %v", found)
+		}
+		audits += m.count("fencepost_audit")["ok"]
+	}
+	for i, id := range r.submitters {
+		report, err := Audit(t.Context(), AuditOptions{Store: r.admin, Submitter: id})
+		if err != nil || len(report.Violations) > 0 || r.protection(i) != nil {
+			t.Errorf("%+v %v", report, err)
+		}
+	}
+	t.Logf("%d audits", audits)
+}
+
+// plant writes past every guard.
+func (r *rig) plant(query string) {
+	r.t.Helper()
+	tx, err := r.db.Pool.Begin(context.Background())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(context.Background(), "SET LOCAL session_replication_role = replica"); err != nil {
+		r.t.Fatal(err)
+	}
+	if tag, err := tx.Exec(context.Background(), query); err != nil || tag.RowsAffected() == 0 {
+		r.t.Fatalf("%s: %d rows, %v", query, tag.RowsAffected(), err)
+	}
+	if err := tx.Commit(context.Background()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// What breaks a law is planted in the ledger of a submitter at work. The auditor must find it and stop that submitter, and no other.
+func TestTheAuditorQuarantines(t *testing.T) {
+	t.Parallel()
+	const second = "(SELECT tx_id FROM managed_tx WHERE submitter_id = 1 AND nonce = 1)"
+	for name, c := range map[string]struct{ plant, law string }{
+		"a number that nobody used": {"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce + 1 WHERE submitter_id = 1", "L4"},
+		"a number that is used and a gap": {
+			"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES (1, 1, 1, 'x', 1)", "L4"},
+		"a cursor that fell":     {"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce - 1 WHERE submitter_id = 1", "L4"},
+		"an event that is lost":  {"DELETE FROM tx_event WHERE seq = 3 AND tx_id = " + second, "L8"},
+		"an event that is wrong": {"UPDATE tx_event SET state = 'TRACKING' WHERE kind = 'CONFIRMED' AND tx_id = " + second, "L8"},
+		"a move that nobody told": {
+			"UPDATE managed_tx SET version = version + 1 WHERE tx_id = " + second, "L8"},
+		"a token of nobody":          {"UPDATE tx_event SET fencing_token = 1000 WHERE seq = 3 AND tx_id = " + second, "L1"},
+		"a late write":               {"UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND tx_id = " + second, "L2"},
+		"a cursor of nobody":         {"UPDATE submitter_nonce_cursor SET fencing_token = 1000 WHERE submitter_id = 1", "L1"},
+		"signed bytes that are lost": {"DELETE FROM tx_attempt WHERE tx_id = " + second, "L3"},
+		"a receipt of another's":     {"UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second, "L6"},
+		"a hash of another's":        {"UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second, "L3"},
+		"a requeue that nobody told": {"UPDATE managed_tx SET requeued = 1 WHERE tx_id = " + second, "L10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 2, blockPeriod, dbtest.WithoutGuard())
+			n := r.startNode("a", nil)
+			for i := range 3 {
+				r.awaitFinal(r.create(0, fmt.Sprint(i), transfer()))
+			}
+			n.stop()
+			var m *meter
+			r.startNode("b", func(o *Options) { m = measured(t, o) }) // under token 2
+			r.awaitFinal(r.create(0, "x", transfer()))
+			r.awaitFinal(r.create(1, "x", transfer()))
+			if found := m.count("fencepost_audit_violation"); len(found) > 0 {
+				t.Fatalf("before anything is wrong: %v", found)
+			}
+			r.plant(c.plant)
+			p := r.awaitProtection(0)
+			if p.Reason != txn.ProtectByAudit || !strings.Contains(p.Evidence, c.law) {
+				t.Errorf("%+v", p)
+			}
+			if found := m.count("fencepost_audit_violation"); found[c.law] == 0 {
+				t.Errorf("violations %v", found)
+			}
+			if tx := r.awaitFinal(r.create(1, "y", transfer())); tx.State != txn.Confirmed || r.protection(1) != nil {
+				t.Errorf("the other submitter: %+v", tx.Status)
+			}
+		})
+	}
+}
+
+// An operator who has looked at a violation and goes on is not stopped again for the same one, but for another.
+func TestTheAuditorQuarantinesOnceForOneViolation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, blockPeriod, dbtest.WithoutGuard())
+	var m *meter
+	audit := func(o *Options) { m = measured(t, o) }
+	n := r.startNode("a", audit)
+	first, second := r.create(0, "1", transfer()), r.create(0, "2", transfer())
+	r.awaitFinal(first)
+	r.awaitFinal(second)
+	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", first))
+	p := r.awaitProtection(0)
+	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: p.ID}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	n.stop()
+	r.startNode("b", audit)
+	r.awaitFinal(r.create(0, "3", transfer()))
+	r.eventually("it is found again", func() error {
+		if found := m.count("fencepost_audit_violation"); found["L8"] < 2 {
+			return fmt.Errorf("%v", found)
+		}
+		return nil
+	})
+	if p := r.protection(0); p != nil {
+		t.Fatalf("protected again: %+v", p)
+	}
+	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", second))
+	if p := r.awaitProtection(0); strings.Contains(p.Evidence, first.String()) || !strings.Contains(p.Evidence, second.String()) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Nothing is queued, so the owner itself does not look. Two looks at different blocks are enough, and no fewer.
+func TestTheAuditorSeesAKeyUsedElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	var m *meter
+	w.startNode("a", func(o *Options) { o.Chains[0].Chain = w.chain; m = measured(t, o) })
+	w.confirmed("one")
+	other := w.inject(w.outsider(1))
+	w.chain.Mine(1)
+	seen := m.count("fencepost_audit")["ok"]
+	w.eventually("audits at one block", func() error {
+		if got := m.count("fencepost_audit")["ok"]; got < seen+4 {
+			return fmt.Errorf("%d", got)
+		}
+		return nil
+	})
+	if p := w.protection(0); p != nil {
+		t.Fatalf("after looks at one block: %+v", p)
+	}
+	w.chain.MineEmpty(1)
+	if p := w.awaitProtection(0); p.Reason != txn.ReasonNonceElsewhere || !strings.Contains(p.Evidence, "next nonce is 2") || !strings.Contains(p.Evidence, other.Hash().Hex()) {
+		t.Errorf("%+v", p)
+	}
+	if found := m.count("fencepost_audit_violation"); found["L10"] == 0 {
+		t.Errorf("%v", found)
+	}
+}
+
+// TestFullAudit compares a ledger with the chain, and finds each way in which they can differ.
+func TestFullAudit(t *testing.T) {
+	t.Parallel()
+	const second = "(SELECT tx_id FROM managed_tx WHERE nonce = 1)"
+	unreceipted := "receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"
+	for name, c := range map[string]struct {
+		plant string
+		bend  func(*watched)
+		words []string // of the findings, each; none: nothing is wrong
+	}{
+		"all is well":             {},
+		"in another block":        {plant: "UPDATE managed_tx SET receipt_block_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second, words: []string{"on chain"}},
+		"reverted, by the ledger": {plant: "UPDATE managed_tx SET receipt_success = FALSE WHERE tx_id = " + second, words: []string{"success false"}},
+		"never ran, by the ledger": {
+			plant: "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'NO', " + unreceipted + " WHERE tx_id = " + second, words: []string{"L8", "never ran"}},
+		"the chain has lost blocks": {
+			bend:  func(w *watched) { w.rollback() },
+			words: []string{"does not have", "does not have", "does not have", "has lost blocks"}},
+		"the key is used elsewhere": {
+			bend:  func(w *watched) { w.inject(w.outsider(3)) },
+			words: []string{"used elsewhere"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatched(t)
+			n := w.node()
+			for i := range 3 {
+				w.confirmed(fmt.Sprint(i))
+			}
+			n.stop()
+			if c.plant != "" {
+				w.plant(c.plant)
+			}
+			if c.bend != nil {
+				c.bend(w)
+			}
+			var progress []AuditProgress
+			report, err := Audit(t.Context(), AuditOptions{
+				Store: w.admin, Chain: w.chain, Submitter: w.submitters[0], Progress: func(p AuditProgress) { progress = append(progress, p) },
+			})
+			if err != nil || report.Transactions != 3 || report.Hashes != 3 || report.Unanswered != 0 || !slices.Equal(progress, []AuditProgress{{3, 2, 3}}) {
+				t.Errorf("%+v %v %v", report, progress, err)
+			}
+			if len(report.Violations) != len(c.words) {
+				t.Fatalf("found %+v", report.Violations)
+			}
+			for i, v := range report.Violations {
+				if !strings.Contains(describe(v), c.words[i]) {
+					t.Errorf("%s; want %q", describe(v), c.words[i])
+				}
+			}
+		})
+	}
+}
+
+// rollback undoes all blocks, and makes as many others.
+func (w *watched) rollback() {
+	w.t.Helper()
+	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// An endpoint that lags, or does not answer, is no finding.
+func TestFullAuditOfAChainThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	n := w.node()
+	for i := range 3 {
+		w.confirmed(fmt.Sprint(i))
+	}
+	n.stop()
+	only := func(method chaintest.Method, f chaintest.Fault) {
+		w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+			if call.Method == method || method == "" {
+				return f
+			}
+			return chaintest.Fault{}
+		})
+	}
+	audit := func() (AuditReport, error) {
+		return Audit(t.Context(), AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+	}
+	only(chaintest.MethodReceipts, chaintest.Unavailable())
+	if report, err := audit(); err != nil || report.Unanswered != 3 || len(report.Violations) > 0 {
+		t.Errorf("%+v %v", report, err)
+	}
+	for _, method := range []chaintest.Method{chaintest.MethodHead, chaintest.MethodAccount} {
+		only(method, chaintest.Unavailable())
+		if report, err := audit(); !errors.Is(err, txn.ErrUnavailable) || len(report.Violations) > 0 {
+			t.Errorf("%+v %v", report, err)
+		}
+	}
+	only("", chaintest.Lag(10))
+	if report, err := audit(); err != nil || report.Unanswered == 0 || len(report.Violations) != 1 || !strings.Contains(report.Violations[0].What, "the endpoint lags") {
+		t.Errorf("%+v %v", report, err)
+	}
+}
+
+func TestTwoLooksAtAnAccountThatIsAhead(t *testing.T) {
+	t.Parallel()
+	at := func(head uint64, latest, pending txn.Nonce) *txn.Account {
+		return &txn.Account{Head: head, Latest: latest, Pending: pending}
+	}
+	for name, c := range map[string]struct {
+		looks []*txn.Account
+		next  []txn.Nonce // the cursor's, after each look
+		found bool        // by the last
+	}{
+		"mined":                   {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 5}, true},
+		"in the pool":             {[]*txn.Account{at(1, 5, 6), at(2, 5, 6)}, []txn.Nonce{5, 5}, true},
+		"ours":                    {[]*txn.Account{at(1, 5, 5), at(2, 5, 5)}, []txn.Nonce{5, 5}, false},
+		"ours, in flight":         {[]*txn.Account{at(1, 4, 5), at(2, 4, 5)}, []txn.Nonce{5, 5}, false},
+		"one look":                {[]*txn.Account{at(1, 6, 6)}, []txn.Nonce{5}, false},
+		"at one block":            {[]*txn.Account{at(1, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5}, false},
+		"at an older block":       {[]*txn.Account{at(2, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5}, false},
+		"taken back in between":   {[]*txn.Account{at(1, 6, 6), at(2, 5, 5), at(3, 6, 6)}, []txn.Nonce{5, 5, 5}, false},
+		"no answer in between":    {[]*txn.Account{at(1, 6, 6), nil, at(3, 6, 6)}, []txn.Nonce{5, 5, 5}, true},
+		"the cursor has moved on": {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 6}, false},
+	} {
+		var m audited
+		found := ""
+		for i, look := range c.looks {
+			found = m.compare(look, c.next[i])
+		}
+		if (found != "") != c.found {
+			t.Errorf("%s: %q", name, found)
+		}
+	}
+}
+
+// What is protected for another reason is not asked to be protected again: the operator would lose sight of the first reason. It is when that is settled.
+func TestTheAuditorWaitsForAnotherProtectionToEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, blockPeriod, dbtest.WithoutGuard())
+	var m *meter
+	r.startNode("a", func(o *Options) { m = measured(t, o) })
+	id := r.create(0, "1", transfer())
+	r.awaitFinal(id)
+	if got := r.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", id))
+	r.eventually("it is found again and again", func() error {
+		if found := m.count("fencepost_audit_violation"); found["L8"] < 4 {
+			return fmt.Errorf("%v", found)
+		}
+		return nil
+	})
+	if commands, err := r.admin.Commands(t.Context(), r.submitters[0], 0, 10); err != nil || len(commands) != 1 {
+		t.Errorf("%+v %v", commands, err)
+	}
+	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	r.eventually("it is protected because of that", func() error {
+		if p := r.protection(0); p == nil || p.Reason != txn.ProtectByAudit {
+			return fmt.Errorf("%+v", p)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// censusInterval is the time between two counts of what the submitters of this node have before them.
+const censusInterval = 10 * time.Second
+
+// count counts what the submitters of this node have before them, for those who watch, again and again until ctx ends.
+func (e *Engine) count(ctx context.Context) {
+	timer := e.Clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			e.countOnce(ctx)
+			timer.Reset(censusInterval)
+		}
+	}
+}
+
+func (e *Engine) countOnce(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
+	defer cancel()
+	ids, wedged := e.router.owned()
+	c, err := e.Store.Census(limited, ids)
+	if err != nil {
+		e.Logger.Debug("what is to be done cannot be counted; trying again", "error", err)
+		return
+	}
+	m := e.metrics
+	m.queued.Record(ctx, c.Queued)
+	m.oldest.Record(ctx, c.OldestQueued.Seconds())
+	m.inFlight.Record(ctx, c.InFlight)
+	m.stuck.Record(ctx, c.Stuck)
+	for state, n := range map[string]int64{"owned": int64(len(ids)), "protected": c.Protected, "paused": c.Paused, "wedged": int64(wedged)} {
+		m.submitters.Record(ctx, n, labelled("state", state))
+	}
+}
+
+// owned lists the submitters with an owner here that has its lease, and counts the owners that lost it for want of progress and do not end.
+func (r *router) owned() (ids []txn.SubmitterID, wedged int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, a := range r.actors {
+		switch {
+		case a.wedged.Load():
+			wedged++
+		case !a.over.Load():
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, wedged
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Run works until ctx ends, then hands everything over and returns. The leases are given back on a context that outlives ctx. It returns in any case: an owner
+// that is stuck is left behind, without its lease, and told of in the error.
+func (e *Engine) Run(ctx context.Context) error {
+	actors, stopActors := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopActors()
+	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx)) // what the actors stand on ends after them
+	defer stopBelow()
+	var lower sync.WaitGroup
+	for _, t := range e.trackers {
+		lower.Go(func() { t.run(below) })
+	}
+	lower.Go(func() { e.keeper.run(below) })
+	lower.Go(func() { e.count(below) })
+	lower.Go(func() { e.auditor.run(ctx) })
+	if !e.NoListen {
+		lower.Go(func() { e.Store.Listen(below) })
+	}
+	e.keeper.beat(ctx) // who else is there decides what is taken first
+	e.router.run(ctx, actors)
+	err := e.stop(below, stopActors)
+	stopBelow()
+	lower.Wait()
+	e.router.inboxes.wg.Wait() // each has a limit of its own
+	return err
+}
+
+// stop hands everything over: the other nodes hear that this one takes nothing more, owners end between two steps, those that take longer are cut short, and all
+// leases are given back in one statement. A commit that is still under way then is done under its lease or not at all, and its successor waits for it.
+func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) error {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		e.keeper.retire(below)
+	}()
+	e.router.dismiss()
+	if e.router.wait(e.patience()) > 0 {
+		stopActors()
+		e.router.wait(e.patience())
+	}
+	e.awaitAtMost(told, e.patience())
+	limited, cancel := context.WithTimeout(below, e.RenewInterval)
+	defer cancel()
+	err := errors.Join(e.keeper.release(limited, e.keeper.leases()), e.keeper.leave(limited))
+	stopActors()
+	if left := e.router.wait(e.LeaseDuration / 2); left > 0 {
+		err = errors.Join(err, fmt.Errorf("engine: stop: %d owners are stuck inside a step; they have no lease any more", left))
+	}
+	return err
+}
+
+// patience is how long a stop waits for what usually takes a moment, before it goes on without.
+func (e *Engine) patience() time.Duration { return min(200*time.Millisecond, e.LeaseDuration/10) }
+
+func (e *Engine) awaitAtMost(done <-chan struct{}, d time.Duration) {
+	timer := e.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// cluster is several nodes on one ledger and one chain in memory.
+type cluster struct {
+	*rig
+	chain *chaintest.Chain
+	keys  *sign.Book
+	lease time.Duration
+}
+
+func newCluster(t *testing.T, submitters int, lease time.Duration) *cluster {
+	t.Helper()
+	c := &cluster{rig: &rig{t: t, db: dbtest.New(t), policy: testPolicy}, chain: chaintest.New(chaintest.Options{}), lease: lease}
+	c.admin = c.open("admin", c.db.URL)
+	c.submitters = make([]txn.SubmitterID, submitters)
+	keys := make([]*ecdsa.PrivateKey, submitters)
+	c.together(submitters, func(i int) error {
+		keys[i] = chaintest.Key(i)
+		c.chain.Fund(chaintest.Address(i), *uint256.MustFromDecimal("1000000000000000000000"))
+		info, _, err := c.admin.Register(t.Context(), store.Registration{
+			Name: fmt.Sprintf("s%d", i), Chain: c.chain.ID(), Address: chaintest.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: "0",
+		})
+		c.submitters[i] = info.ID
+		return err
+	})
+	book, err := sign.NewBook(sign.Entry{Name: "keys", Holder: sign.NewMemory(keys...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.keys = book
+	return c
+}
+
+// together does something for each number, several at a time.
+func (c *cluster) together(n int, do func(i int) error) {
+	c.t.Helper()
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for i := range next {
+				if err := do(i); err != nil {
+					c.t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	if c.t.Failed() {
+		c.t.FailNow()
+	}
+}
+
+func (c *cluster) open(name, url string) *store.Store {
+	c.t.Helper()
+	s, err := store.Open(c.t.Context(), store.Config{URL: url, Schema: c.db.Schema, Node: name + "/" + uuid.NewString(), LeaseDuration: c.lease})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(s.Close)
+	return s
+}
+
+// start runs a node. Nothing is mined unless the test does.
+func (c *cluster) start(name string, adjust func(*Options)) *testNode {
+	c.t.Helper()
+	return c.startOn(c.open(name, c.db.URL), adjust)
+}
+
+func (c *cluster) startOn(s *store.Store, adjust func(*Options)) *testNode {
+	c.t.Helper()
+	o := Options{
+		Store: s, Signer: c.keys, Clock: clock.Real{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Mode: WorkerQueue, AuditInterval: NoAudit,
+		Chains:        []ChainOptions{{Chain: c.chain, Policy: c.policy, PollInterval: 10 * time.Millisecond}},
+		LeaseDuration: c.lease, RenewInterval: c.lease / 5, SweepInterval: c.lease / 10, PollInterval: time.Minute,
+	}
+	if adjust != nil {
+		adjust(&o)
+	}
+	return c.run(o)
+}
+
+// startBehind runs a node behind a proxy that can part it from the database.
+func (c *cluster) startBehind(name string, adjust func(*Options)) (*testNode, *pgproxy.Proxy) {
+	c.t.Helper()
+	proxy, err := pgproxy.Start(c.db.URL)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = proxy.Close() })
+	return c.startOn(c.open(name, proxy.URL()), adjust), proxy
+}
+
+// mine makes blocks until the test ends.
+func (c *cluster) mine(period time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = c.chain.Run(ctx, clock.Real{}, period) })
+	c.t.Cleanup(running.Wait)
+	c.t.Cleanup(cancel)
+}
+
+// holder is who holds a live lease, and since which token.
+type holder struct {
+	node  string
+	token int64
+}
+
+func (c *cluster) holders() map[txn.SubmitterID]holder {
+	c.t.Helper()
+	rows, err := c.db.Pool.Query(context.Background(), "SELECT submitter_id, owner_node, fencing_token FROM submitter_lease WHERE expires_at > clock_timestamp()")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer rows.Close()
+	all := map[txn.SubmitterID]holder{}
+	for rows.Next() {
+		var id int32
+		var h holder
+		if err := rows.Scan(&id, &h.node, &h.token); err != nil {
+			c.t.Fatal(err)
+		}
+		all[txn.SubmitterID(id)] = h
+	}
+	return all
+}
+
+// placed waits until every submitter is held by the node that should hold it, of those given.
+func (c *cluster) placed(what string, nodes ...*testNode) map[txn.SubmitterID]holder {
+	c.t.Helper()
+	want := c.placement(nodes...)
+	var held map[txn.SubmitterID]holder
+	c.eventually(what, func() error {
+		held = c.holders()
+		right := 0
+		for _, id := range c.submitters {
+			if held[id].node == want.preferred(id, c.chain.ID(), "") {
+				right++
+			}
+		}
+		if right < len(c.submitters) {
+			return fmt.Errorf("%d of %d have a live owner, %d the right one", len(held), len(c.submitters), right)
+		}
+		return nil
+	})
+	return held
+}
+
+func (c *cluster) placement(nodes ...*testNode) (p placement) {
+	for _, n := range nodes {
+		p.seats = append(p.seats, newSeat(n.store.Node(), []txn.ChainID{c.chain.ID()}, true))
+	}
+	return p
+}
+
+// one is a submitter that should be of this node.
+func (c *cluster) one(of *testNode, among ...*testNode) (i int) {
+	c.t.Helper()
+	p := c.placement(among...)
+	for i, id := range c.submitters {
+		if p.preferred(id, c.chain.ID(), "") == of.store.Node() {
+			return i
+		}
+	}
+	c.t.Fatal("no submitter is placed there; have more of them")
+	return 0
+}
+
+// createOn queues a transfer through a node.
+func (c *cluster) createOn(n *testNode, i int, request string) txn.TxID {
+	c.t.Helper()
+	tx, _, err := n.store.CreateTx(c.t.Context(), store.Intent{Submitter: c.submitters[i], RequestID: request, Payload: transfer()})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return tx.ID
+}

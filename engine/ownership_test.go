@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestTwoThousandSubmittersOnThreeNodes divides 2,000 submitters with work among three nodes, ends one of them without a word, and adds another: each time only the share
+// of that node moves, and what a node asks the database for at each tick does not depend on how many it has.
+func TestTwoThousandSubmittersOnThreeNodes(t *testing.T) {
+	t.Parallel()
+	const submitters, lease = 2000, 3 * time.Second
+	c := newCluster(t, submitters, lease)
+	c.together(submitters, func(i int) error { // work that waits: each has an owner, and none does anything
+		_, _, err := c.admin.CreateTx(t.Context(), store.Intent{Submitter: c.submitters[i], RequestID: "one", Payload: transfer()})
+		return err
+	})
+	if _, err := c.db.Pool.Exec(t.Context(), "UPDATE submitter SET status = 'PAUSED'"); err != nil {
+		t.Fatal(err)
+	}
+	a, proxy := c.startBehind("a", nil)
+	b := c.start("b", nil)
+	lost, line := c.startBehind("c", nil)
+	first := c.placed("three nodes", a, b, lost)
+	count := map[string]int{}
+	for _, h := range first {
+		count[h.node]++
+	}
+	for node, n := range count {
+		if share := float64(3*n) / submitters; share < 0.85 || share > 1.15 {
+			t.Errorf("%s has %d of %d", node, n, submitters)
+		}
+	}
+	c.checkTicks(proxy, a)
+
+	line.Refuse()
+	line.CutAll()
+	began := time.Now()
+	second := c.placed("two are left", a, b)
+	t.Logf("all %d of the lost node were taken over after %s", count[lost.store.Node()], time.Since(began).Round(time.Millisecond))
+	c.checkMoved(first, second, func(from, _ string) bool { return from == lost.store.Node() })
+
+	d := c.start("d", nil)
+	third := c.placed("one more", a, b, d)
+	c.checkMoved(second, third, func(_, to string) bool { return to == d.store.Node() })
+
+	began = time.Now()
+	a.stop()
+	fourth := c.placed("one stopped", b, d)
+	t.Logf("all of the node that stopped were taken over after %s", time.Since(began).Round(time.Millisecond))
+	c.checkMoved(third, fourth, func(from, _ string) bool { return from == a.store.Node() })
+	lost.stop()
+}
+
+// checkMoved demands that only some of the submitters have another owner or another token.
+func (c *cluster) checkMoved(before, after map[txn.SubmitterID]holder, may func(from, to string) bool) {
+	c.t.Helper()
+	moved := 0
+	for id, was := range before {
+		is := after[id]
+		if was == is {
+			continue
+		}
+		moved++
+		if !may(was.node, is.node) {
+			c.t.Errorf("submitter %d moved from %s under %d to %s under %d", id, was.node, was.token, is.node, is.token)
+		}
+	}
+	c.t.Logf("%d of %d moved", moved, len(before))
+}
+
+// checkTicks counts the statements by which a node renews its leases and says that it lives.
+func (c *cluster) checkTicks(proxy *pgproxy.Proxy, n *testNode) {
+	c.t.Helper()
+	var renewals, beats atomic.Int32
+	seen := make(chan struct{}, 1)
+	watch := proxy.On(func(m pgproxy.Message) bool {
+		switch {
+		case !m.Runs():
+		case strings.Contains(m.SQL, "RenewLeases"):
+			renewals.Add(1)
+		case strings.Contains(m.SQL, "Heartbeat"):
+			beats.Add(1)
+			signal(seen)
+		}
+		return false
+	}, pgproxy.CutMidway)
+	defer proxy.Withdraw(watch)
+	began := time.Now()
+	const ticks = 4
+	for beats.Load() < ticks {
+		select {
+		case <-seen:
+		case <-time.After(30 * time.Second):
+			c.t.Fatal("no ticks")
+		}
+	}
+	most := int32(time.Since(began)/n.engine.RenewInterval) + 1
+	if r, b := renewals.Load(), beats.Load(); r > most || b > most || r < ticks-1 {
+		c.t.Errorf("%d renewals and %d heartbeats for %d leases in a time of %d ticks", r, b, n.engine.router.count(), most)
+	}
+}
+
+// TestCreateTxWakesTheOwnerOnAnotherNode creates each transaction through a node that does not own the submitter. Nobody polls: without a wake-up this takes a minute each.
+func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Basic, WorkerQueue} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 1, 5*time.Second)
+			c.mine(10 * time.Millisecond)
+			in := func(o *Options) { o.Mode, o.SweepInterval = mode, time.Minute }
+			owner := c.start("owner", in)
+			c.awaitFinal(c.createOn(owner, 0, "first"))
+			other := c.start("other", in)
+			c.eventually("both know of both", func() error {
+				if place := other.engine.members.now(time.Now()); len(place.seats) != 2 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			var took []time.Duration
+			for i := range 9 {
+				from, began := []*testNode{other, owner}[i%2], time.Now()
+				id := c.createOn(from, 0, fmt.Sprint(i))
+				c.eventually("a nonce is taken", func() error {
+					if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.Nonce == nil {
+						return fmt.Errorf("not yet: %w", err)
+					}
+					return nil
+				})
+				took = append(took, time.Since(began))
+				c.awaitFinal(id)
+			}
+			slices.Sort(took)
+			t.Logf("from CreateTx to its nonce: median %s, longest %s", took[len(took)/2], took[len(took)-1])
+			if took[len(took)/2] > time.Second {
+				t.Errorf("half of the transactions waited for %s and more", took[len(took)/2])
+			}
+			c.checkLedger()
+		})
+	}
+}
+
+// TestAStopHandsOverAtOnce stops one node after the other under load, each after another has come in its place. No submitter that has work is without an owner for long.
+func TestAStopHandsOverAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Basic, WorkerQueue} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			const submitters, each, lease = 12, 40, 6 * time.Second // a lease that lapsed would show
+			c := newCluster(t, submitters, lease)
+			c.mine(20 * time.Millisecond)
+			in := func(o *Options) { o.Mode = mode }
+			nodes := []*testNode{c.start("a", in), c.start("b", in), c.start("c", in)}
+			ids := make([][]txn.TxID, submitters)
+			for s := range submitters {
+				for i := range each {
+					ids[s] = append(ids[s], c.createOn(nodes[(s+i)%3], s, fmt.Sprint(i)))
+				}
+			}
+			c.eventually("all are owned", func() error {
+				if n := len(c.holders()); n < submitters {
+					return fmt.Errorf("%d are", n)
+				}
+				return nil
+			})
+			for i := range nodes {
+				fresh := c.start(fmt.Sprint("new-", i), in)
+				began := time.Now()
+				nodes[i].stop()
+				stopped := time.Since(began)
+				if nodes[i].err != nil {
+					t.Errorf("the stop: %v", nodes[i].err)
+				}
+				longest := c.longestWithoutOwner()
+				t.Logf("the stop took %s; longest without an owner after it: %s", stopped.Round(time.Millisecond), longest.Round(time.Millisecond))
+				if longest > 2*time.Second || stopped > 2*time.Second {
+					t.Errorf("the stop took %s, and a submitter was without an owner for %s", stopped, longest)
+				}
+				nodes[i] = fresh
+			}
+			for s := range ids {
+				for _, id := range ids[s] {
+					if tx := c.awaitFinal(id); tx.State != txn.Confirmed {
+						t.Fatalf("%s: %s", tx.State, tx.LastError)
+					}
+				}
+			}
+			c.checkLedger()
+		})
+	}
+}
+
+// longestWithoutOwner watches until every submitter that has work has an owner, and tells how long one of them had none.
+func (c *cluster) longestWithoutOwner() (longest time.Duration) {
+	c.t.Helper()
+	c.eventually("all that have work have an owner", func() error {
+		var free int
+		var seconds float64
+		if err := c.db.Pool.QueryRow(context.Background(), `SELECT count(*), coalesce(max(extract(EPOCH FROM clock_timestamp() - l.expires_at)), 0)::FLOAT8
+			FROM submitter_lease l WHERE l.expires_at <= clock_timestamp()
+			AND EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.terminal_at IS NULL)`).Scan(&free, &seconds); err != nil {
+			return err
+		}
+		longest = max(longest, time.Duration(seconds*float64(time.Second)))
+		if free > 0 {
+			return fmt.Errorf("%d have none", free)
+		}
+		return nil
+	})
+	return longest
+}
+
+// TestAWedgedOwnerIsReplaced has an owner hang in the middle of a step, deaf to its context, while its node lives and renews. It must lose its lease, the node
+// that it is on must not get the submitter back for a while, its stop must not hang, and when the owner wakes it must not send anything.
+func TestAWedgedOwnerIsReplaced(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	c := newCluster(t, 8, lease)
+	wedged, freed := make(chan txn.SubmitterID, 1), make(chan struct{})
+	free := sync.OnceFunc(func() { close(freed) })
+	t.Cleanup(free)
+	var sends atomic.Int32
+	a := c.start("a", func(o *Options) {
+		o.ProgressTimeout = lease * 3 / 2
+		o.Chains[0].Chain = counting{c.chain, &sends}
+		o.Gate = func(_ context.Context, at Point, id txn.SubmitterID) error {
+			if at == BeforeSend {
+				select {
+				case wedged <- id:
+					<-freed
+				default:
+				}
+			}
+			return nil
+		}
+	})
+	b := c.start("b", nil)
+	c.eventually("both know of both", func() error {
+		if len(a.engine.members.now(time.Now()).seats)+len(b.engine.members.now(time.Now()).seats) != 4 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	i := c.one(a, a, b)
+	id := c.createOn(a, i, "one")
+	c.eventually("it hangs", func() error {
+		if len(wedged) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	c.mine(20 * time.Millisecond)
+	if tx := c.awaitFinal(id); tx.State != txn.Confirmed {
+		t.Fatalf("%s: %s", tx.State, tx.LastError)
+	}
+	heir := c.holders()[c.submitters[i]]
+	for r := range 5 { // time for some sweeps
+		c.awaitFinal(c.createOn(a, i, fmt.Sprint("more-", r)))
+	}
+	if is := c.holders()[c.submitters[i]]; heir.node != b.store.Node() || is != heir {
+		t.Errorf("owned by %v after the takeover and by %v later; the one that took over is %s", heir, is, b.store.Node())
+	}
+	began := time.Now()
+	a.stop()
+	if took := time.Since(began); took > 2*lease || a.err == nil || !strings.Contains(a.err.Error(), "1 owners are stuck") {
+		t.Errorf("the stop took %s and said: %v", took, a.err)
+	}
+	before := sends.Load()
+	free()
+	c.eventually("the owner that hung has ended", func() error {
+		if n := a.engine.router.running(); n > 0 {
+			return fmt.Errorf("%d run", n)
+		}
+		return nil
+	})
+	if sends.Load() != before {
+		t.Error("an owner that had lost its lease sent something when it woke")
+	}
+	c.checkLedger()
+}
+
+// counting counts what is handed to a chain.
+type counting struct {
+	*chaintest.Chain
+	sends *atomic.Int32
+}
+
+func (c counting) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	c.sends.Add(1)
+	return c.Chain.Send(ctx, signed)
+}
+
+// TestNodesThatDoNotKnowOfEachOther loses every heartbeat of one node, so that it knows of no other and no other knows of it. That costs time: everything is done all the
+// same, and nothing twice.
+func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
+	t.Parallel()
+	const submitters, each = 8, 3
+	c := newCluster(t, submitters, time.Second)
+	c.mine(20 * time.Millisecond)
+	proxy, err := pgproxy.Start(c.db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	for range 1000 { // more than there will be; each loses one
+		proxy.On(pgproxy.Running("Heartbeat"), pgproxy.CutMidway)
+	}
+	nodes := []*testNode{c.startOn(c.open("unheard", proxy.URL()), nil), c.start("b", nil)}
+	var ids []txn.TxID
+	for i := range each {
+		for s := range submitters {
+			ids = append(ids, c.createOn(nodes[(s+i)%2], s, fmt.Sprint(i)))
+		}
+	}
+	for _, id := range ids {
+		if tx := c.awaitFinal(id); tx.State != txn.Confirmed {
+			t.Fatalf("%s: %s", tx.State, tx.LastError)
+		}
+	}
+	if n := c.number("SELECT count(*) FROM node"); n != 1 {
+		t.Errorf("%d nodes are known, want 1", n)
+	}
+	c.checkLedger()
+}

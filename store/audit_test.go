@@ -1,0 +1,238 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// lived makes a ledger that has seen much: four nonces of final transactions, a gap of an operator's, a transaction that was requeued and sent again, one in
+// flight, and two in the queue, one of them cancelled.
+func (k *kit) lived(s *Store) (txn.SubmitterID, *Lease) {
+	k.t.Helper()
+	id, l := k.owned(s, "alice")
+	step := func(tx txn.Tx, c txn.Change) txn.Tx {
+		k.t.Helper()
+		k.done(s, l, c)
+		for _, w := range c.Writes {
+			if w.Tx == tx.ID {
+				tx = after(tx, w)
+			}
+		}
+		return tx
+	}
+	one := func(w txn.Write) txn.Change { return txn.Change{Writes: []txn.Write{w}} }
+	for n := range txn.Nonce(4) {
+		tx := k.queue(s, id, fmt.Sprint("final ", n))
+		tx = step(tx, take(tx, n))
+		tx = step(tx, one(submitted(tx)))
+		tx = step(tx, one(included(tx, 10+uint64(n))))
+		step(tx, one(confirmed(tx)))
+	}
+	last := k.queue(s, id, "last")
+	back := k.queue(s, id, "back")
+	gone := k.queue(s, id, "gone")
+	k.queue(s, id, "waits")
+	step(last, txn.Change{Protect: &txn.Protection{Expect: 4, Reason: txn.ReasonNonceElsewhere}})
+	step(last, txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 4, To: 6, Reason: "by hand"}})
+	back = step(back, take(back, 6))
+	back = step(back, one(move(back, txn.EventStuck, txn.Stuck)))
+	back = step(back, one(requeued(back)))
+	k.lapse(id)
+	l = k.lease(k.open("heir"), id)
+	l = k.leaseFrom(s, id)
+	again := take(back, 7)
+	again.Writes[0].Attempt = attempt(back, 7, 2)
+	again.Writes[0].Next.TxHash = again.Writes[0].Attempt.Hash
+	back = step(back, again)
+	step(back, one(submitted(back)))
+	if cancelled, err := s.CancelQueued(k.ctx, gone.ID); err != nil || !cancelled {
+		k.t.Fatalf("cancelled %v, %v", cancelled, err)
+	}
+	return id, l
+}
+
+// leaseFrom takes a lease that another node holds.
+func (k *kit) leaseFrom(s *Store, id txn.SubmitterID) *Lease {
+	k.t.Helper()
+	k.lapse(id)
+	return k.lease(s, id)
+}
+
+// TestAudit finds nothing in a ledger that has lived normally, and finds each law that is broken in it.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id, _ := k.lived(s)
+	for _, from := range []txn.Nonce{0, 3, 5, 8, 4711} {
+		found, next, err := s.Audit(k.ctx, id, from)
+		if len(found) > 0 || next != 8 || err != nil {
+			t.Fatalf("from %d: %+v, cursor %d, %v", from, found, next, err)
+		}
+	}
+	if _, _, err := s.Audit(k.ctx, 4711, 0); !errors.Is(err, ErrSubmitterNotFound) {
+		t.Fatalf("nobody's ledger: %v", err)
+	}
+	if found, next, err := s.Audit(k.ctx, k.submitter(s, "new"), 0); len(found) > 0 || next != 0 || err != nil {
+		t.Fatalf("one that has not begun: %+v %d %v", found, next, err)
+	}
+}
+
+// TestAuditFinds plants what no statement of the store writes.
+func TestAuditFinds(t *testing.T) {
+	t.Parallel()
+	const nonce = "(SELECT tx_id FROM managed_tx WHERE nonce = %d)"
+	tx := func(n int) string { return fmt.Sprintf(nonce, n) }
+	for _, c := range []struct {
+		what, sql, law, says string
+		from                 txn.Nonce // an audit from here does not see it any more; 0: every audit does
+	}{
+		{"a hole", "UPDATE managed_tx SET nonce = 100 WHERE nonce = 1; DELETE FROM tx_attempt WHERE nonce = 1; UPDATE managed_tx SET nonce = NULL, state = 'CANCELLED', executed = 'NO' WHERE nonce = 100",
+			"L4", "nonces 1 to 1 are neither used nor recorded", 2},
+		{"a gap that is taken out", "DELETE FROM nonce_gap WHERE first_nonce = 4", "L4", "nonces 4 to 5 are neither", 6},
+		{"a number used twice", "INSERT INTO nonce_gap VALUES (1, 2, 2, NULL, 'x', 1)", "L4", "nonce 2 is used twice", 3},
+		{"a cursor that lags", "UPDATE submitter_nonce_cursor SET next_nonce = 7", "L4", "the cursor stands at nonce 7, and nonce 7 is used", 0},
+		{"a cursor that runs ahead", "UPDATE submitter_nonce_cursor SET next_nonce = 9", "L4", "the cursor stands at nonce 9, and nonces 8 to 8 are neither", 0},
+		{"no cursor", "DELETE FROM submitter_nonce_cursor", "L4", "there is no cursor", 0},
+		{"two in flight", "UPDATE managed_tx SET state = 'TRACKING', executed = 'UNKNOWN', released_at = NULL, terminal_at = NULL, slot = 1 WHERE nonce = 3", "L5", "2 transactions are in flight", 0},
+		{"a cursor of a token to come", "UPDATE submitter_nonce_cursor SET fencing_token = 99", "L1", "the cursor was written under token 99", 0},
+		{"a protection that was not counted", "UPDATE submitter_nonce_cursor SET protections = 0, protect_reason = 'x', protect_at = 'epoch'", "L10", "none was counted", 0},
+		{"an event lost", "DELETE FROM tx_event WHERE seq = 3 AND tx_id = " + tx(2), "L8", "version 5 and 4 events", 3},
+		{"the first event lost", "DELETE FROM tx_event WHERE seq = 1 AND tx_id = " + tx(2), "L8", "numbered 2 to 5", 3},
+		{"a move untold", "UPDATE managed_tx SET version = 6, state = 'STUCK', executed = 'UNKNOWN', terminal_at = NULL WHERE nonce = 2", "L8", "it is STUCK (executed: UNKNOWN), its last event says CONFIRMED", 3},
+		{"another end", "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'REVERTED' WHERE nonce = 2", "L8", "it is FAILED_FINAL", 3},
+		{"a late write", "UPDATE tx_event SET fencing_token = 1 WHERE kind = 'SUBMITTED' AND tx_id = " + tx(7), "L2", "1 of its events were written under a lower", 0},
+		{"an event of a token to come", "UPDATE tx_event SET fencing_token = 99 WHERE seq = 5 AND tx_id = " + tx(2), "L1", "under token 99", 3},
+		{"a row of a token to come", "UPDATE managed_tx SET fencing_token = 99 WHERE nonce = 2", "L1", "under token 99", 3},
+		{"an attempt of a token to come", "UPDATE tx_attempt SET fencing_token = 99 WHERE nonce = 2", "L1", "an attempt was recorded under token 99", 3},
+		{"nothing recorded", "DELETE FROM tx_attempt WHERE nonce = 2", "L3", "it has nonce 2, and no attempt", 3},
+		{"recorded for another number", "UPDATE tx_attempt SET nonce = 4711 WHERE nonce = 2", "L4", "1 of its attempts are for nonces", 3},
+		{"a stranger's receipt", "UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE nonce = 2", "L6", "its receipt is of a transaction", 3},
+		{"a stranger's hash", "UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE nonce = 2", "L3", "its hash is of none", 3},
+		{"a requeue that was not counted", "UPDATE managed_tx SET requeued = 0 WHERE nonce = 7", "L10", "requeued 1 times by its events", 0},
+		{"a nonce given up unrecorded", "UPDATE nonce_gap SET tx_id = NULL WHERE first_nonce = 6", "L10", "has given up 0 nonces", 0},
+		{"a queued transaction untold", "DELETE FROM tx_event WHERE tx_id = (SELECT tx_id FROM managed_tx WHERE request_id = 'waits')", "L8", "version 1 and 0 events", 0},
+		{"a cancelled transaction untold", "DELETE FROM tx_event WHERE seq = 2 AND tx_id = (SELECT tx_id FROM managed_tx WHERE request_id = 'gone')", "L8", "version 2 and 1 events", 8},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, dbtest.WithoutGuard())
+			s := k.open("a")
+			id, _ := k.lived(s)
+			k.exec("ALTER TABLE managed_tx DISABLE TRIGGER USER")
+			k.exec("ALTER TABLE nonce_gap DISABLE TRIGGER USER")
+			k.exec("ALTER TABLE submitter_nonce_cursor DISABLE TRIGGER USER")
+			for sql := range strings.SplitSeq(c.sql, "; ") {
+				k.exec(sql)
+			}
+			found, _, err := s.Audit(k.ctx, id, 0)
+			k.must(err)
+			if !violates(found, c.law, c.says) {
+				t.Errorf("the audit finds %v, want %s: %s", found, c.law, c.says)
+			}
+			found, _, err = s.Audit(k.ctx, id, c.from)
+			k.must(err)
+			if c.from > 0 && len(found) > 0 {
+				t.Errorf("from %d the audit finds %+v", c.from, found)
+			}
+		})
+	}
+}
+
+func violates(found []Violation, law, says string) bool {
+	for _, v := range found {
+		if v.Law == law && strings.Contains(v.What, says) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestAuditBesideAnOwner: an owner at work, and takeovers, are no violations.
+func TestAuditBesideAnOwner(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			found, _, err := s.Audit(k.ctx, id, txn.Nonce(max(0, n%20-5)))
+			if err != nil || len(found) > 0 {
+				t.Errorf("the audit finds %+v, %v", found, err)
+				return
+			}
+		}
+	}()
+	for n := range txn.Nonce(15) {
+		tx := k.queue(s, id, fmt.Sprint("r", n))
+		for _, write := range []func(txn.Tx) txn.Change{
+			func(tx txn.Tx) txn.Change { return take(tx, n) },
+			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{included(tx, uint64(n))}} },
+			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{confirmed(tx)}} },
+		} {
+			c := write(tx)
+			k.done(s, l, c)
+			tx = after(tx, c.Writes[0])
+			l = k.lease(s, id)
+		}
+	}
+	close(stop)
+	<-ended
+}
+
+// TestFinalTxs reads what is final, by nonce, with all hashes that can have been seen on chain.
+func TestFinalTxs(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, _ := k.lived(s)
+	list, err := s.FinalTxs(k.ctx, id, 1, 2)
+	k.must(err)
+	if len(list) != 2 || list[0].Nonce != 1 || list[1].Nonce != 2 {
+		t.Fatalf("%+v", list)
+	}
+	got := list[0]
+	if got.State != txn.Confirmed || got.Executed != txn.Success || got.Receipt == nil || got.Receipt.BlockNumber != 11 || len(got.Attempts) != 1 ||
+		got.Attempts[0] != (AttemptHash{Kind: txn.Original, Nonce: 1, Hash: got.Receipt.TxHash}) {
+		t.Fatalf("%+v", got)
+	}
+	if list, err = s.FinalTxs(k.ctx, id, 4, 10); err != nil || len(list) != 0 {
+		t.Fatalf("what is in flight is not final: %+v, %v", list, err)
+	}
+}
+
+// TestAuditIsCheap: an audit of the end of a long history reads that end along the keys.
+func TestAuditIsCheap(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	crowd(k, s, 5000)
+	k.exec(`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
+		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), 'x', 1, 1, 1, FALSE, 1 FROM managed_tx`)
+	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT submitter_id, tx_id, n, 'X', state, '', executed, '', '' FROM managed_tx, generate_series(1, 4) n`)
+	k.exec("ANALYZE managed_tx, tx_event, tx_attempt, nonce_gap")
+	conn := k.session()
+	tap := &explain{DBTX: conn, t: t}
+	a := &audit{id: 3, from: 9}
+	k.must(a.run(k.ctx, db.New(tap)))
+	if strings.Contains(tap.plan, "Seq Scan on managed_tx") || strings.Contains(tap.plan, "Seq Scan on tx_event") || strings.Contains(tap.plan, "Seq Scan on tx_attempt") {
+		t.Fatal(tap.plan)
+	}
+	if len(a.found) == 0 { // its transactions have version 5 and four events
+		t.Fatal("nothing was looked at")
+	}
+}
