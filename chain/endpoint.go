@@ -120,6 +120,9 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 
 // do is one call in one slot.
 func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *notes, fn func(context.Context, *rpc.Client) error) *fault {
+	if ctx.Err() != nil { // which a connection with room may overlook
+		return &fault{class: txn.Unavailable, detail: describe(ctx.Err()), ours: true}
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	select {

@@ -130,9 +130,16 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 		return txn.Quote{}, txn.Outcome{Class: txn.Invalid, Detail: "value and gas together are more than any account can hold"}
 	}
 	if m.Balance.Lt(&need) {
-		return txn.Quote{}, txn.Outcome{Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", m.Balance.Dec(), need.Dec())}
+		return txn.Quote{}, tooPoor(m.Balance, need)
 	}
 	return quote, o
+}
+
+func tooPoor(have, want txn.Wei) txn.Outcome {
+	return txn.Outcome{
+		Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", have.Dec(), want.Dec()),
+		Have: &have, Want: &want, Short: new(txn.Wei).Sub(&want, &have),
+	}
 }
 
 // fits refuses a gas limit that no pool or no block would take, since such a transaction would hold its nonce for ever, and one that is not enough by

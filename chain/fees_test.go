@@ -214,25 +214,41 @@ func offered(t *testing.T, limit, tip int64) txn.Signed {
 	return txn.Signed{Hash: tx.Hash(), Raw: raw}
 }
 
+// asks is a refusal that names what is needed; zero: it does not.
+func asks(fee, tip uint64) txn.Outcome {
+	o := txn.Outcome{Class: txn.Underpriced}
+	if fee > 0 {
+		o.FeeNeeded = uint256.NewInt(fee)
+	}
+	if tip > 0 {
+		o.TipNeeded = uint256.NewInt(tip)
+	}
+	return o
+}
+
 func TestFloorsLearn(t *testing.T) {
 	t.Parallel()
-	underpriced := func(words string) txn.Outcome { return txn.Outcome{Class: txn.Underpriced, Detail: words} }
-	const said, saidTip = "transaction underpriced: minimum needed 500", "transaction gas price below minimum: gas tip cap 100, minimum needed 500"
+	another := asks(0, 500)
+	another.Class = txn.ReplacementUnderpriced
 	for name, c := range map[string]struct {
 		signed txn.Signed
 		o      txn.Outcome
 		limit  uint64
 		want   Floor
 	}{
-		"the tip, by its name":           {offered(t, 400, 100), underpriced(saidTip), 0, Floor{Tip: wei(500)}},
-		"the tip, for the cap is enough": {offered(t, 600, 100), underpriced(said), 0, Floor{Tip: wei(500)}},
-		"the price, as far as is said":   {offered(t, 400, 100), underpriced(said), 0, Floor{Price: wei(500)}},
-		"a gas price":                    {offered(t, 400, 401), underpriced(said), 0, Floor{Price: wei(500)}},
-		"no more than the cap":           {offered(t, 400, 100), underpriced(saidTip), 450, Floor{Tip: wei(450)}},
-		"what was offered was enough":    {offered(t, 600, 500), underpriced(saidTip), 0, Floor{}},
-		"no number":                      {offered(t, 400, 100), underpriced("transaction underpriced"), 0, Floor{}},
-		"another class":                  {offered(t, 400, 100), txn.Outcome{Class: txn.ReplacementUnderpriced, Detail: saidTip}, 0, Floor{}},
-		"bytes that are none":            {txn.Signed{Raw: []byte{1}}, underpriced(saidTip), 0, Floor{}},
+		"a tip":                          {offered(t, 400, 100), asks(0, 500), 0, Floor{Tip: wei(500)}},
+		"a price":                        {offered(t, 400, 100), asks(500, 0), 0, Floor{Price: wei(500)}},
+		"both":                           {offered(t, 400, 100), asks(500, 300), 0, Floor{Price: wei(500), Tip: wei(300)}},
+		"both, and one is kept":          {offered(t, 600, 100), asks(500, 300), 0, Floor{Tip: wei(300)}},
+		"the tip, for the cap is enough": {offered(t, 600, 100), asks(500, 0), 0, Floor{Tip: wei(500)}},
+		"a gas price":                    {offered(t, 400, 401), asks(500, 0), 0, Floor{Price: wei(500)}},
+		"the tip of a gas price":         {offered(t, 400, 401), asks(0, 500), 0, Floor{Tip: wei(500)}},
+		"no more than the cap":           {offered(t, 400, 100), asks(0, 500), 450, Floor{Tip: wei(450)}},
+		"no higher price than the cap":   {offered(t, 400, 100), asks(500, 0), 450, Floor{Price: wei(450)}},
+		"what was offered was enough":    {offered(t, 600, 500), asks(0, 500), 0, Floor{}},
+		"no number":                      {offered(t, 400, 100), asks(0, 0), 0, Floor{}},
+		"another class":                  {offered(t, 400, 100), another, 0, Floor{}},
+		"bytes that are none":            {txn.Signed{Raw: []byte{1}}, asks(0, 500), 0, Floor{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -250,8 +266,8 @@ func TestFloorsFade(t *testing.T) {
 	t.Parallel()
 	var f Floors
 	begin := time.Unix(1_700_000_000, 0)
-	f.Learn(begin, offered(t, 600, 100), txn.Outcome{Class: txn.Underpriced, Detail: "minimum needed 500"}, txn.Wei{})
-	f.Learn(begin.Add(floorHold/2), offered(t, 600, 600), txn.Outcome{Class: txn.Underpriced, Detail: "minimum needed 800"}, txn.Wei{})
+	f.Learn(begin, offered(t, 600, 100), asks(0, 500), txn.Wei{})
+	f.Learn(begin.Add(floorHold/2), offered(t, 600, 600), asks(800, 0), txn.Wei{})
 	at := func(d time.Duration) string {
 		held := f.At(begin.Add(floorHold / 2).Add(d))
 		return held.Tip.Dec() + " " + held.Price.Dec()
@@ -262,6 +278,10 @@ func TestFloorsFade(t *testing.T) {
 		if got := at(d); got != want {
 			t.Errorf("after %v: %s, want %s", d, got, want)
 		}
+	}
+	f.Learn(begin.Add(3*floorHold/2), offered(t, 600, 100), asks(0, 500), txn.Wei{})
+	if got := at(2*floorHold - 1); got != "500 400" {
+		t.Errorf("told again: %s", got)
 	}
 }
 

@@ -2,13 +2,11 @@ package chain
 
 import (
 	"math/big"
-	"regexp"
 	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/fencepost/fencepost/txn"
-	"github.com/holiman/uint256"
 )
 
 // Floor is the least that the nodes of a chain were found to take for a unit of gas; zero fields: nothing is known.
@@ -33,33 +31,46 @@ type Floors struct {
 	at    time.Time // of the last refusal that told it
 }
 
-// tipWords tell that a floor is one of the tip.
-var tipWords = regexp.MustCompile(`(?i)\btip|priority`)
-
 // Learn takes note of a refusal of these bytes. Only an UNDERPRICED that names what is needed teaches anything. The limit, unless zero, bounds what is
 // believed: no node talks us into more than the configuration allows.
 func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit txn.Wei) {
-	needed := feeNeeded(o)
-	if o.Class != txn.Underpriced || needed.IsZero() {
+	if o.Class != txn.Underpriced || o.FeeNeeded == nil && o.TipNeeded == nil {
 		return
-	}
-	if !limit.IsZero() && needed.Gt(&limit) {
-		needed = limit
 	}
 	tx := new(types.Transaction)
 	if tx.UnmarshalBinary(signed.Raw) != nil {
 		return
 	}
-	lacksTip, lacksPrice := below(tx.GasTipCap(), needed), below(tx.GasFeeCap(), needed)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case lacksTip && (!lacksPrice || tipWords.MatchString(o.Detail)):
-		f.floor, f.at = Floor{Tip: needed, Price: f.heldAt(now).Price}, now
-	case lacksPrice:
-		// Which of the two is meant is not said. The cheaper reading comes first: if the tip was meant, the next refusal shows it.
-		f.floor, f.at = Floor{Tip: f.heldAt(now).Tip, Price: needed}, now
+	learned, told := f.heldAt(now), true
+	tip, fee := believed(o.TipNeeded, limit), believed(o.FeeNeeded, limit)
+	lacksTip := below(tx.GasTipCap(), tip)
+	if lacksTip {
+		learned.Tip = tip
 	}
+	switch {
+	case below(tx.GasFeeCap(), fee):
+		learned.Price = fee
+	case below(tx.GasTipCap(), fee) && o.TipNeeded == nil: // the cap was enough, so it is the tip that they mean
+		learned.Tip = fee
+	default:
+		told = lacksTip
+	}
+	if told {
+		f.floor, f.at = learned, now
+	}
+}
+
+// believed is what a node asks for, as far as we would pay it; zero: it does not ask.
+func believed(needed *txn.Wei, limit txn.Wei) txn.Wei {
+	switch {
+	case needed == nil:
+		return txn.Wei{}
+	case !limit.IsZero() && needed.Gt(&limit):
+		return limit
+	}
+	return *needed
 }
 
 func below(offered *big.Int, needed txn.Wei) bool { return offered.Cmp(needed.ToBig()) < 0 }
@@ -77,18 +88,4 @@ func (f *Floors) heldAt(now time.Time) Floor {
 	held.Tip.Rsh(&held.Tip, halvings)
 	held.Price.Rsh(&held.Price, halvings)
 	return held
-}
-
-var neededText = regexp.MustCompile(`(?i)minimum needed:? (\d{1,78})`)
-
-// feeNeeded is what the node says would be enough; zero when it does not say.
-func feeNeeded(o txn.Outcome) (needed txn.Wei) {
-	m := neededText.FindStringSubmatch(o.Detail)
-	if m == nil {
-		return needed
-	}
-	if n, err := uint256.FromDecimal(m[1]); err == nil {
-		needed = *n
-	}
-	return needed
 }

@@ -142,15 +142,15 @@ func (e *Errors) custom(data []byte) (string, bool) {
 func arguments(inputs abi.Arguments, values []any) string {
 	told := make([]string, len(values))
 	for i, v := range values {
-		if told[i] = shown(reflect.ValueOf(v)); inputs[i].Name != "" {
+		if told[i] = written(reflect.ValueOf(v)); inputs[i].Name != "" {
 			told[i] = inputs[i].Name + ": " + told[i]
 		}
 	}
 	return strings.Join(told, ", ")
 }
 
-// shown writes a value as people write it: amounts in decimal, addresses and bytes in hex, text in quotes.
-func shown(v reflect.Value) string {
+// written writes a value as people write it: amounts in decimal, addresses and bytes in hex, text in quotes.
+func written(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case txn.Address:
 		return x.Hex()
@@ -179,7 +179,7 @@ const shownElements = 16
 func joined(n int, at func(int) reflect.Value) string {
 	told := make([]string, 0, min(n, shownElements))
 	for i := range min(n, shownElements) {
-		told = append(told, shown(at(i)))
+		told = append(told, written(at(i)))
 	}
 	if n > shownElements {
 		told = append(told, "…")

@@ -79,6 +79,17 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// The numbers in a node's words reach whoever asked.
+func TestSendTellsNumbers(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.set(func(n *fakeNode) { n.send = says(-32000, "nonce too low: next nonce 12, tx nonce 11") })
+	o := dial(t, nil, n.url()).Send(t.Context(), signed)
+	if o.NonceExpected == nil || *o.NonceExpected != 12 || o.NonceGiven == nil || *o.NonceGiven != 11 {
+		t.Errorf("%+v", o)
+	}
+}
+
 func TestSendWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"http", "ws"} {

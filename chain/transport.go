@@ -145,6 +145,8 @@ type fault struct {
 	status     int   // HTTP status, 0 if none came
 	cause      error // ErrWrongChain, ErrWrongGenesis, or nil
 	data       any   // what the node gave along with its words: the return data of a revert
+
+	said txn.Outcome // the reading of the node's words, for the numbers in them
 }
 
 func (f *fault) Error() string { return f.detail }
@@ -159,7 +161,9 @@ func (f *fault) Unwrap() []error {
 
 // outcome is what a send or an estimate says of a fault.
 func (f *fault) outcome() txn.Outcome {
-	return txn.Outcome{Class: f.class, Detail: f.detail, RetryAfter: f.retryAfter}
+	o := f.said
+	o.Class, o.Detail, o.RetryAfter = f.class, f.detail, f.retryAfter
+	return o
 }
 
 // faultOf reads an error of rpc.Client. Notes are nil when the error is one answer out of a batch.
@@ -194,7 +198,7 @@ func refusal(a Answer, secrets redactor) *fault {
 		a.Data = secrets.hide(words)
 	}
 	o := Classify(a)
-	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus, data: a.Data}
+	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus, data: a.Data, said: o}
 }
 
 func answerOf(err rpc.Error) Answer {
@@ -219,7 +223,7 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 		a.Message += ": " + secrets.hide(string(e.Body[:min(len(e.Body), textLimit)]))
 	}
 	o := Classify(a)
-	return &fault{class: o.Class, detail: o.Detail, retryAfter: max(o.RetryAfter, retryAfter), status: e.StatusCode}
+	return &fault{class: o.Class, detail: o.Detail, retryAfter: max(o.RetryAfter, retryAfter), status: e.StatusCode, said: o}
 }
 
 func answerInBody(body []byte) (Answer, bool) {

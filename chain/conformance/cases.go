@@ -155,7 +155,7 @@ func (s *suite) usedNonce() {
 	s.mined(first.Hash)
 	other := s.transfer(key, 0)
 	other.value = 2
-	s.mustSend(s.sign(other), txn.NonceTooLow)
+	s.refused(s.sign(other), txn.NonceTooLow)
 }
 
 func (s *suite) gap() {
@@ -198,7 +198,7 @@ func (s *suite) replacement() {
 		o := base
 		o.fees = raised(base.fees, capPercent, tipPercent)
 		signed := s.sign(o)
-		if got := s.Chain.Send(s.Context(), signed); got.Class != want {
+		if got := s.send(signed, false); got.Class != want {
 			s.Fatalf("a replacement with %d%% more in the cap and %d%% in the tip: %+v, want %s", capPercent, tipPercent, got, want)
 		}
 		return signed
@@ -219,7 +219,7 @@ func (s *suite) replacement() {
 	if r := s.receipt(original.Hash); r != nil {
 		s.Errorf("both are included: %+v", r)
 	}
-	s.mustSend(original, txn.NonceTooLow)
+	s.refused(original, txn.NonceTooLow)
 }
 
 func (s *suite) noFunds() {
@@ -244,7 +244,7 @@ func (s *suite) invalid() {
 		if change(&o); o.fees.Legacy {
 			continue // it has no tip
 		}
-		if got := s.Chain.Send(s.Context(), s.sign(o)); got.Class != txn.Invalid {
+		if got := s.send(s.sign(o), false); got.Class != txn.Invalid {
 			s.Errorf("%s: %+v, want INVALID", name, got)
 		}
 	}
