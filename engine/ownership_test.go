@@ -137,7 +137,7 @@ func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
 				id := c.createOn(from, 0, fmt.Sprint(i))
 				c.eventually("a nonce is taken", func() error {
 					if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.Nonce == nil {
-						return fmt.Errorf("not yet: %w", err)
+						return fmt.Errorf("not yet (%v)", err)
 					}
 					return nil
 				})
@@ -335,4 +335,64 @@ func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
 		t.Errorf("%d nodes are known, want 1", n)
 	}
 	c.checkLedger()
+}
+
+// TestNodesDoNotTellEachOtherForEver creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which keeps
+// it to itself.
+func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Basic, WorkerQueue} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 2, 5*time.Second)
+			in := func(o *Options) { o.Mode = mode }
+			a, atA := c.startBehind("a", in)
+			b, atB := c.startBehind("b", in)
+			c.eventually("both know of both", func() error {
+				if len(a.engine.members.now(time.Now()).seats)+len(b.engine.members.now(time.Now()).seats) != 4 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if lease, err := c.admin.AcquireOne(t.Context(), c.submitters[0]); err != nil || lease == nil {
+				t.Fatal("the lease could not be taken", err)
+			}
+			told := [2]atomic.Int32{}
+			for i, proxy := range []*pgproxy.Proxy{atA, atB} {
+				watch := proxy.On(func(m pgproxy.Message) bool {
+					if m.Runs() && strings.Contains(m.SQL, "pg_notify") {
+						told[i].Add(1)
+					}
+					return false
+				}, pgproxy.CutMidway)
+				defer proxy.Withdraw(watch)
+			}
+			c.createOn(a, 0, "one")
+			c.eventually("it is told", func() error {
+				if told[0].Load() == 0 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			for i := range 3 { // as long as it takes for some more to be told and done
+				id := c.createOn(b, 1, fmt.Sprint(i))
+				c.eventually("sent", c.has(id))
+				c.chain.Mine(4)
+				c.awaitFinal(id)
+			}
+			if a, b := told[0].Load(), told[1].Load(); a > 2 || b > 4 {
+				t.Errorf("one node told %d times, the other %d times", a, b)
+			}
+		})
+	}
+}
+
+// has tells whether a transaction has been sent.
+func (c *cluster) has(id txn.TxID) func() error {
+	return func() error {
+		if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.State == txn.Queued || tx.State == txn.Allocated {
+			return fmt.Errorf("not yet (%v)", err)
+		}
+		return nil
+	}
 }
