@@ -106,14 +106,16 @@ sim-long: ## Simulate for hours, and let every mutant be caught: SEEDS runs from
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  go test -count=1 -timeout 24h ./sim -args -mutants -seeds=$(if $(filter file,$(origin SEEDS)),20000,$(SEEDS)) -first=$(FIRST)
 
-# How long, with which faults in which order (a number; unset: any), and against which chain: embedded or geth.
+# How long; with which faults in which order (a number; unset: any); against which chain: embedded or geth; in which lease.mode (unset: basic, and
+# worker-queue on geth).
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?=
 CHAOS_CHAIN ?= embedded
+CHAOS_MODE ?=
 
 .PHONY: chaos
 chaos: $(BIN)/gotestsum $(BIN)/geth ## Hurt three nodes under load at random for CHAOS_TIME (10m), and see that nothing is lost or doubled
-	PG_BIN=$$(scripts/setup); export PG_BIN CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED); \
+	PG_BIN=$$(scripts/setup); export PG_BIN CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) CHAOS_MODE=$(CHAOS_MODE); \
 	  gotestsum --format standard-verbose -- -count=1 -timeout 12h -run '^TestChaos/^$(CHAOS_CHAIN)$$' ./e2e
 
 .PHONY: run

@@ -12,13 +12,12 @@ import (
 
 // figure is a number in a text, with the words around it, which tell what it counts.
 type figure struct {
-	value   txn.Wei
-	unit    bool   // it had a unit of money, and value is in wei
-	clause  string // the words that lead to it, back to the last comma, bracket or number
-	before  string // the whole text before it
-	lead    string // what stands between the number before and this one
-	after   string // what stands between this number and the next
-	decimal bool   // it had a fraction
+	value  txn.Wei
+	unit   bool   // it had a unit of money, and value is in wei
+	clause string // the words that lead to it, back to the last comma, bracket or number
+	before string // the whole text before it
+	lead   string // what stands between the number before and this one
+	after  string // what stands between this number and the next
 }
 
 const (
@@ -80,7 +79,7 @@ func figureAt(text string, from, to int) (f figure, length int, ok bool) {
 	} else if rest != "" && (rest[0] == '%' || rest[0] == '#' || rest[0] >= 'a' && rest[0] <= 'z') {
 		return f, 0, false
 	}
-	f.value, f.decimal, ok = scaled(digits, exponent)
+	f.value, ok = scaled(digits, exponent)
 	return f, to - from, ok
 }
 
@@ -90,27 +89,27 @@ func negative(before string) bool {
 	return found && (sign == "" || strings.ContainsRune(" (=:^", rune(sign[len(sign)-1])))
 }
 
-// scaled is the number times ten to the exponent, if that is a whole number that fits.
-func scaled(digits string, exponent int) (value txn.Wei, decimal, ok bool) {
+// scaled is the number times ten to the exponent, if that is a whole number that fits: a fraction of no known unit is none.
+func scaled(digits string, exponent int) (value txn.Wei, ok bool) {
 	if hex, found := strings.CutPrefix(digits, "0x"); found {
 		n, err := strconv.ParseUint(hex, 16, 64)
 		value.SetUint64(n)
-		return value, false, err == nil
+		return value, err == nil
 	}
 	digits = strings.NewReplacer("_", "", ",", "").Replace(digits)
-	whole, fraction, decimal := strings.Cut(digits, ".")
+	whole, fraction, _ := strings.Cut(digits, ".")
 	if len(fraction) > exponent {
-		return value, decimal, false
+		return value, false
 	}
 	digits = strings.TrimLeft(whole+fraction+strings.Repeat("0", exponent-len(fraction)), "0")
 	if digits == "" {
-		return value, decimal, true
+		return value, true
 	}
 	n, err := uint256.FromDecimal(digits)
 	if err != nil {
-		return value, decimal, false
+		return value, false
 	}
-	return *n, decimal, true
+	return *n, true
 }
 
 // role is what words make of a number.
@@ -153,7 +152,7 @@ func noncesIn(text string) (expected, given *txn.Nonce) {
 		}
 	}
 	for _, f := range figures(text) {
-		if f.unit || f.decimal || !f.value.LtUint64(maxNonce) {
+		if f.unit || !f.value.LtUint64(maxNonce) {
 			continue
 		}
 		switch name := roleOf(f.clause, nonceRoles); {

@@ -112,7 +112,7 @@ func amountRole(f figure) string {
 // amountsIn are what the account has, what it would have to have, and the difference, in wei. Numbers that show no shortage are not those.
 func amountsIn(text string) (have, want, short *txn.Wei) {
 	for _, f := range figures(text) {
-		if f.value.Gt(maxAmount) || f.decimal && !f.unit {
+		if f.value.Gt(maxAmount) {
 			continue
 		}
 		at := map[string]**txn.Wei{"have": &have, "want": &want, "short": &short}[amountRole(f)]

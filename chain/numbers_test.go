@@ -92,8 +92,11 @@ func TestNumbers(t *testing.T) {
 		"increase GasPremium to 125 from 100 to trigger replace by fee: replace by fee has too low GasPremium":                                                       "tip=125",
 		"Tx with same nonce already inserted. To replace it, you need to specify a gas price > 20000000000":                                                          "fee=20000000001",
 		"insufficient fees; got: 100aevmos required: 200aevmos: insufficient fee":                                                                                    "",
-		"transaction underpriced: gas price below minimum 99999999999999999999999999":                                                                                "",
-		"fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and tx.gasPrice = 15000000":                                                                 "",
+		"gas price is below the base fee of block 20":                                                                                                                "",
+		// A hundred and ten hundredths of it are 24 more than 2^256.
+		"replacement transaction underpriced: new tx gas fee cap 1 < 1052655356702874503850645318260799162302454406051277854904159854617392087636 queued + 10% replacement penalty": "",
+		"transaction underpriced: gas price below minimum 99999999999999999999999999":                                                                                               "",
+		"fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and tx.gasPrice = 15000000":                                                                                "",
 
 		// Amounts.
 		"insufficient funds for gas * price + value: have 100 want 21000":                                                           "have=100 want=21000 short=20900",

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fencepost/fencepost/txn"
@@ -152,11 +153,41 @@ func TestPatternsNeed(t *testing.T) {
 
 func TestNeeded(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int{
-		`\bnonce (is )?too low\b`: 1, `(pool|mempool) full`: 1, `[0-9]+`: 0, `(a|b*)c?`: 0, `(full)?`: 0, `(known|seen|\d)`: 0, `(known|seen)`: 2, `(x|y){2}`: 0, `(xx|yy){2}`: 2,
+	for text, want := range map[string]string{
+		`\bnonce (is )?too low\b`: "too low", `ab.*longer`: "longer", `longer.*ab`: "longer", `[0-9]+`: "", `(a|b*)c?`: "", `(full)?`: "", `(full){0,6}`: "", `(full){2}`: "full",
+		`(known|seen|\d)`: "", `(known|seen)`: "known seen", `(xx|yy){2}`: "xx yy", `(?i)full`: "",
 	} {
-		if got := newPattern(text).needs; len(got) != want {
-			t.Errorf("%s needs %q, want %d", text, got, want)
+		if got := strings.Join(newPattern(text).needs, " "); got != want {
+			t.Errorf("%s needs %q, want %q", text, got, want)
+		}
+	}
+}
+
+// What an answer says is said by all of it, whatever it is wrapped in.
+func TestAnswerText(t *testing.T) {
+	t.Parallel()
+	const nope = "0x08c379a0" + "0000000000000000000000000000000000000000000000000000000000000020" + "0000000000000000000000000000000000000000000000000000000000000004" +
+		"6e6f706500000000000000000000000000000000000000000000000000000000"
+	object := func(key string, value any) map[string]any { return map[string]any{key: value} }
+	for name, c := range map[string]struct {
+		in   Answer
+		want txn.Class
+	}{
+		"markup":          {Answer{Message: "<p><b>nonce</b> too <i>low</i></p>"}, txn.NonceTooLow},
+		"entities":        {Answer{Message: "max fee per gas &lt; base fee"}, txn.FeeCapBelowBaseFee},
+		"escapes":         {Answer{Message: `can\u0027t replace it; gas price \u003c 5`}, txn.ReplacementUnderpriced},
+		"less than":       {Answer{Message: "sender balance <tx cost (1 <2)>: balance insufficient"}, txn.InsufficientFunds},
+		"data text":       {Answer{Message: "failed", Data: "nonce too low"}, txn.NonceTooLow},
+		"data object":     {Answer{Message: "failed", Data: object("message", "nonce too low")}, txn.NonceTooLow},
+		"original error":  {Answer{Message: "failed", Data: object("originalError", object("message", "nonce too low"))}, txn.NonceTooLow},
+		"list":            {Answer{Message: "failed", Data: object("errors", []any{"x", "nonce too low"})}, txn.NonceTooLow},
+		"too deep":        {Answer{Message: "failed", Data: object("error", object("error", object("error", object("error", "nonce too low"))))}, txn.Ambiguous},
+		"another field":   {Answer{Message: "failed", Data: object("method", "nonce too low")}, txn.Ambiguous},
+		"contract's data": {Answer{Message: "failed", Data: nope}, txn.ExecutionReverted},
+		"other data":      {Answer{Message: "failed", Data: "0xdeadbeef"}, txn.Ambiguous},
+	} {
+		if got, why := Explain(c.in); got != c.want {
+			t.Errorf("%s: %s because %s; want %s", name, got, why, c.want)
 		}
 	}
 }

@@ -94,6 +94,7 @@ func (cl *cluster) drain(t *testing.T, contract common.Address, c *callers, watc
 	verifyRows(t, cl.pool)
 	verifyMined(t, cl.pool, cl.chain, senders(cl.chain)[:len(each)], len(ids))
 	cl.verifySendings(t)
+	cl.verifyFence(t)
 	for _, w := range watchers {
 		w.verify(t, cl.members[0].node, ids)
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"os"
@@ -15,20 +16,21 @@ import (
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]struct {
 		chain  func(t *testing.T, keys int) *testChain
+		mode   string        // of ownership, unless CHAOS_MODE says otherwise
 		pace   time.Duration // between two calls for one submitter: what the chain's blocks can keep up with
 		length time.Duration // unless CHAOS_TIME says otherwise
 	}{
-		"embedded": {func(t *testing.T, keys int) *testChain { return lasting(t, 250*time.Millisecond, keys) }, time.Second, time.Minute},
-		"geth":     {geth, 4 * time.Second, 35 * time.Second},
+		"embedded": {func(t *testing.T, keys int) *testChain { return lasting(t, 250*time.Millisecond, keys) }, "basic", time.Second, time.Minute},
+		"geth":     {geth, "worker-queue", 4 * time.Second, 35 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) { chaos(t, c.chain, c.pace, chaosTime(t, c.length)) })
+		t.Run(name, func(t *testing.T) { chaos(t, c.chain, cmp.Or(os.Getenv("CHAOS_MODE"), c.mode), c.pace, chaosTime(t, c.length)) })
 	}
 }
 
-func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, pace, length time.Duration) {
+func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode string, pace, length time.Duration) {
 	const submitters = 30
 	seed := chaosSeed(t)
-	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s", seed, length)
+	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s CHAOS_MODE=%s", seed, length, mode)
 	random := rand.New(rand.NewPCG(seed, 0))
 	postgres, err := pgembed.Start(t.Context(), pgembed.Options{Settings: pgembed.Disposable()})
 	if err != nil {
@@ -36,7 +38,7 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, pace, le
 	}
 	t.Cleanup(func() { _ = postgres.Stop(context.Background()) })
 	c := chain(t, submitters+1)
-	cl := newCluster(t, c, 3, nodeOptions{confirmations: 3, poll: 100 * time.Millisecond}, postgres.URL("postgres"))
+	cl := newCluster(t, c, 3, nodeOptions{confirmations: 3, poll: 100 * time.Millisecond, lease: "mode: " + mode + ", " + defaultLease}, postgres.URL("postgres"))
 	contract := cl.members[0].deploy(t, c)
 	var watchers []*watcher
 	for range 3 {

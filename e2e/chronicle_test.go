@@ -45,6 +45,21 @@ func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
+// verifyFence wants that nothing was written under a token once the next one was taken (law L2), as far as rows still tell.
+func (cl *cluster) verifyFence(t *testing.T) {
+	t.Helper()
+	for table, written := range map[string]string{
+		"tx_event": "created_at", "tx_attempt": "created_at", "managed_tx": "updated_at", "submitter_nonce_cursor": "updated_at", "submitter_command": "applied_at", "nonce_gap": "created_at",
+	} {
+		var late int
+		err := cl.pool.QueryRow(context.Background(), "SELECT count(*) FROM "+table+" w JOIN chronicle.acquisition a ON a.submitter = w.submitter_id AND a.token = w.fencing_token + 1 "+
+			"WHERE w.fencing_token > 0 AND w."+written+" > a.at").Scan(&late)
+		if err != nil || late != 0 {
+			t.Errorf("%d rows of %s were written under a token after it had been taken over (%v)", late, table, err)
+		}
+	}
+}
+
 // chronicle is every acquisition so far, by submitter and then in order.
 type chronicle map[int][]acquisition
 

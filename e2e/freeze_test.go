@@ -35,6 +35,8 @@ var commitCases = []commitCase{
 	{"final", 3, (*frozen).mine, func(f fenced) bool { return f.moves("CONFIRMED") }, "CONFIRMED"},
 	{"cancel", 0, (*frozen).cancel, func(f fenced) bool { return f.moves("CANCEL_REQUESTED") }, "CANCEL_REQUESTED"},
 	{"pause", 0, (*frozen).pause, func(f fenced) bool { return f.sets("new_status", "PAUSED") }, ""},
+	{"protect", 0, (*frozen).protect, func(f fenced) bool { return f.notNegative("protect_expect") }, ""},
+	{"end of protect", 0, (*frozen).exitProtect, func(f fenced) bool { return f.notNegative("unprotect_expect") }, ""},
 }
 
 // TestAFrozenOwnerWritesNothing stops a process in the middle of each kind of commit until another has taken over and gone on, and then lets it continue: the
@@ -63,6 +65,7 @@ func TestAFrozenOwnerWritesNothing(t *testing.T) {
 				})
 			}
 			cl.verifySendings(t)
+			cl.verifyFence(t)
 			cl.stopAll(t)
 		})
 	}
@@ -85,6 +88,9 @@ func (f *frozen) run(step byte, action pgproxy.Action, done bool) {
 		f.create()
 		f.await("the transaction is sent", "state = 'TRACKING'")
 		f.mineAndFollow(f.kind.blocks)
+	}
+	if f.kind.name == "end of protect" {
+		f.guard(f.cl.members[0])
 	}
 	victim, other, rule := f.catch(step, action)
 	victim.freeze(f.t)
@@ -148,13 +154,29 @@ func (f *frozen) goOn(other *member) {
 		return f.holds("SELECT owner_node LIKE $2 || '/%' AND fencing_token > $3 FROM submitter_lease WHERE submitter_id = $1", other.name, f.token.Load())
 	})
 	f.end()
-	if f.kind.name == "pause" {
-		eventually(f.t, 10*time.Second, "the submitter is paused", func() error { return f.holds("SELECT status = 'PAUSED' FROM submitter WHERE submitter_id = $1") })
-		f.resume(other) // only the fence keeps the old pause from being done again: it expects nothing of any row
-	}
+	f.undo(other)
 	eventually(f.t, 10*time.Second, "no command is left", func() error {
 		return f.holds("SELECT count(*) = 0 FROM submitter_command WHERE submitter_id = $1 AND applied_at IS NULL")
 	})
+}
+
+// undo has the other node take back what the held commit says too. Only the fence keeps the old commit from being done again then: a pause expects nothing of any
+// row, and a protection only the nonce at which the cursor still stands.
+func (f *frozen) undo(other *member) {
+	f.t.Helper()
+	switch f.kind.name {
+	case "pause":
+		f.await("the submitter is paused", "(SELECT status = 'PAUSED' FROM submitter s WHERE s.submitter_id = $1)")
+		if _, err := other.ResumeSubmitter(f.t.Context(), &fencepostv1.ResumeSubmitterRequest{Submitter: f.submitter}); err != nil {
+			f.t.Fatal(err)
+		}
+	case "protect":
+		f.await("the submitter is protected", "(SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor c WHERE c.submitter_id = $1)")
+		f.leave(other, 1)
+	case "end of protect":
+		f.leave(other, 1) // once more: while blocks were made the decision may have been refused
+		f.guard(other)
+	}
 }
 
 // end mines until the newest transaction is final.
@@ -169,7 +191,7 @@ func (f *frozen) end() {
 // wakesUp waits until the process that was frozen has noticed that its lease is gone, and works.
 func (f *frozen) wakesUp(victim *member) {
 	f.t.Helper()
-	lost := regexp.MustCompile(fmt.Sprintf(`msg="submitter lost" .*submitter_id=%d fencing_token=%d `, f.id, f.token.Load()))
+	lost := regexp.MustCompile(fmt.Sprintf(`msg="(submitter lost|lease lost|a change was refused).*submitter_id=%d fencing_token=%d\b`, f.id, f.token.Load()))
 	eventually(f.t, 20*time.Second, "the frozen node notices", func() error {
 		log, err := os.ReadFile(filepath.Join(victim.dir, "node.log"))
 		if err == nil && !lost.Match(log) {
@@ -193,8 +215,8 @@ func (f *frozen) heldWas(done bool) {
 		return
 	}
 	var tokens []int64
-	f.scan(&tokens, "SELECT array_agg(fencing_token) FROM tx_event WHERE submitter_id = $1 AND kind = $2", f.id, f.kind.event)
-	if len(tokens) == 0 || slices.Contains(tokens, f.token.Load()) != done {
+	f.scan(&tokens, "SELECT coalesce(array_agg(fencing_token), '{}') FROM tx_event WHERE submitter_id = $1 AND kind = $2", f.id, f.kind.event)
+	if slices.Contains(tokens, f.token.Load()) != done {
 		f.t.Errorf("%s is there under the tokens %v; the frozen owner's is %d", f.kind.event, tokens, f.token.Load())
 	}
 }
@@ -202,6 +224,9 @@ func (f *frozen) heldWas(done bool) {
 // finish sends one more through the node that was frozen, and holds all to the laws.
 func (f *frozen) finish(victim *member) {
 	f.t.Helper()
+	if f.kind.name == "end of protect" {
+		f.leave(victim, 2)
+	}
 	victim.node.create(f.t, f.submitter, "after", transfer)
 	f.end()
 	var nonces []int64
@@ -233,29 +258,62 @@ func (f *frozen) mineAndFollow(blocks int) {
 	}
 }
 
-// cancel and pause ask through both nodes: the one that is about to freeze does not answer.
 func (f *frozen) cancel() {
-	f.askAll(func(ctx context.Context, m *member) { _, _ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx}) })
+	f.ask(func(ctx context.Context, m *member) { _, _ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx}) })
 }
 
 func (f *frozen) pause() {
-	f.askAll(func(ctx context.Context, m *member) {
+	f.ask(func(ctx context.Context, m *member) {
 		_, _ = m.PauseSubmitter(ctx, &fencepostv1.PauseSubmitterRequest{Submitter: f.submitter})
 	})
 }
 
-func (f *frozen) resume(through *member) {
+func (f *frozen) protect() {
+	f.ask(func(ctx context.Context, m *member) { _, _ = m.ProtectSubmitter(ctx, f.protection()) })
+}
+
+func (f *frozen) exitProtect() {
+	f.ask(func(ctx context.Context, m *member) { _, _ = m.ExitProtect(ctx, f.ending(1)) })
+}
+
+func (f *frozen) protection() *fencepostv1.ProtectSubmitterRequest {
+	return &fencepostv1.ProtectSubmitterRequest{Submitter: f.submitter, Reason: "a test", Operator: "e2e"}
+}
+
+func (f *frozen) ending(id int64) *fencepostv1.ExitProtectRequest {
+	return &fencepostv1.ExitProtectRequest{
+		Submitter: f.submitter, ProtectionId: id, Decision: fencepostv1.ProtectionDecision_PROTECTION_DECISION_RESUME, Reason: "the test goes on", Operator: "e2e",
+	}
+}
+
+// guard has a node protect the submitter.
+func (f *frozen) guard(through *member) {
 	f.t.Helper()
-	if _, err := through.ResumeSubmitter(f.t.Context(), &fencepostv1.ResumeSubmitterRequest{Submitter: f.submitter}); err != nil {
+	if _, err := through.ProtectSubmitter(f.t.Context(), f.protection()); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-func (f *frozen) askAll(ask func(context.Context, *member)) {
+// leave ends a protection.
+func (f *frozen) leave(through *member, id int64) {
+	f.t.Helper()
+	eventually(f.t, 20*time.Second, "the protection is ended", func() error {
+		_, err := through.ExitProtect(f.t.Context(), f.ending(id))
+		return err
+	})
+}
+
+// ask asks through the node that does not own the submitter: a call that is under way on the other would go on when that wakes up.
+func (f *frozen) ask(call func(context.Context, *member)) {
+	f.t.Helper()
+	var owner string
+	f.scan(&owner, "SELECT split_part(owner_node, '/', 1) FROM submitter_lease WHERE submitter_id = $1", f.id)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	f.t.Cleanup(cancel)
 	for _, m := range f.cl.members {
-		go ask(ctx, m)
+		if m.name != owner {
+			go call(ctx, m)
+		}
 	}
 }
 

@@ -136,54 +136,66 @@ func (r *rig) plant(query string) {
 	}
 }
 
-// What breaks a law is planted in the ledger of a submitter at work. The auditor must find it and stop that submitter, and no other.
+// planted are the ways to break a law, with SQL in which $tx stands for the second transaction of a submitter and $s for the submitter.
+var planted = []struct{ what, query, law string }{
+	{"a number that nobody used", "UPDATE submitter_nonce_cursor SET next_nonce = next_nonce + 1 WHERE submitter_id = $s", "L4"},
+	{"a number that is used and a gap", "INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES ($s, 1, 1, 'x', 1)", "L4"},
+	{"a cursor that fell", "UPDATE submitter_nonce_cursor SET next_nonce = next_nonce - 1 WHERE submitter_id = $s", "L4"},
+	{"an event that is lost", "DELETE FROM tx_event WHERE seq = 3 AND tx_id = $tx", "L8"},
+	{"an event that is wrong", "UPDATE tx_event SET state = 'TRACKING' WHERE kind = 'CONFIRMED' AND tx_id = $tx", "L8"},
+	{"a move that nobody told", "UPDATE managed_tx SET version = version + 1 WHERE tx_id = $tx", "L8"},
+	{"a token of nobody", "UPDATE tx_event SET fencing_token = 1000 WHERE seq = 3 AND tx_id = $tx", "L1"},
+	{"a late write", "UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND tx_id = $tx", "L2"},
+	{"a cursor of nobody", "UPDATE submitter_nonce_cursor SET fencing_token = 1000 WHERE submitter_id = $s", "L1"},
+	{"signed bytes that are lost", "DELETE FROM tx_attempt WHERE tx_id = $tx", "L3"},
+	{"a receipt of another's", "UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx", "L6"},
+	{"a hash of another's", "UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx", "L3"},
+	{"a requeue that nobody told", "UPDATE managed_tx SET requeued = 1 WHERE tx_id = $tx", "L10"},
+}
+
+// What breaks a law is planted in the ledgers of submitters at work, another one in each. The auditor must find them all and stop those submitters, and no other.
 func TestTheAuditorQuarantines(t *testing.T) {
 	t.Parallel()
-	const second = "(SELECT tx_id FROM managed_tx WHERE submitter_id = 1 AND nonce = 1)"
-	for name, c := range map[string]struct{ plant, law string }{
-		"a number that nobody used": {"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce + 1 WHERE submitter_id = 1", "L4"},
-		"a number that is used and a gap": {
-			"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES (1, 1, 1, 'x', 1)", "L4"},
-		"a cursor that fell":     {"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce - 1 WHERE submitter_id = 1", "L4"},
-		"an event that is lost":  {"DELETE FROM tx_event WHERE seq = 3 AND tx_id = " + second, "L8"},
-		"an event that is wrong": {"UPDATE tx_event SET state = 'TRACKING' WHERE kind = 'CONFIRMED' AND tx_id = " + second, "L8"},
-		"a move that nobody told": {
-			"UPDATE managed_tx SET version = version + 1 WHERE tx_id = " + second, "L8"},
-		"a token of nobody":          {"UPDATE tx_event SET fencing_token = 1000 WHERE seq = 3 AND tx_id = " + second, "L1"},
-		"a late write":               {"UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND tx_id = " + second, "L2"},
-		"a cursor of nobody":         {"UPDATE submitter_nonce_cursor SET fencing_token = 1000 WHERE submitter_id = 1", "L1"},
-		"signed bytes that are lost": {"DELETE FROM tx_attempt WHERE tx_id = " + second, "L3"},
-		"a receipt of another's":     {"UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second, "L6"},
-		"a hash of another's":        {"UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second, "L3"},
-		"a requeue that nobody told": {"UPDATE managed_tx SET requeued = 1 WHERE tx_id = " + second, "L10"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, 2, blockPeriod, dbtest.WithoutGuard())
-			n := r.startNode("a", nil)
-			for i := range 3 {
-				r.awaitFinal(r.create(0, fmt.Sprint(i), transfer()))
-			}
-			n.stop()
-			var m *meter
-			r.startNode("b", func(o *Options) { m = measured(t, o) }) // under token 2
-			r.awaitFinal(r.create(0, "x", transfer()))
-			r.awaitFinal(r.create(1, "x", transfer()))
-			if found := m.count("fencepost_audit_violation"); len(found) > 0 {
-				t.Fatalf("before anything is wrong: %v", found)
-			}
-			r.plant(c.plant)
-			p := r.awaitProtection(0)
-			if p.Reason != txn.ProtectByAudit || !strings.Contains(p.Evidence, c.law) {
-				t.Errorf("%+v", p)
-			}
-			if found := m.count("fencepost_audit_violation"); found[c.law] == 0 {
-				t.Errorf("violations %v", found)
-			}
-			if tx := r.awaitFinal(r.create(1, "y", transfer())); tx.State != txn.Confirmed || r.protection(1) != nil {
-				t.Errorf("the other submitter: %+v", tx.Status)
-			}
-		})
+	r := newRig(t, len(planted)+1, blockPeriod, dbtest.WithoutGuard())
+	everywhere := func(request string) {
+		t.Helper()
+		var ids []txn.TxID
+		for i := range r.submitters {
+			ids = append(ids, r.create(i, request, transfer()))
+		}
+		for _, id := range ids {
+			r.awaitFinal(id)
+		}
+	}
+	n := r.startNode("a", nil)
+	everywhere("1")
+	everywhere("2")
+	n.stop()
+	var m *meter
+	r.startNode("b", func(o *Options) { m = measured(t, o) }) // under token 2
+	everywhere("3")
+	if found := m.count("fencepost_audit_violation"); len(found) > 0 {
+		t.Fatalf("before anything is wrong: %v", found)
+	}
+	for i, c := range planted {
+		second := fmt.Sprintf("(SELECT tx_id FROM managed_tx WHERE submitter_id = %d AND nonce = 1)", r.submitters[i])
+		r.plant(strings.NewReplacer("$tx", second, "$s", fmt.Sprint(r.submitters[i])).Replace(c.query))
+	}
+	laws := map[string]bool{}
+	for i, c := range planted {
+		laws[c.law] = true
+		if p := r.awaitProtection(i); p.Reason != txn.ProtectByAudit || !strings.Contains(p.Evidence, c.law) {
+			t.Errorf("%s: %+v", c.what, p)
+		}
+	}
+	for law := range laws {
+		if found := m.count("fencepost_audit_violation"); found[law] == 0 {
+			t.Errorf("violations %v", found)
+		}
+	}
+	last := len(planted)
+	if tx := r.awaitFinal(r.create(last, "4", transfer())); tx.State != txn.Confirmed || r.protection(last) != nil {
+		t.Errorf("the one in which nothing is wrong: %+v", tx.Status)
 	}
 }
 

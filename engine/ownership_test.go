@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,7 @@ func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
 				id := c.createOn(from, 0, fmt.Sprint(i))
 				c.eventually("a nonce is taken", func() error {
 					if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.Nonce == nil {
-						return fmt.Errorf("not yet: %w", err)
+						return fmt.Errorf("not yet (%v)", err)
 					}
 					return nil
 				})
@@ -163,7 +164,7 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 			const submitters, each, lease = 12, 40, 6 * time.Second // a lease that lapsed would show
 			c := newCluster(t, submitters, lease)
 			c.mine(20 * time.Millisecond)
-			in := func(o *Options) { o.Mode = mode }
+			in := func(o *Options) { o.Mode, o.RenewInterval = mode, lease/3 }
 			nodes := []*testNode{c.start("a", in), c.start("b", in), c.start("c", in)}
 			ids := make([][]txn.TxID, submitters)
 			for s := range submitters {
@@ -187,7 +188,7 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 				}
 				longest := c.longestWithoutOwner()
 				t.Logf("the stop took %s; longest without an owner after it: %s", stopped.Round(time.Millisecond), longest.Round(time.Millisecond))
-				if longest > 2*time.Second || stopped > 2*time.Second {
+				if longest > time.Second || stopped > 2*time.Second {
 					t.Errorf("the stop took %s, and a submitter was without an owner for %s", stopped, longest)
 				}
 				nodes[i] = fresh
@@ -201,6 +202,29 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 			}
 			c.checkLedger()
 		})
+	}
+}
+
+// TestAStoppingNodeSaysSoFirst holds up the release of a node that stops: by then the others must know that it takes nothing back, or they would leave it to that node.
+func TestAStoppingNodeSaysSoFirst(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 6*time.Second)
+	a, proxy := c.startBehind("a", nil)
+	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	rule := proxy.On(pgproxy.Running("ReleaseLeases"), pgproxy.HoldBefore)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		a.stop()
+	}()
+	<-rule.Fired()
+	if n := c.number("SELECT count(*) FROM node WHERE NOT accepting"); n != 1 {
+		t.Errorf("%d nodes say that they accept nothing, want 1", n)
+	}
+	rule.Release()
+	<-stopped
+	if n := c.number("SELECT count(*) FROM node"); n != 0 {
+		t.Errorf("%d nodes are left in the list, want none", n)
 	}
 }
 
@@ -335,4 +359,64 @@ func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
 		t.Errorf("%d nodes are known, want 1", n)
 	}
 	c.checkLedger()
+}
+
+// TestNodesDoNotTellEachOtherForEver creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which keeps
+// it to itself.
+func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Basic, WorkerQueue} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 2, 5*time.Second)
+			in := func(o *Options) { o.Mode = mode }
+			a, atA := c.startBehind("a", in)
+			b, atB := c.startBehind("b", in)
+			c.eventually("both know of both", func() error {
+				if len(a.engine.members.now(time.Now()).seats)+len(b.engine.members.now(time.Now()).seats) != 4 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if lease, err := c.admin.AcquireOne(t.Context(), c.submitters[0]); err != nil || lease == nil {
+				t.Fatal("the lease could not be taken", err)
+			}
+			told := [2]atomic.Int32{}
+			for i, proxy := range []*pgproxy.Proxy{atA, atB} {
+				watch := proxy.On(func(m pgproxy.Message) bool {
+					if m.Runs() && strings.Contains(m.SQL, "pg_notify") && bytes.HasSuffix(m.Params[len(m.Params)-1], fmt.Appendf(nil, "\n%d", c.submitters[0])) {
+						told[i].Add(1)
+					}
+					return false
+				}, pgproxy.CutMidway)
+				defer proxy.Withdraw(watch)
+			}
+			c.createOn(a, 0, "one")
+			c.eventually("it is told", func() error {
+				if told[0].Load() == 0 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			for i := range 3 { // as long as it takes for some more to be told and done
+				id := c.createOn(b, 1, fmt.Sprint(i))
+				c.eventually("sent", c.has(id))
+				c.chain.Mine(4)
+				c.awaitFinal(id)
+			}
+			if a, b := told[0].Load(), told[1].Load(); a != 1 || b != 0 {
+				t.Errorf("one node told %d times, the other %d times", a, b)
+			}
+		})
+	}
+}
+
+// has tells whether a transaction has been sent.
+func (c *cluster) has(id txn.TxID) func() error {
+	return func() error {
+		if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.State == txn.Queued || tx.State == txn.Allocated {
+			return fmt.Errorf("not yet (%v)", err)
+		}
+		return nil
+	}
 }

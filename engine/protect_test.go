@@ -35,7 +35,8 @@ type watched struct {
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
-	w := &watched{rig: newRig(t, 1, 0), chain: chaintest.New(chaintest.Options{})}
+	c := chaintest.New(chaintest.Options{})
+	w := &watched{rig: newLedger(t, 1, c.ID()), chain: c}
 	w.policy = guarded
 	w.chain.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	return w

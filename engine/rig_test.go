@@ -45,19 +45,27 @@ const (
 
 var testPolicy = txn.Policy{Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 2 * time.Second, ResubmitMax: 20}
 
+// newRig has go-ethereum for its chain.
 func newRig(t *testing.T, submitters int, period time.Duration, opts ...dbtest.Option) *rig {
 	t.Helper()
-	r := &rig{t: t, db: dbtest.New(t, opts...), policy: testPolicy}
 	dev, err := devchain.Start(devchain.Options{Period: period, Accounts: submitters + 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dev.Close() })
+	r := newLedger(t, submitters, txn.ChainID(dev.ID()), opts...)
 	r.dev = dev
+	return r
+}
+
+// newLedger has no chain of its own: whoever starts a node on it gives it one.
+func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Option) *rig {
+	t.Helper()
+	r := &rig{t: t, db: dbtest.New(t, opts...), policy: testPolicy}
 	r.admin = r.openStore("admin", r.db.URL)
 	for i := range submitters {
 		info, _, err := r.admin.Register(t.Context(), store.Registration{
-			Name: fmt.Sprintf("s%d", i), Chain: txn.ChainID(dev.ID()), Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+			Name: fmt.Sprintf("s%d", i), Chain: on, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -94,11 +102,15 @@ func (r *rig) startNode(name string, adjust func(*Options)) *testNode {
 
 func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 	r.t.Helper()
-	client, err := chain.Dial(r.t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(r.dev.ID()), Endpoints: []string{r.dev.URL()}, Fees: chain.FeeOptions{MaxGas: 1 << 24}})
-	if err != nil {
-		r.t.Fatal(err)
+	on := ChainOptions{Policy: r.policy, PollInterval: 10 * time.Millisecond}
+	if r.dev != nil {
+		client, err := chain.Dial(r.t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(r.dev.ID()), Endpoints: []string{r.dev.URL()}, Fees: chain.FeeOptions{MaxGas: 1 << 24}})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(client.Close)
+		on.Chain = client
 	}
-	r.t.Cleanup(client.Close)
 	var keys []*ecdsa.PrivateKey
 	for i := range len(r.submitters) {
 		keys = append(keys, devchain.Key(i))
@@ -109,7 +121,7 @@ func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 	}
 	o := Options{
 		Store: s, Signer: book, Clock: clock.Real{}, Logger: slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Chains:        []ChainOptions{{Chain: client, Policy: r.policy, PollInterval: 10 * time.Millisecond}},
+		Chains:        []ChainOptions{on},
 		LeaseDuration: leaseDuration, RenewInterval: 200 * time.Millisecond, SweepInterval: 50 * time.Millisecond, PollInterval: 100 * time.Millisecond,
 	}
 	if adjust != nil {

@@ -19,8 +19,8 @@ import (
 
 // onTwin starts a node on an in-memory chain; nothing is mined by itself.
 func onTwin(t *testing.T, adjust func(*Options)) (*rig, *chaintest.Chain) {
-	r := newRig(t, 1, 0)
 	c := chaintest.New(chaintest.Options{})
+	r := newLedger(t, 1, c.ID())
 	c.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	r.startNode("a", func(o *Options) {
 		o.Chains[0].Chain = c
@@ -106,8 +106,8 @@ func TestAReceiptThatComesLateFromAPoliteProvider(t *testing.T) {
 // The heir's first look-up of a recorded receipt is a block late.
 func TestATakeoverTellsNoReorgThatNeverWas(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, 0)
 	c := chaintest.New(chaintest.Options{})
+	r := newLedger(t, 1, c.ID())
 	c.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	on := func(o *Options) { o.Chains[0].Chain = c }
 	n := r.startNode("a", on)

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func readDoc(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// commandLines are the command lines of a document, in code spans and blocks.
+func commandLines(doc string) (lines []string) {
+	for _, match := range regexp.MustCompile("(?m)(?:`|^)(?:bin/)?(fencepost [a-z][^`\n]*)").FindAllStringSubmatch(doc, -1) {
+		lines = append(lines, match[1])
+	}
+	return lines
+}
+
+// words splits a command line as a shell would, without the signs for what may be left out or repeated.
+func words(line string) (all []string) {
+	line = strings.NewReplacer("[", "", "]", "", "...", "").Replace(line)
+	for _, match := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1) {
+		all = append(all, strings.Trim(match, `"`))
+	}
+	return all
+}
+
+// Every command line in the documents names a command that there is, with flags that it has.
+func TestCommandLinesOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	for _, doc := range []string{"docs/operations.md", "README.md"} {
+		lines := commandLines(readDoc(t, doc))
+		if len(lines) < 3 {
+			t.Errorf("%s has %d command lines; the pattern finds too few", doc, len(lines))
+		}
+		for _, line := range lines {
+			if err := understood(words(line)[1:]); err != nil {
+				t.Errorf("%s: %q: %v", doc, line, err)
+			}
+		}
+	}
+}
+
+func understood(args []string) error {
+	p := &program{}
+	root := p.group("fencepost", "", p.commands()...)
+	root.PersistentFlags().BoolVar(&p.json, "json", false, "")
+	c, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	if c.HasSubCommands() {
+		return misused(c, "it names no command of this group")
+	}
+	// Alternatives, as in --fail|--requeue, are each a flag.
+	var flags []string
+	for _, word := range rest {
+		flags = append(flags, strings.Split(word, "|")...)
+	}
+	return c.ParseFlags(flags)
+}
+
+// The check itself must refuse what is wrong.
+func TestCommandLinesThatDocumentsMustNotHave(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"fencepost submitter prot alice", "fencepost submiter show alice", "fencepost submitter exit-protect alice --no-such-flag", "fencepost tx resolve ID --fail|--retry"} {
+		if understood(words(line)[1:]) == nil {
+			t.Errorf("%q is taken for a good command line", line)
+		}
+	}
+}
+
+var metricName = regexp.MustCompile(`\bfencepost_[a-z_]+`)
+
+// Every metric that the operators' document names is made by some part, and every one that is made is told there.
+func TestMetricsOfTheDocument(t *testing.T) {
+	t.Parallel()
+	doc := readDoc(t, "docs/operations.md")
+	told := map[string]bool{}
+	for _, name := range metricName.FindAllString(doc, -1) {
+		told[name] = true
+	}
+	made := madeMetrics(t)
+	if len(made) < 10 {
+		t.Fatalf("found only %v in the code", made)
+	}
+	for name := range made {
+		if !told[name] {
+			t.Errorf("metric %s is made, and docs/operations.md does not tell of it", name)
+		}
+	}
+	for name := range told {
+		if !made[strings.TrimSuffix(name, "_bucket")] {
+			t.Errorf("docs/operations.md tells of metric %s, which no part makes", name)
+		}
+	}
+}
+
+// madeMetrics are the names that the code gives its instruments, as Prometheus has them: a counter ends with _total, a duration with its unit.
+func madeMetrics(t *testing.T) map[string]bool {
+	t.Helper()
+	made := map[string]bool{}
+	instrument := regexp.MustCompile(`\b(\w*)\("(fencepost[._][a-z._]+)"[^\n]*`)
+	for _, folder := range []string{"engine", "server", "chain", "store"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range instrument.FindAllStringSubmatch(string(text), -1) {
+				name := strings.ReplaceAll(match[2], ".", "_")
+				switch strings.ToLower(strings.TrimPrefix(match[1], "Int64")) {
+				case "counter":
+					made[name+"_total"] = true
+				case "gauge", "updowncounter":
+					made[name] = true
+				case "float64histogram", "float64gauge":
+					made[name+"_seconds"] = true
+				}
+			}
+		}
+	}
+	return made
+}

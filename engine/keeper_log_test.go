@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// journal keeps what a node logs.
+type journal struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lines.Write(b)
+}
+
+func (j *journal) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// of lists the lines with one of these messages.
+func (j *journal) of(t *testing.T, messages ...string) (found []map[string]any) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for line := range strings.Lines(j.lines.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages {
+			if fields["msg"] == m {
+				found = append(found, fields)
+			}
+		}
+	}
+	return found
+}
+
+// reading reads what a node counts.
+type reading struct {
+	t      *testing.T
+	reader *sdk.ManualReader
+}
+
+func measure(t *testing.T, o *Options) reading {
+	r := reading{t, sdk.NewManualReader()}
+	provider := sdk.NewMeterProvider(sdk.WithReader(r.reader))
+	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
+	o.Meter = provider.Meter("test")
+	return r
+}
+
+// sum is the value of an instrument, or the number of what a histogram counted; of those data that have the label, if one is given.
+func (r reading) sum(name string, label ...string) (sum float64) {
+	r.t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := r.reader.Collect(context.Background(), &all); err != nil {
+		r.t.Fatal(err)
+	}
+	add := func(set attribute.Set, v float64) {
+		if len(label) == 2 {
+			if is, _ := set.Value(attribute.Key(label[0])); is.AsString() != label[1] {
+				return
+			}
+		}
+		if set.HasValue("submitter") || set.HasValue("submitter_id") {
+			r.t.Errorf("%s has a label for submitters", name)
+		}
+		sum += v
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if m.Name != name {
+				continue
+			}
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, p.Value)
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Count))
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// TestEachLedgerWriteIsLogged follows transactions through their life and a command, and compares the log with the ledger: every event is told with the submitter,
+// the transaction, the node and the token that it was written under.
+func TestEachLedgerWriteIsLogged(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 5*time.Second)
+	c.mine(20 * time.Millisecond)
+	var log journal
+	n := c.start("a", func(o *Options) { o.Logger = log.logger() })
+	id := c.createOn(n, 0, "one")
+	c.awaitFinal(id)
+	if _, err := n.store.AddCommand(t.Context(), c.submitters[0], store.Ask{Kind: txn.CommandPause}); err != nil {
+		t.Fatal(err)
+	}
+	c.eventually("it is paused", func() error {
+		if len(log.of(t, "submitter status changed")) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	n.stop()
+	token := float64(c.number("SELECT fencing_token FROM submitter_lease"))
+	writes := log.of(t, "nonce sequence started", "submitter status changed", "transaction moved", "submitter is protected: no nonce is taken until an operator decides")
+	told := map[string]bool{}
+	for _, line := range writes {
+		if line["submitter"] != "s0" || line["submitter_id"] != float64(c.submitters[0]) || line["node_id"] != n.store.Node() || line["fencing_token"] != token {
+			t.Errorf("a line about a write lacks something: %v", line)
+		}
+		if line["msg"] == "transaction moved" {
+			told[fmt.Sprint(line["tx_id"], " ", line["event"])] = true
+		}
+	}
+	for _, kind := range c.events(id)[1:] { // the first is the caller's
+		if !told[fmt.Sprint(id, " ", kind)] {
+			t.Errorf("nothing is logged of %s; told: %v", kind, told)
+		}
+	}
+}
+
+// TestAFencedChangeIsCountedAndLogged has the lease taken away between the signature and the commit.
+func TestAFencedChangeIsCountedAndLogged(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 20*time.Second)
+	var log journal
+	var counts reading
+	at, on := make(chan struct{}), make(chan struct{})
+	n := c.start("a", func(o *Options) {
+		o.Logger = log.logger()
+		counts = measure(t, o)
+		var once sync.Once
+		o.Gate = func(_ context.Context, p Point, _ txn.SubmitterID) error {
+			if p == BeforeAllocate {
+				once.Do(func() { close(at); <-on })
+			}
+			return nil
+		}
+	})
+	id := c.createOn(n, 0, "one")
+	<-at
+	if _, err := c.db.Pool.Exec(t.Context(), "UPDATE submitter_lease SET expires_at = clock_timestamp()"); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := c.admin.AcquireOne(t.Context(), c.submitters[0])
+	if err != nil || lease == nil {
+		t.Fatal("the lease could not be taken", err)
+	}
+	close(on)
+	c.eventually("it is counted", func() error {
+		if got := counts.sum("fencepost_lease_fenced", "op", "allocate"); got != 1 {
+			return fmt.Errorf("%v fenced", got)
+		}
+		return nil
+	})
+	if got := counts.sum("fencepost_commit", "outcome", "fenced"); got != 1 {
+		t.Errorf("%v commits were fenced", got)
+	}
+	lines := log.of(t, "a change was refused: the lease is another's now")
+	if len(lines) != 1 || lines[0]["op"] != "allocate" || lines[0]["tx_id"] != id.String() || lines[0]["node_id"] != n.store.Node() || lines[0]["fencing_token"] != float64(lease.Token()-1) {
+		t.Errorf("%v", lines)
+	}
+}
+
+// TestMetricsOfOwnership takes a transaction from one node to another and a third time to nobody.
+func TestMetricsOfOwnership(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, time.Second)
+	var first, second reading
+	a := c.start("a", func(o *Options) { first = measure(t, o) })
+	id := c.createOn(a, 0, "one")
+	c.eventually("sent", c.is(id, txn.Pending))
+	if first.sum("fencepost_takeover") != 0 || first.sum("fencepost_nodes") != 1 {
+		t.Errorf("%v takeovers, %v nodes", first.sum("fencepost_takeover"), first.sum("fencepost_nodes"))
+	}
+	if got := first.sum("fencepost_lease_acquire", "result", "first"); got != 1 {
+		t.Errorf("%v leases were acquired for the first time", got)
+	}
+	a.stop()
+	b := c.start("b", func(o *Options) { second = measure(t, o) })
+	c.eventually("taken over", func() error {
+		if got := second.sum("fencepost_takeover"); got != 1 {
+			return fmt.Errorf("%v takeovers", got)
+		}
+		return nil
+	})
+	if got := second.sum("fencepost_lease_acquire", "result", "released"); got != 1 {
+		t.Errorf("%v leases were acquired after a release", got)
+	}
+	other := c.createOn(b, 1, "two") // nothing was to be done for it before: no takeover
+	c.eventually("sent", c.is(other, txn.Pending))
+	queued := c.createOn(b, 0, "three")
+	b.engine.countOnce(t.Context())
+	for name, want := range map[string]float64{"fencepost_takeover": 1, "fencepost_queue_depth": 1, "fencepost_tx_in_flight": 2, "fencepost_tx_stuck": 0} {
+		if got := second.sum(name); got != want {
+			t.Errorf("%s is %v, want %v (queued is %s)", name, got, want, queued)
+		}
+	}
+	if got := second.sum("fencepost_submitters", "state", "owned"); got != 2 {
+		t.Errorf("%v submitters are owned", got)
+	}
+	if second.sum("fencepost_queue_oldest_age") <= 0 {
+		t.Error("the age of the queue is not told")
+	}
+	c.eventually("renewals are counted", func() error {
+		if second.sum("fencepost_lease_renew", "result", "ok") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
