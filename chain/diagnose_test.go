@@ -88,6 +88,7 @@ func TestTagged(t *testing.T) {
 		"go-ethereum, safe":      {refuse(-32000, "safe block not found"), "none"},
 		"go-ethereum, finalized": {refuse(-32000, "finalized block not found"), "none"},
 		"by the specification":   {refuse(-39001, "Unknown block"), "none"},
+		"by the code alone":      {refuse(-39001, "no such thing"), "none"},
 		"Reth":                   {refuse(-32001, "block not found: finalized"), "none"},
 		"an old go-ethereum":     {func(*fakeNode) {}, "no tags"},
 		"OpenEthereum":           {refuse(-32602, "Invalid params: Invalid block number: missing 0x prefix."), "no tags"},

@@ -19,11 +19,28 @@
 // at the mark itself and goes back is believed at once, and after LagGrace anybody is.
 //
 // Health goes by the class of a fault. A refusal of our bytes, a revert, an unknown block: the node is well. A broken connection, a late answer, a request
-// limit: the endpoint is left alone for a while that grows, or for as long as the provider asks. Bytes whose fate is in doubt go to the next endpoint too;
-// they are the same bytes, so the worst that can happen is that both have them.
+// limit: the endpoint is left alone for a while that grows, or for as long as the provider asks, and it is verified anew before it is used again, unless it
+// was only a limit. While another endpoint serves, nobody waits for one that is ailing: it comes last, and one call at a time tries aside whether it is well.
+// One call of the port is a round over the endpoints, which tries no further one after two timeouts.
+//
+// Bytes that an endpoint did not surely take go to the next one too; they are the same bytes, so the worst that can happen is that all have them. Which of
+// the answers counts is the order of answers in send.go.
+//
+// Clients of different chains share nothing, so a chain that is slow or dead costs the others nothing (TestBulkheads).
 //
 // Connecting is lazy, and every connection is verified before an answer of it counts: chain id and genesis block, in one batch with the head. A chain that
 // is down at start, or replaced behind its address, needs no restart of ours.
+//
+// # Fees
+//
+// What a speed takes is a percentile of the tips that the newest blocks paid, between floors and caps: those of the configuration, the caller's own cap, and
+// a floor that is learned. A node that insists on a least tip or price tells it nowhere but in its refusals, so those are read ([Floors]); the memory fades,
+// and is bounded by the configured cap. Below a known floor or above a cap nothing is quoted: a nonce taken for such a transaction would be held for nothing.
+//
+// # Reverts
+//
+// A simulation that reverts is told by its reason: the text of require, the meaning of a panic, a custom error by name where an ABI names it ([Errors]), its
+// selector otherwise. The contract chooses these words, so they are cleaned and cut like a node's.
 //
 // # What is told
 //

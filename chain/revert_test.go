@@ -176,6 +176,9 @@ func TestLoadErrors(t *testing.T) {
 			t.Errorf("%s: %v; want an error that names the file and what it should be", name, err)
 		}
 	}
+	if _, err := LoadErrors(dir); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("a folder: %v", err)
+	}
 	if _, err := LoadErrors(filepath.Join(dir, "absent.json")); err == nil || strings.Count(err.Error(), "absent.json") != 1 || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("%v", err)
 	}
@@ -202,6 +205,7 @@ func TestEstimates(t *testing.T) {
 		"Hardhat":                        {-32603, "VM Exception while processing transaction: reverted with custom error 'Closed()'", map[string]any{"message": "x", "data": closed}, txn.ExecutionReverted, "Closed()"},
 		"inside of an inner error":       {-32603, "execution reverted", map[string]any{"originalError": map[string]any{"code": 3, "data": closed}}, txn.ExecutionReverted, "Closed()"},
 		"only by its data":               {-32015, "the call failed", hexutil.Encode(required(t, "nope")), txn.ExecutionReverted, "execution reverted: nope"},
+		"only by its data, far inside":   {-32603, "the call failed", map[string]any{"originalError": map[string]any{"data": hexutil.Encode(required(t, "nope"))}}, txn.ExecutionReverted, "execution reverted: nope"},
 		"invalid opcode":                 {-32000, "invalid opcode: INVALID", nil, txn.ExecutionReverted, "invalid opcode"},
 		"out of gas whatever is given":   {-32000, "gas required exceeds allowance (30000000)", nil, txn.Invalid, "allowance"},
 		"no gas that the balance allows": {-32000, "gas required exceeds allowance (0)", nil, txn.InsufficientFunds, "allowance"},
