@@ -12,7 +12,9 @@ import (
 // cancelTries bounds how often a transaction is looked at that goes back into the queue while it is being cancelled.
 const cancelTries = 3
 
-// CancelTx cancels what is queued and records the wish for what is not. A cancel that is repeated gets the answer of the first one.
+// CancelTx cancels what is queued, and has the owner of the account cancel what is not: by another signed form of the same nonce, which does nothing. Which of
+// the two is included first is for the chain to say, so the answer to that is REQUESTED and nothing more, for as long as neither is final. A cancel that is
+// repeated gets the answer of the first one, and leaves no other command behind.
 func (s *txService) CancelTx(ctx context.Context, r *pb.CancelTxRequest) (*pb.CancelTxResponse, error) {
 	for range cancelTries {
 		outcome, info, err := s.cancel(ctx, r.GetTxId())
@@ -54,7 +56,7 @@ func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelO
 	case info.CancelRequested:
 		return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 	}
-	// The nonce is taken: only the owner can do something about it, and only the chain decides.
+	// The nonce is taken: only the owner can sign something else for it, and only the chain decides.
 	if _, err := s.store.AddCommand(ctx, id.Submitter(), store.Ask{Kind: txn.CommandCancel, Tx: &id}); err != nil {
 		return outcome, info, onTx(text, err)
 	}

@@ -16,9 +16,9 @@ import (
 // requests are the messages that callers send, for the rules to be compiled at start.
 func requests() []proto.Message {
 	return []proto.Message{
-		&pb.CreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.WatchTxRequest{},
-		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{}, &pb.PauseSubmitterRequest{}, &pb.ResumeSubmitterRequest{},
-		&pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{}, &pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
+		&pb.CreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.SpeedUpTxRequest{}, &pb.WatchTxRequest{},
+		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{}, &pb.UpdateSubmitterRequest{}, &pb.PauseSubmitterRequest{},
+		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{}, &pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
 	}
 }
 
@@ -70,6 +70,8 @@ func sentence(v *protovalidate.Violation) string {
 		return "must not be unspecified; leave it out, or name one"
 	case rule == "string.pattern" && v.FieldDescriptor.Name() == "address":
 		return "must be \"0x\" followed by 40 hex digits"
+	case rule == "string.pattern" && v.FieldDescriptor.Name() == "max_fee":
+		return "must be a whole number of wei in decimal digits, or empty to set no limit"
 	case rule == "string.pattern" && v.FieldDescriptor.Name() == "name":
 		return "must be 1 to 64 of a-z, 0-9, \"-\", \"_\" and \".\", starting with a letter"
 	}

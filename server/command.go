@@ -69,6 +69,33 @@ func (s *Server) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn
 	return inboxes[submitter].Commands, nil
 }
 
+// How far back a command is looked for that was decided on.
+const (
+	pastPages    = 10
+	pastPageSize = 1000
+)
+
+// lastCommand finds the newest command of a kind that the caller tells; nil if there is none, or if it is too long ago.
+func (s *Server) lastCommand(ctx context.Context, submitter txn.SubmitterID, is func(store.CommandInfo) bool) (*store.CommandInfo, error) {
+	before := int64(0)
+	for range pastPages {
+		commands, err := s.store.Commands(ctx, submitter, before, pastPageSize)
+		if err != nil {
+			return nil, fmt.Errorf("server: look for a command of before: %w", err)
+		}
+		for _, c := range commands {
+			if is(c) {
+				return &c, nil
+			}
+		}
+		if len(commands) < pastPageSize {
+			return nil, nil
+		}
+		before = commands[len(commands)-1].ID
+	}
+	return nil, nil
+}
+
 // declined refuses a decision for what the owner of the submitter said of it.
 func declined(v verdict) error {
 	says := v.says

@@ -39,6 +39,17 @@ func resolveOfWire(d pb.StuckDecision) txn.Action {
 	return txn.Action(strings.TrimPrefix(d.String(), "STUCK_DECISION_"))
 }
 
+func onFailureOfWire(f pb.FailurePolicy) txn.OnFailure {
+	if f == pb.FailurePolicy_FAILURE_POLICY_UNSPECIFIED {
+		return txn.Continue
+	}
+	return txn.OnFailure(strings.TrimPrefix(f.String(), "FAILURE_POLICY_"))
+}
+
+func wireOnFailure(f txn.OnFailure) pb.FailurePolicy {
+	return pb.FailurePolicy(pb.FailurePolicy_value["FAILURE_POLICY_"+string(f)])
+}
+
 // wireTime leaves out a time that is not known.
 func wireTime(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
@@ -64,6 +75,13 @@ func wireReceipt(r *txn.Receipt) *pb.Receipt {
 	}
 }
 
+func wireBlocks(refs []txn.BlockRef) (out []*pb.BlockRef) {
+	for _, r := range refs {
+		out = append(out, &pb.BlockRef{Number: r.Number, Hash: r.Hash.Hex()})
+	}
+	return out
+}
+
 func wirePayload(p txn.Payload) *pb.Payload {
 	out := &pb.Payload{Value: p.Value.Dec(), Data: p.Data, GasLimit: p.GasLimit}
 	if p.To != nil {
@@ -81,12 +99,16 @@ func wireTx(t store.TxInfo) *pb.Tx {
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
 		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
+		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above),
 	}
 }
 
 // wireOperator tells what only operators need.
 func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
-	out := &pb.OperatorDetails{QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), SubmitAttempts: uint32(t.SubmitAttempts)}
+	out := &pb.OperatorDetails{
+		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), SubmitAttempts: uint32(t.SubmitAttempts), AcceptedAttempt: uint32(t.Accepted),
+		Diagnosis: string(t.Diagnosis),
+	}
 	if t.Nonce != nil {
 		out.Nonce = new(uint64(*t.Nonce))
 	}
@@ -104,6 +126,7 @@ func wireEvent(e store.EventInfo) *pb.TxEvent {
 		TxId: e.Tx.String(), Submitter: e.SubmitterName, Seq: uint64(e.Seq), Kind: wireKind(e.Kind),
 		State: wireState(e.State), SubState: wireSub(e.Sub), Executed: wireExecuted(e.Executed),
 		TxHash: wireHash(e.TxHash), Receipt: wireReceipt(e.Receipt), Reason: e.Reason, Message: e.Message, Time: wireTime(e.At),
+		NewFork: e.NewFork, Confirmations: wireBlocks(e.Above),
 	}
 }
 
@@ -114,6 +137,7 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 		Status: pb.SubmitterStatus(pb.SubmitterStatus_value["SUBMITTER_STATUS_"+string(s.Status)]),
 
 		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
+		OnFailure: wireOnFailure(s.OnFailure), MaxFee: wireLimit(s.MaxFee),
 	}
 	if s.Cursor != nil {
 		out.NextNonce, out.InitNonce = new(uint64(s.Cursor.Next)), new(uint64(s.Cursor.Init))

@@ -13,17 +13,19 @@ import (
 
 // CreateTx queues a transaction.
 func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
-	payload, err := s.payload(r.GetPayload())
+	intent, err := s.intent(r)
 	if err != nil {
 		return nil, err
 	}
-	submitter, err := s.lookup(ctx, "submitter", r.GetSubmitter())
-	if err != nil {
+	if intent.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter()); err != nil {
 		return nil, err
 	}
-	info, created, err := s.store.CreateTx(ctx, store.Intent{Submitter: submitter, RequestID: r.GetRequestId(), Payload: payload})
+	if err := s.inTime(ctx, r, intent); err != nil {
+		return nil, err
+	}
+	info, created, err := s.store.CreateTx(ctx, intent)
 	if err != nil {
-		return nil, s.onCreate(ctx, r, submitter, err)
+		return nil, s.onCreate(ctx, r, intent.Submitter, err)
 	}
 	return &pb.CreateTxResponse{Tx: wireTx(info), Created: created}, nil
 }
@@ -51,13 +53,21 @@ func (s *txService) underProtection(ctx context.Context, submitter txn.Submitter
 			"decide with \"fencepost submitter exit-protect %s --protection %d\", then repeat the call", p.ID, p.Reason, info.Name, info.Name, p.ID)
 }
 
-// payload checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
-func (s *txService) payload(p *pb.Payload) (txn.Payload, error) {
-	out := txn.Payload{Data: p.GetData(), GasLimit: p.GetGasLimit()}
-	if len(out.Data) > s.limits.PayloadBytes {
-		return out, payloadTooLarge(len(out.Data), s.limits.PayloadBytes)
+// intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
+func (s *txService) intent(r *pb.CreateTxRequest) (store.Intent, error) {
+	if size := len(r.GetPayload().GetData()); size > s.limits.PayloadBytes {
+		return store.Intent{}, payloadTooLarge(size, s.limits.PayloadBytes)
 	}
-	var found []violation
+	payload, found := payloadOfWire(r.GetPayload())
+	terms, more := terms(r.GetTerms())
+	if found = append(found, more...); len(found) > 0 {
+		return store.Intent{}, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+	}
+	return store.Intent{RequestID: r.GetRequestId(), Payload: payload, Terms: terms}, nil
+}
+
+func payloadOfWire(p *pb.Payload) (out txn.Payload, found []violation) {
+	out = txn.Payload{Data: p.GetData(), GasLimit: p.GetGasLimit()}
 	if p.GetTo() != "" {
 		to, err := txn.ParseAddress(p.GetTo())
 		if err != nil {
@@ -75,8 +85,5 @@ func (s *txService) payload(p *pb.Payload) (txn.Payload, error) {
 	if out.GasLimit > math.MaxInt64 {
 		found = append(found, violation{"payload.gas_limit", "must be at most 9223372036854775807, far above any block; 0 lets Fencepost estimate it"})
 	}
-	if len(found) > 0 {
-		return out, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
-	}
-	return out, nil
+	return out, found
 }

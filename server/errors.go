@@ -104,7 +104,7 @@ var answers = []answer{
 	{store.ErrSubmitterNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND,
 		"there is no such submitter; register it, or correct the name", 0},
 	{store.ErrKeyReused, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED,
-		"it was used with another payload; send that payload unchanged to get its transaction, or use a new request_id for a new intent", 0},
+		"it was used with another payload or other terms; send those unchanged to get its transaction, or use a new request_id for a new intent", 0},
 	{store.ErrSubmitterExists, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_SUBMITTER_EXISTS,
 		"the name or the account is registered with other settings; look at them with GetSubmitter, then use them or another name", 0},
 	{store.ErrPaused, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,

@@ -51,7 +51,9 @@ func (s *Server) endedBy(ctx context.Context, info store.SubmitterInfo, ask stor
 	if info.Cursor == nil || ask.Expect > info.Cursor.Protections {
 		return changed(info, "it never had a protection %d", ask.Expect)
 	}
-	end, err := s.endOf(ctx, info.ID, ask.Expect)
+	end, err := s.lastCommand(ctx, info.ID, func(c store.CommandInfo) bool {
+		return c.Kind == txn.CommandExitProtect && c.Expect == ask.Expect && c.Result == txn.Applied
+	})
 	switch {
 	case err != nil:
 		return err
@@ -70,31 +72,4 @@ func changed(info store.SubmitterInfo, format string, args ...any) error {
 		now = fmt.Sprintf("protection %d (%s) is in force now; look at its evidence and decide again", p.ID, p.Reason)
 	}
 	return decline(codes.Aborted, pb.ErrorReason_ERROR_REASON_PROTECTION_CHANGED, "%s; %s", fmt.Sprintf(format, args...), now)
-}
-
-// How far back the command that ended a protection is looked for.
-const (
-	endPages    = 10
-	endPageSize = 1000
-)
-
-// endOf finds the decision that ended a protection; nil if none did, or if it is too long ago.
-func (s *Server) endOf(ctx context.Context, submitter txn.SubmitterID, protection int64) (*store.CommandInfo, error) {
-	before := int64(0)
-	for range endPages {
-		commands, err := s.store.Commands(ctx, submitter, before, endPageSize)
-		if err != nil {
-			return nil, fmt.Errorf("server: look for the end of protection %d: %w", protection, err)
-		}
-		for _, c := range commands {
-			if c.Kind == txn.CommandExitProtect && c.Expect == protection && c.Result == txn.Applied {
-				return &c, nil
-			}
-		}
-		if len(commands) < endPageSize {
-			return nil, nil
-		}
-		before = commands[len(commands)-1].ID
-	}
-	return nil, nil
 }

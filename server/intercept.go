@@ -40,7 +40,8 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 // waits tells the methods that wait for an owner.
 func waits(method string) bool {
 	switch method {
-	case pb.SubmitterService_PauseSubmitter_FullMethodName, pb.SubmitterService_ResumeSubmitter_FullMethodName,
+	case pb.TxService_SpeedUpTx_FullMethodName, pb.SubmitterService_UpdateSubmitter_FullMethodName,
+		pb.SubmitterService_PauseSubmitter_FullMethodName, pb.SubmitterService_ResumeSubmitter_FullMethodName,
 		pb.SubmitterService_ProtectSubmitter_FullMethodName, pb.SubmitterService_ExitProtect_FullMethodName, pb.SubmitterService_ResolveStuck_FullMethodName:
 		return true
 	}

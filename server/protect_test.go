@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -22,6 +23,7 @@ const (
 	align   = pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
 	fail    = pb.StuckDecision_STUCK_DECISION_FAIL
 	requeue = pb.StuckDecision_STUCK_DECISION_REQUEUE
+	retry   = pb.StuckDecision_STUCK_DECISION_RETRY
 )
 
 // at is an account that stands still at a nonce.
@@ -41,20 +43,31 @@ func (o *owner) decide(account txn.Account) {
 			panic(err)
 		}
 		account.For = c.ID
-		step := txn.Decide(txn.View{
+		view := txn.View{
 			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
 			Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
-		})
-		record, ok := step.(txn.Record)
-		if !ok {
+		}
+		switch step := txn.Decide(view).(type) {
+		case txn.Record:
+			o.commit(step.Change)
+			if step.Change.Unprotect != nil {
+				o.next = step.Change.Unprotect.To
+			}
+		case txn.Replace:
+			o.commit(txn.Replaced(view, step, replacement(step)))
+		default:
 			panic(fmt.Sprintf("command %d leads to %T", c.ID, step))
 		}
-		o.commit(record.Change)
-		if record.Change.Unprotect != nil {
-			o.next = record.Change.Unprotect.To
-		}
 	}
+}
+
+// replacement is another signed form, of a market that asks nothing.
+func replacement(s txn.Replace) txn.Replacement {
+	p := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{byte(len(s.Tx.Attempts) + 1)}, Raw: []byte{byte(len(s.Tx.Attempts) + 1)}}}
+	fees, ok := s.Offer(txn.Fees{})
+	p.Fees, p.Capped = fees, !ok
+	return p
 }
 
 // deciding decides on what comes until the test, or the function that it returns, ends it.
@@ -399,7 +412,7 @@ func TestResolvedIsWhatBecameOfIt(t *testing.T) {
 		"cancelled":           {txn.Status{State: txn.Cancelled, Executed: txn.No}, nil},
 	} {
 		for _, action := range []txn.Action{txn.ActionFail, txn.ActionRequeue} {
-			if got, want := resolved(txn.Tx{Status: c.status}, action), slices.Contains(c.done, action); got != want {
+			if got, want := became(txn.Tx{Status: c.status}, action), slices.Contains(c.done, action); got != want {
 				t.Errorf("%s: %s is taken for done: %v, want %v", name, action, got, want)
 			}
 		}
@@ -409,10 +422,12 @@ func TestResolvedIsWhatBecameOfIt(t *testing.T) {
 // Calls that wait for an owner have the time for it; the others end when the database is silent.
 func TestMethodsThatWait(t *testing.T) {
 	t.Parallel()
-	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands"}
-	for _, m := range pb.SubmitterService_ServiceDesc.Methods {
-		if full := "/" + pb.SubmitterService_ServiceDesc.ServiceName + "/" + m.MethodName; waits(full) == slices.Contains(quick, m.MethodName) {
-			t.Errorf("%s waits for an owner: %v", m.MethodName, waits(full))
+	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands", "CreateTx", "GetTx", "ListTxs", "CancelTx"}
+	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc, pb.TxService_ServiceDesc} {
+		for _, m := range service.Methods {
+			if full := "/" + service.ServiceName + "/" + m.MethodName; waits(full) == slices.Contains(quick, m.MethodName) {
+				t.Errorf("%s waits for an owner: %v", m.MethodName, waits(full))
+			}
 		}
 	}
 }

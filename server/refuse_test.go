@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -12,6 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -66,10 +69,12 @@ const (
 	getTx        = "TxService/GetTx"
 	listTxs      = "TxService/ListTxs"
 	cancelTx     = "TxService/CancelTx"
+	speedUpTx    = "TxService/SpeedUpTx"
 	watchTx      = "TxService/WatchTx"
 	register     = "SubmitterService/RegisterSubmitter"
 	getSub       = "SubmitterService/GetSubmitter"
 	listSubs     = "SubmitterService/ListSubmitters"
+	updateSub    = "SubmitterService/UpdateSubmitter"
 	pauseSub     = "SubmitterService/PauseSubmitter"
 	resumeSub    = "SubmitterService/ResumeSubmitter"
 	protectSub   = "SubmitterService/ProtectSubmitter"
@@ -116,9 +121,42 @@ func payloadRefusals() []refusal {
 	}
 }
 
+func termsBad(change func(*pb.Terms)) proto.Message {
+	return createBad(func(r *pb.CreateTxRequest) { r.Terms = &pb.Terms{}; change(r.Terms) })
+}
+
+func termsRefusals() []refusal {
+	t, past := termsBad, timestamppb.New(time.Now().Add(-time.Second))
+	return []refusal{
+		bad("speed of tomorrow", createTx, t(func(t *pb.Terms) { t.Speed = 9 }), "terms.speed", "defined enum"),
+		bad("cap beyond 256 bits", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig }), "terms.max_fee", "above 2^256-1"),
+		bad("cap negative", createTx, t(func(t *pb.Terms) { t.MaxFee = "-1" }), "terms.max_fee", "whole number of wei in decimal digits, or empty"),
+		bad("cap too long", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig + "0" }), "terms.max_fee", "whole number of wei in decimal digits, or empty"),
+		bad("cap of nothing", createTx, t(func(t *pb.Terms) { t.MaxFee = "00" }), "terms.max_fee", "must be above 0"),
+		bad("deadline past", createTx, t(func(t *pb.Terms) { t.NotAfter = past }), "terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time"),
+		bad("deadline past, to be cancelled late", createTx, createBad(func(r *pb.CreateTxRequest) { r.RequestId, r.Terms = "r9", &pb.Terms{NotAfter: past, CancelLate: true} }), "terms.not_after", "is past"),
+		bad("deadline empty", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{} }), "terms.not_after", "must be after 1970"),
+		bad("deadline in the year 1", createTx, t(func(t *pb.Terms) { t.NotAfter = timestamppb.New(time.Time{}) }), "terms.not_after", "must be after 1970"),
+		bad("deadline within the first microsecond", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Nanos: 999} }), "terms.not_after", "must be after 1970"),
+		bad("deadline that is no time", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 9e9, Nanos: -1} }), "terms.not_after", "years 1 to 9999"),
+		bad("deadline after all time", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 1 << 60} }), "terms.not_after", "years 1 to 9999"),
+		bad("late for nothing", createTx, t(func(t *pb.Terms) { t.CancelLate = true }), "terms.cancel_late", "set not_after"),
+		bad("payload and terms", createTx, createBad(func(r *pb.CreateTxRequest) {
+			r.Payload.To, r.Terms = mistyped, &pb.Terms{MaxFee: "0", CancelLate: true}
+		}), "payload.to terms.max_fee terms.cancel_late", "must be above 0"),
+		unknown("a term of tomorrow", createTx, t(func(t *pb.Terms) { with(t, 9) }), "terms.9", "knows no field 9 of Terms"),
+		{"key reused with terms", createTx, createBad(func(r *pb.CreateTxRequest) {
+			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST}
+		}), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", "other terms"},
+		{"key reused with terms that are past", createTx, createBad(func(r *pb.CreateTxRequest) {
+			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{NotAfter: past}
+		}), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", "other terms"},
+	}
+}
+
 func createRefusals() []refusal {
 	c := createBad
-	return append(payloadRefusals(),
+	return append(append(payloadRefusals(), termsRefusals()...),
 		bad("no payload", createTx, c(func(r *pb.CreateTxRequest) { r.Payload = nil }), "payload", "is missing"),
 		bad("no request_id", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "" }), "request_id", "at least 1 character"),
 		bad("request_id too long", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = strings.Repeat("é", 129) }), "request_id", "at most 128 characters"),
@@ -173,6 +211,13 @@ func readRefusals(other string) []refusal {
 		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
 		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
 		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 2), "2", "CancelTxRequest"),
+
+		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
+		bad("reason too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("reason with a NUL", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: "\x00"}, "reason", "NUL"),
+		bad("operator too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		noTx("a UUID of somebody else", speedUpTx, &pb.SpeedUpTxRequest{TxId: other}),
+		unknown("a field of tomorrow", speedUpTx, with(&pb.SpeedUpTxRequest{TxId: other}, 9), "9", "SpeedUpTxRequest"),
 	}
 }
 
@@ -214,9 +259,12 @@ func submitterRefusals() []refusal {
 		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
 		bad("reason with a NUL", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
 	}
-	refusals = append(refusals, decisionRefusals()...)
+	refusals = append(append(refusals, decisionRefusals()...), updateRefusals()...)
 	for method, ask := range map[string]func(string) proto.Message{
-		getSub:       func(name string) proto.Message { return &pb.GetSubmitterRequest{Submitter: name} },
+		getSub: func(name string) proto.Message { return &pb.GetSubmitterRequest{Submitter: name} },
+		updateSub: func(name string) proto.Message {
+			return updateBad(func(r *pb.UpdateSubmitterRequest) { r.Submitter = name })
+		},
 		pauseSub:     func(name string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: name} },
 		resumeSub:    func(name string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: name} },
 		protectSub:   func(name string) proto.Message { return &pb.ProtectSubmitterRequest{Submitter: name, Reason: "r"} },
@@ -230,6 +278,28 @@ func submitterRefusals() []refusal {
 			unknown("a field of tomorrow", method, with(ask("alice"), 50), "50", "update the server"))
 	}
 	return refusals
+}
+
+func updateBad(change func(*pb.UpdateSubmitterRequest)) proto.Message {
+	r := &pb.UpdateSubmitterRequest{Submitter: "alice", MaxFee: "7", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}}
+	change(r)
+	return r
+}
+
+func updateRefusals() []refusal {
+	u := updateBad
+	return []refusal{
+		bad("no mask", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask = nil }), "update_mask", "is missing"),
+		bad("empty mask", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = nil }), "update_mask", "names nothing to change; name on_failure, max_fee, or both"),
+		bad("mask of what is for ever", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"max_fee", "signer"} }),
+			"update_mask", `names "signer", which cannot be changed; name on_failure, max_fee, or both`),
+		bad("mask of everything", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"*"} }), "update_mask", "name on_failure, max_fee, or both"),
+		bad("mask with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"\x00"} }), "update_mask.paths[0]", "NUL"),
+		bad("policy of tomorrow", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.OnFailure = 9 }), "on_failure", "defined enum"),
+		bad("cap beyond 256 bits", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = tooBig }), "max_fee", "above 2^256-1"),
+		bad("cap in gwei", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "1.5" }), "max_fee", "whole number of wei"),
+		bad("cap of nothing", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "0" }), "max_fee", "must be above 0"),
+	}
 }
 
 func exitBad(change func(*pb.ExitProtectRequest)) proto.Message {

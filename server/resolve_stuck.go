@@ -18,7 +18,11 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 		return nil, err
 	}
 	action := resolveOfWire(r.GetDecision())
-	if resolved(info.Tx, action) {
+	done, err := s.resolved(ctx, info.Tx, action)
+	if err != nil {
+		return nil, onTx(r.GetTxId(), err)
+	}
+	if done {
 		return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 	}
 	if info.State.Final() {
@@ -32,15 +36,36 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 	if _, info, err = s.txByID(ctx, r.GetTxId()); err != nil {
 		return nil, err
 	}
+	if v.code == txn.Applied {
+		return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
+	}
 	// The owner refuses a second command for what the first has done.
-	if v.code != txn.Applied && !resolved(info.Tx, action) {
-		return nil, onTx(r.GetTxId(), declined(v))
+	if done, err = s.resolved(ctx, info.Tx, action); err == nil && !done {
+		err = declined(v)
+	}
+	if err != nil {
+		return nil, onTx(r.GetTxId(), err)
 	}
 	return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 }
 
-// resolved tells whether a decision is what became of a transaction. One that was put back into the queue and is STUCK again needs another decision.
-func resolved(tx txn.Tx, action txn.Action) bool {
+// resolved tells whether a decision was carried out. One that is STUCK again needs another decision. A RETRY leaves no trace in the transaction: what was asked
+// of its owner tells.
+func (s *Server) resolved(ctx context.Context, tx txn.Tx, action txn.Action) (bool, error) {
+	if action != txn.ActionRetry {
+		return became(tx, action), nil
+	}
+	if tx.State == txn.Stuck {
+		return false, nil
+	}
+	command, err := s.lastCommand(ctx, tx.Submitter, func(c store.CommandInfo) bool {
+		return c.Kind == txn.CommandResolve && c.Tx == tx.ID && c.Action == action && c.Result == txn.Applied
+	})
+	return command != nil, err
+}
+
+// became tells whether a decision is what became of a transaction.
+func became(tx txn.Tx, action txn.Action) bool {
 	if action == txn.ActionRequeue {
 		return tx.Requeued > 0 && tx.State != txn.Stuck
 	}

@@ -315,9 +315,22 @@ func TestEnumsAgree(t *testing.T) {
 			t.Errorf("%v is the decision %s", value, exitOfWire(value))
 		}
 	}
-	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue} {
+	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry} {
 		if resolveOfWire(value) != action {
 			t.Errorf("%v is the decision %s", value, resolveOfWire(value))
 		}
+	}
+	for _, s := range txn.Speeds {
+		if wireSpeed(s) == 0 || speedOfWire(wireSpeed(s)) != s {
+			t.Errorf("speed %q is %v in the contract", s, wireSpeed(s))
+		}
+	}
+	for _, f := range []txn.OnFailure{txn.Continue, txn.PauseOnFailure} {
+		if wireOnFailure(f) == 0 || onFailureOfWire(wireOnFailure(f)) != f {
+			t.Errorf("policy %q is %v in the contract", f, wireOnFailure(f))
+		}
+	}
+	if speedOfWire(0) != txn.Standard || onFailureOfWire(0) != txn.Continue || len(txn.Speeds)+1 != len(pb.TxSpeed_name) || len(pb.FailurePolicy_name) != 3 {
+		t.Error("speeds or policies differ")
 	}
 }

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// SpeedUpTx has a transaction replaced that is in flight. A caller who repeats the call while no owner has decided waits for the same command; one who repeats
+// it later asks for another raise, which the fee caps bound.
+func (s *txService) SpeedUpTx(ctx context.Context, r *pb.SpeedUpTxRequest) (*pb.SpeedUpTxResponse, error) {
+	id, info, err := s.txByID(ctx, r.GetTxId())
+	if err != nil {
+		return nil, err
+	}
+	if says := nothingToSpeedUp(info.State); says != "" {
+		return nil, onTx(r.GetTxId(), decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s", says))
+	}
+	v, err := s.obtain(ctx, id.Submitter(), store.Ask{Kind: txn.CommandSpeedUp, Tx: &id, Reason: r.GetReason(), Operator: r.GetOperator()})
+	if err != nil {
+		return nil, onTx(r.GetTxId(), err)
+	}
+	if v.code != txn.Applied {
+		return nil, onTx(r.GetTxId(), declined(v))
+	}
+	if _, info, err = s.txByID(ctx, r.GetTxId()); err != nil {
+		return nil, err
+	}
+	return &pb.SpeedUpTxResponse{Tx: wireTx(info)}, nil
+}
+
+// nothingToSpeedUp says why no owner needs to be asked; empty if one does.
+func nothingToSpeedUp(state txn.State) string {
+	switch {
+	case state == txn.Queued:
+		return "it is QUEUED: it gets its fees together with its nonce, when its turn comes; there is nothing to replace yet"
+	case state.Final():
+		return "it is " + string(state) + ", which is final; there is nothing to speed up"
+	}
+	return ""
+}

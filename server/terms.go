@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// terms checks what the rules of the contract cannot say of the terms, all of it.
+func terms(t *pb.Terms) (out txn.Terms, found []violation) {
+	out = txn.Terms{Speed: speedOfWire(t.GetSpeed()), CancelLate: t.GetCancelLate()}
+	var err error
+	if out.MaxFee, err = maxFee(t.GetMaxFee()); err != nil {
+		found = append(found, violation{"terms.max_fee", err.Error()})
+	}
+	if t.GetNotAfter() != nil {
+		if out.NotAfter, err = deadline(t.GetNotAfter()); err != nil {
+			found = append(found, violation{"terms.not_after", err.Error()})
+		}
+	} else if out.CancelLate {
+		found = append(found, violation{"terms.cancel_late", "cancels what is late, and there is no not_after to be late for; set not_after, or leave this out"})
+	}
+	return out, found
+}
+
+// maxFee reads a limit that somebody sets of their own; empty is none. A zero would let nothing through, or everything if it were taken for none.
+func maxFee(text string) (txn.Wei, error) {
+	fee, err := txn.ParseWei(text)
+	if err == nil && text != "" && fee.IsZero() {
+		return fee, errors.New("must be above 0, since nothing is ever included for 0; leave it empty to set no limit")
+	}
+	return fee, err
+}
+
+// deadline is a time as the ledger keeps it. Times up to 1970 stand for "none" there.
+func deadline(t *timestamppb.Timestamp) (time.Time, error) {
+	if t.CheckValid() != nil {
+		return time.Time{}, errors.New("must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds")
+	}
+	at := t.AsTime().Truncate(time.Microsecond)
+	if at.UnixMicro() <= 0 {
+		return time.Time{}, errors.New("must be after 1970; leave it out to set no deadline")
+	}
+	return at, nil
+}
+
+// inTime refuses a new request whose deadline is past. Whoever repeats a request gets its transaction whatever the time is, so the ledger is asked first. That
+// happens after the deadline: what is not found then and comes in later, on another node, is too late for a nonce as well.
+func (s *txService) inTime(ctx context.Context, r *pb.CreateTxRequest, intent store.Intent) error {
+	if !intent.Terms.Late(s.clock.Now()) {
+		return nil
+	}
+	_, err := s.store.TxByRequest(ctx, intent.Submitter, intent.RequestID)
+	if errors.Is(err, store.ErrTxNotFound) {
+		return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
+	}
+	return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
+}
+
+// speedOfWire is the standard one where none is named.
+func speedOfWire(s pb.TxSpeed) txn.Speed {
+	if s == pb.TxSpeed_TX_SPEED_UNSPECIFIED || s == pb.TxSpeed_TX_SPEED_STANDARD {
+		return txn.Standard
+	}
+	return txn.Speed(strings.TrimPrefix(s.String(), "TX_SPEED_"))
+}
+
+func wireSpeed(s txn.Speed) pb.TxSpeed {
+	if s == txn.Standard {
+		return pb.TxSpeed_TX_SPEED_STANDARD
+	}
+	return pb.TxSpeed(pb.TxSpeed_value["TX_SPEED_"+string(s)])
+}
+
+// wireTerms leaves out terms that demand nothing.
+func wireTerms(t txn.Terms) *pb.Terms {
+	if t == (txn.Terms{}) {
+		return nil
+	}
+	return &pb.Terms{Speed: wireSpeed(t.Speed), MaxFee: wireLimit(t.MaxFee), NotAfter: wireTime(t.NotAfter), CancelLate: t.CancelLate}
+}
+
+// wireLimit is empty where there is none.
+func wireLimit(w txn.Wei) string {
+	if w.IsZero() {
+		return ""
+	}
+	return w.Dec()
+}

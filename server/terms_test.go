@@ -1,0 +1,349 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Terms come back as they were given, to the microsecond, and are part of the request.
+func TestTermsArePartOfTheRequest(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	create := func(terms *pb.Terms) (*pb.CreateTxResponse, error) {
+		return n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload(), Terms: terms})
+	}
+	given := &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST, MaxFee: "0030", NotAfter: timestamppb.New(at.Add(999)), CancelLate: true}
+	first, err := create(given)
+	k.must(err)
+	want := &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST, MaxFee: "30", NotAfter: timestamppb.New(at), CancelLate: true}
+	if !proto.Equal(first.GetTx().GetTerms(), want) {
+		t.Errorf("created with %v, want %v", first.GetTx().GetTerms(), want)
+	}
+	given.NotAfter = timestamppb.New(at.Add(1)) // the same to the microsecond
+	again, err := create(given)
+	k.must(err)
+	if again.GetCreated() || again.GetTx().GetTxId() != first.GetTx().GetTxId() || !proto.Equal(again.GetTx().GetTerms(), want) {
+		t.Errorf("the same request is %v", again)
+	}
+	for _, other := range []*pb.Terms{
+		nil, {}, {Speed: want.Speed, MaxFee: want.MaxFee, NotAfter: want.NotAfter}, {Speed: pb.TxSpeed_TX_SPEED_SLOW, MaxFee: "30", NotAfter: want.NotAfter, CancelLate: true},
+		{Speed: want.Speed, MaxFee: "31", NotAfter: want.NotAfter, CancelLate: true},
+		{Speed: want.Speed, MaxFee: "30", NotAfter: timestamppb.New(at.Add(time.Microsecond)), CancelLate: true},
+	} {
+		_, err := create(other)
+		wantStatus(t, err, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
+	}
+}
+
+// Terms that demand nothing are no terms, however they are written.
+func TestTermsThatDemandNothing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	for _, terms := range []*pb.Terms{nil, {}, {Speed: pb.TxSpeed_TX_SPEED_STANDARD}} {
+		r, err := n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload(), Terms: terms})
+		k.must(err)
+		if r.GetTx().GetTxId() != id || r.GetTx().GetTerms() != nil {
+			t.Errorf("with %v it is %v", terms, r.GetTx())
+		}
+	}
+}
+
+// ahead is a clock that goes before.
+type ahead struct {
+	clock.Real
+	by time.Duration
+}
+
+func (a ahead) Now() time.Time { return a.Real.Now().Add(a.by) }
+
+// Who repeats a request after its deadline gets its transaction, and no other request gets in so late.
+func TestRequestRepeatedAfterItsDeadline(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	now, later := k.serve(), k.serve(func(o *Options) { o.Clock = ahead{by: time.Hour} })
+	ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload(), Terms: &pb.Terms{NotAfter: timestamppb.New(time.Now().Add(time.Minute))}}
+	first, err := now.txs.CreateTx(k.ctx, ask)
+	k.must(err)
+	again, err := later.txs.CreateTx(k.ctx, ask)
+	k.must(err)
+	if !first.GetCreated() || again.GetCreated() || again.GetTx().GetTxId() != first.GetTx().GetTxId() {
+		t.Errorf("first %v, after the deadline %v", first, again)
+	}
+	ask.RequestId = "r2"
+	_, err = later.txs.CreateTx(k.ctx, ask)
+	wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD")
+	if rows := k.count("managed_tx"); rows != 1 {
+		t.Errorf("%d transactions, want 1", rows)
+	}
+	if _, err = now.txs.CreateTx(k.ctx, ask); err != nil {
+		t.Errorf("in time it is refused: %v", err)
+	}
+}
+
+// What is in flight is replaced once for each call; the answer comes when the replacement is recorded, and what cannot be is refused with the owner's sentence.
+func TestSpeedUpTx(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id, queued := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
+	speedUp := func(id string) (*pb.Tx, error) {
+		r, err := n.txs.SpeedUpTx(k.ctx, &pb.SpeedUpTxRequest{TxId: id, Reason: "slow", Operator: "ops"})
+		return r.GetTx(), err
+	}
+	refused := func(id, says string) {
+		t.Helper()
+		_, err := speedUp(id)
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "transaction "+id+": "+says) {
+			t.Errorf("%q, want %q", s.Message(), says)
+		}
+	}
+	refused(queued, "it is QUEUED: it gets its fees together with its nonce")
+	if got := k.count("submitter_command"); got != 0 {
+		t.Errorf("%d commands for what needs no owner", got)
+	}
+	o.allocate(txID(t, id))
+	o.submit(txID(t, id))
+	end := o.deciding(at(0))
+	for attempts := 2; attempts <= 3; attempts++ {
+		tx, err := speedUp(id)
+		k.must(err)
+		if tx.GetTxHash() != (txn.Hash{byte(attempts)}).Hex() || tx.GetState() != pb.TxState_TX_STATE_TRACKING {
+			t.Errorf("replaced: %v", tx)
+		}
+	}
+	full, err := n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: byID(id).Key, View: pb.TxView_TX_VIEW_OPERATOR})
+	k.must(err)
+	all := full.GetTx().GetOperator().GetAttempts()
+	if len(all) != 3 || all[1].GetKind() != "BUMP" || all[2].GetFeeCap() <= all[1].GetFeeCap() || len(all[2].GetFeeCap()) != len(all[1].GetFeeCap()) {
+		t.Errorf("attempts: %v", all)
+	}
+	end()
+	o.include(txID(t, id))
+	o.deciding(at(0))
+	refused(id, "it is in a block already")
+	o.confirm(txID(t, id))
+	refused(id, "it is CONFIRMED, which is final; there is nothing to speed up")
+	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
+	k.must(err)
+	if c := log.GetCommands(); len(c) != 3 || c[2].GetKind() != "SPEED_UP" || c[2].GetReason() != "slow" || c[2].GetOperator() != "ops" || c[2].GetTxId() != id || c[2].GetResult() != "APPLIED" {
+		t.Errorf("commands: %v", c)
+	}
+}
+
+// A caller who repeats a call that no owner has decided on waits for the same command.
+func TestSpeedUpAndUpdateWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
+	id := n.create("alice", "r1").GetTxId()
+	o.allocate(txID(t, id))
+	update := &pb.UpdateSubmitterRequest{Submitter: "alice", OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}}}
+	for range 2 {
+		wantStatus(t, n.call(speedUpTx, &pb.SpeedUpTxRequest{TxId: id}), codes.DeadlineExceeded, "NOT_YET_APPLIED")
+		wantStatus(t, n.call(updateSub, update), codes.DeadlineExceeded, "NOT_YET_APPLIED")
+	}
+	if got := len(o.commands()); got != 2 {
+		t.Errorf("%d commands, want 2", got)
+	}
+	if p := n.submitter().GetOnFailure(); p != pb.FailurePolicy_FAILURE_POLICY_PAUSE { // for the next owner
+		t.Errorf("on_failure is %v", p)
+	}
+}
+
+// An update changes what its mask names and nothing else, and tells the owner each time.
+func TestUpdateSubmitter(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.deciding(at(0))
+	const goOn, pause = pb.FailurePolicy_FAILURE_POLICY_CONTINUE, pb.FailurePolicy_FAILURE_POLICY_PAUSE
+	if s := n.submitter(); s.GetOnFailure() != goOn || s.GetMaxFee() != "" {
+		t.Errorf("at first: %v", s)
+	}
+	for i, c := range []struct {
+		onFailure  pb.FailurePolicy
+		maxFee     string
+		mask       []string
+		wantPolicy pb.FailurePolicy
+		wantFee    string
+	}{
+		{pause, "8", []string{"on_failure"}, pause, ""},
+		{goOn, "9", []string{"max_fee"}, pause, "9"},
+		{goOn, "9", []string{"max_fee"}, pause, "9"},
+		{goOn, "", []string{"max_fee", "on_failure"}, goOn, ""},
+		{pause, "115792089237316195423570985008687907853269984665640564039457584007913129639935", []string{"on_failure", "max_fee", "max_fee"}, pause,
+			"115792089237316195423570985008687907853269984665640564039457584007913129639935"},
+		{0, "", []string{"on_failure"}, goOn, "115792089237316195423570985008687907853269984665640564039457584007913129639935"},
+	} {
+		r, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{Submitter: "alice", OnFailure: c.onFailure, MaxFee: c.maxFee, UpdateMask: &fieldmaskpb.FieldMask{Paths: c.mask}})
+		k.must(err)
+		if s := r.GetSubmitter(); s.GetOnFailure() != c.wantPolicy || s.GetMaxFee() != c.wantFee {
+			t.Errorf("after update %d: %v and %q, want %v and %q", i, s.GetOnFailure(), s.GetMaxFee(), c.wantPolicy, c.wantFee)
+		}
+		if got := k.count("submitter_command WHERE kind = 'UPDATE' AND result = 'APPLIED'"); got != i+1 {
+			t.Errorf("after update %d the owner was told %d times", i, got)
+		}
+	}
+}
+
+// RETRY is for whatever is STUCK, is carried out once for each call that finds it so, and answers OK when it is repeated.
+func TestResolveRetry(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
+	o.allocate(txID(t, id))
+	o.submit(txID(t, id))
+	end := o.deciding(at(0))
+	if _, err := n.resolve(id, retry); !strings.Contains(fmt.Sprint(err), "it is not STUCK") {
+		t.Errorf("of what is on its way: %v", err)
+	}
+	for spell := 1; spell <= 2; spell++ {
+		end()
+		o.move(txID(t, id), txn.EventStuck, txn.Stuck, func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
+		end = o.deciding(at(0))
+		for range 2 {
+			tx, err := n.resolve(id, retry)
+			k.must(err)
+			if tx.GetState() != pb.TxState_TX_STATE_TRACKING || tx.GetReason() != "" {
+				t.Errorf("retried: %v", tx)
+			}
+		}
+		if got := k.count("submitter_command WHERE result = 'APPLIED'"); got != spell {
+			t.Errorf("%d decisions were carried out, want %d", got, spell)
+		}
+	}
+	end()
+	o.include(txID(t, id))
+	o.confirm(txID(t, id))
+	if _, err := n.resolve(id, retry); err != nil {
+		t.Errorf("repeated at the end: %v", err)
+	}
+	o.live(txID(t, other))
+	_, err := n.resolve(other, retry)
+	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+}
+
+// A cancel of what is in flight is one command, and tells the truth of the race at every time.
+func TestCancelTxInFlight(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	requested := pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED
+	for name, c := range map[string]struct {
+		end     func(txn.TxID)
+		outcome pb.CancelOutcome
+		reason  string
+		safe    bool
+	}{
+		"wins": {func(id txn.TxID) {
+			o.move(id, txn.EventCancelled, txn.Cancelled, func(s *txn.Status) { s.Sub, s.Executed, s.Reason = txn.None, txn.No, txn.ReasonCancelled })
+		}, pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, "CANCELLED_BY_CALLER", true},
+		"loses": {func(id txn.TxID) {
+			o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) { s.Sub, s.Executed, s.Reason = txn.None, txn.Success, txn.ReasonCancelLost })
+		}, pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, "CANCEL_LOST", false},
+	} {
+		before := k.count("submitter_command")
+		id := n.create("alice", name).GetTxId()
+		o.allocate(txID(t, id))
+		o.submit(txID(t, id))
+		cancel := func(outcome pb.CancelOutcome, asked bool) *pb.Tx {
+			t.Helper()
+			r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
+			k.must(err)
+			if r.GetOutcome() != outcome || r.GetTx().GetCancelRequested() != asked {
+				t.Errorf("%s: %v with %v", name, r.GetOutcome(), r.GetTx())
+			}
+			return r.GetTx()
+		}
+		cancel(requested, false)
+		o.decide(at(0))
+		cancel(requested, true)
+		o.include(txID(t, id))
+		if tx := cancel(requested, true); tx.GetRetrySafe() {
+			t.Errorf("%s: undecided, and a retry is called safe", name)
+		}
+		c.end(txID(t, id))
+		if tx := cancel(c.outcome, true); tx.GetReason() != c.reason || tx.GetRetrySafe() != c.safe {
+			t.Errorf("%s: %v", name, tx)
+		}
+		if got := k.count("submitter_command") - before; got != 1 {
+			t.Errorf("%s: %d commands, want 1", name, got)
+		}
+	}
+}
+
+// tell tells blocks above the receipt's.
+func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.BlockRef) {
+	tx := o.read(id)
+	w := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventConfirmations, Next: tx.Status, NewFork: newFork, Told: told}
+	w.Next.Version, w.Next.Above = tx.Version+1, all
+	o.commit(txn.Change{Writes: []txn.Write{w}})
+}
+
+// A watcher can keep the list of confirmations that the ledger has, also over a fork; operators see what was accepted and what a pool shows.
+func TestConfirmationsAreTold(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	text := n.create("alice", "r1").GetTxId()
+	id := txID(t, text)
+	o.allocate(id)
+	o.move(id, txn.EventSubmitted, txn.Tracking, func(s *txn.Status) { s.Sub, s.SubmitAttempts, s.Accepted, s.Diagnosis = txn.Pending, 1, 1, txn.InPool })
+	o.include(id)
+	ref := func(number uint64, b byte) txn.BlockRef { return txn.BlockRef{Number: number, Hash: txn.Hash{b}} }
+	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2)}, []txn.BlockRef{ref(10, 1), ref(11, 2)})
+	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2), ref(12, 3)}, []txn.BlockRef{ref(12, 3)})
+	o.tell(id, true, []txn.BlockRef{ref(10, 1), ref(11, 4)}, []txn.BlockRef{ref(10, 1), ref(11, 4)})
+	o.confirm(id)
+
+	stream, kept, forks := n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: text}, UntilFinal: true}), []string{}, 0
+	for kind := pb.TxEventKind(0); kind != pb.TxEventKind_TX_EVENT_KIND_CONFIRMED; {
+		m, err := stream.Recv()
+		k.must(err)
+		kind = m.GetEvent().GetKind()
+		if m.GetEvent().GetNewFork() {
+			kept, forks = nil, forks+1
+		}
+		for _, c := range m.GetEvent().GetConfirmations() {
+			kept = append(kept, fmt.Sprint(c.GetNumber(), c.GetHash()))
+		}
+	}
+	full, err := n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: byID(text).Key, View: pb.TxView_TX_VIEW_OPERATOR})
+	k.must(err)
+	want := []string{}
+	for _, c := range full.GetTx().GetConfirmations() {
+		want = append(want, fmt.Sprint(c.GetNumber(), c.GetHash()))
+	}
+	if len(want) != 2 || !slices.Equal(kept, want) || forks != 1 {
+		t.Errorf("a watcher has kept %v over %d forks, and the ledger has %v", kept, forks, want)
+	}
+	if d := full.GetTx().GetOperator(); d.GetAcceptedAttempt() != 1 || d.GetDiagnosis() != "IN_POOL" {
+		t.Errorf("operator's view: %v", d)
+	}
+}
