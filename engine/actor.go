@@ -33,6 +33,8 @@ type actor struct {
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
+	audited   []txn.Tx // final, and a reorg could still reach them
+	headAt    headSeen
 	account   *txn.Account
 	suspicion *txn.Suspicion
 	conflicts int       // in a row
@@ -190,17 +192,22 @@ func (a *actor) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.forget()
 	track := a.e.trackers[ledger.Submitter.Chain]
 	if track == nil {
+		a.forget()
 		return errForeign
 	}
+	audited, err := a.e.Store.RecentFinals(ctx, a.lease, track.auditDepth())
+	if err != nil {
+		return err
+	}
+	a.forget()
 	a.track, a.chain = track, track.chain
 	a.name(ledger.Submitter.Name)
 	for _, tx := range ledger.Open {
 		a.follow(tx.Attempts, tx.Receipt)
 	}
-	a.ledger, a.account, a.suspicion, a.loaded = ledger, nil, nil, true
+	a.ledger, a.audited, a.account, a.suspicion, a.loaded = ledger, audited, nil, nil, true
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
 	}
@@ -215,6 +222,7 @@ func (a *actor) forget() {
 		return
 	}
 	a.track.awaitNoHead(a.id)
+	a.track.auditNoMore(a.id)
 	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue} {
 		for _, tx := range txs {
 			a.unfollow(tx)
@@ -230,10 +238,12 @@ func (a *actor) unfollow(tx txn.Tx) {
 
 // view freezes what is known now.
 func (a *actor) view() txn.View {
-	head, seen := a.track.view(a.ledger.Open, a.inbox.Queue)
+	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue)
+	a.audit(head)
 	return txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
 		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Head: head, Seen: seen,
+		Audited: a.audited, Canonical: canonical,
 	}
 }
 
@@ -279,6 +289,8 @@ func afterCommit(s txn.Step) Point {
 	switch s.(type) {
 	case txn.Prepare:
 		return AfterAllocate
+	case txn.Replace:
+		return AfterRecordReplacement
 	case txn.Broadcast:
 		return AfterRecordSend
 	}
@@ -289,7 +301,7 @@ func afterCommit(s txn.Step) Point {
 func (a *actor) rest(ctx context.Context, v txn.View, r txn.Rest) error {
 	until := v.Now.Add(a.e.IdleAfter)
 	if idle := len(v.Open) == 0 && len(v.Queue) == 0; idle {
-		until = a.busyAt.Add(a.e.IdleAfter)
+		until = a.neededUntil()
 		if !until.After(v.Now) {
 			return errIdle
 		}

@@ -38,6 +38,7 @@ import (
 type ChainOptions struct {
 	Chain        Chain
 	Policy       txn.Policy
+	FinalTag     string        // "safe" or "finalized": what is above the chain's block of that name is not final, however deep; empty: depth alone
 	PollInterval time.Duration // between two looks at the head when the chain does not push
 }
 
@@ -57,6 +58,9 @@ type Options struct {
 	ProgressTimeout time.Duration // an owner that is inside one step for longer loses its lease; 60 s, more than LeaseDuration
 	AuditInterval   time.Duration // between two audits of each owned submitter; 1 min, below 0 none
 	NoListen        bool          // hear nothing of other nodes: polling finds everything, later
+
+	Stuck        StuckPolicy   // asked about STUCK transactions; nil: they wait for an operator, and are handed over meanwhile
+	StuckTimeout time.Duration // for one answer; 5 s, at most ProgressTimeout/2
 
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -99,6 +103,7 @@ func New(o Options) (*Engine, error) {
 	if o.ProgressTimeout <= o.LeaseDuration {
 		return nil, fmt.Errorf("engine: new: progress timeout %s must be longer than the lease duration %s", o.ProgressTimeout, o.LeaseDuration)
 	}
+	o.StuckTimeout = min(orDefault(o.StuckTimeout, 5*time.Second), o.ProgressTimeout/2)
 	if o.AuditInterval == 0 {
 		o.AuditInterval = time.Minute
 	}
@@ -119,6 +124,7 @@ func New(o Options) (*Engine, error) {
 		if e.trackers[c.Chain.ID()] != nil {
 			return nil, fmt.Errorf("engine: new: chain %d is given twice", c.Chain.ID())
 		}
+		c.Policy.Stuck = o.Stuck != nil
 		e.trackers[c.Chain.ID()] = newTracker(c, o.Clock, o.Logger)
 	}
 	e.keeper = newKeeper(e)

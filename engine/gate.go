@@ -21,10 +21,17 @@ const (
 	AfterRecordSend Point = "after-record-send"
 	BeforeRecord    Point = "before-record" // about to record what the chain shows
 	AfterRecord     Point = "after-record"
+
+	BeforeReplace           Point = "before-replace"            // the fees of a replacement are known, nothing is signed
+	BeforeRecordReplacement Point = "before-record-replacement" // signed, nothing recorded
+	AfterRecordReplacement  Point = "after-record-replacement"  // recorded, the newest form not sent
 )
 
 // Points lists every point, for tests that try them all.
-var Points = []Point{BeforeStep, BeforeQuote, BeforeSign, BeforeAllocate, AfterAllocate, BeforeSend, AfterSend, AfterRecordSend, BeforeRecord, AfterRecord}
+var Points = []Point{
+	BeforeStep, BeforeQuote, BeforeSign, BeforeAllocate, AfterAllocate, BeforeSend, AfterSend, AfterRecordSend, BeforeRecord, AfterRecord,
+	BeforeReplace, BeforeRecordReplacement, AfterRecordReplacement,
+}
 
 // Gate is passed at every point. An error ends the actor on the spot, as a crash would: nothing is tidied up. Simulations use it to fix the interleaving and
 // to inject faults; in production it is open.

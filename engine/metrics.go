@@ -21,6 +21,10 @@ type metrics struct {
 	sends      metric.Int64Counter
 	handOvers  metric.Int64Counter
 	wedged     metric.Int64Counter
+	replaced   metric.Int64Counter
+	decisions  metric.Int64Counter
+	reorged    metric.Int64Counter
+	forks      metric.Int64Counter
 	takeovers  metric.Float64Histogram
 	nodes      metric.Int64Gauge
 	queued     metric.Int64Gauge
@@ -46,6 +50,10 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		sends:      i.counter("fencepost_tx_submit", "signed transactions handed to a chain, by the class of the answer"),
 		handOvers:  i.counter("fencepost_lease_handover", "submitters that were handed over to the node that should own them"),
 		wedged:     i.counter("fencepost_lease_wedged", "leases given up because their owner was stuck inside one step"),
+		replaced:   i.counter("fencepost_tx_replaced", "signed forms that were recorded beside an earlier one of the same nonce, by kind: BUMP, CANCEL"),
+		decisions:  i.counter("fencepost_stuck_decision", "answers of the policy for stuck transactions, by action; WAIT also stands for no answer"),
+		reorged:    i.counter("fencepost_tx_reorged_final", "transactions that were final and whose block left the chain"),
+		forks:      i.counter("fencepost_confirmations_fork", "times that blocks which were told as confirmations were taken back"),
 		nodes:      i.gauge("fencepost_nodes", "nodes that live, this one included"),
 		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),
 		inFlight:   i.gauge("fencepost_tx_in_flight", "transactions with a nonce that are not final, of the submitters that this node owns"),
@@ -148,6 +156,8 @@ func opOf(s txn.Step) string {
 	switch s.(type) {
 	case txn.Prepare:
 		return "allocate"
+	case txn.Replace:
+		return "replace"
 	case txn.Broadcast:
 		return "submit"
 	case txn.LookAtAccount:

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -21,6 +19,12 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 		return a.prepare(ctx, v, s)
 	case txn.Broadcast:
 		return a.broadcast(ctx, v, s)
+	case txn.Replace:
+		return a.replace(ctx, v, s)
+	case txn.Diagnose:
+		return txn.Change{}, a.diagnose(ctx, v, s)
+	case txn.AskPolicy:
+		return txn.Change{}, a.askPolicy(ctx, v, s)
 	}
 	panic("engine: a step that is not known")
 }
@@ -78,7 +82,9 @@ func (a *actor) prepare(ctx context.Context, v txn.View, s txn.Prepare) (txn.Cha
 		return txn.Change{}, err
 	}
 	var p txn.Preparation
-	p.Quote, p.Outcome = a.chain.Quote(ctx, txn.Draft{From: v.Submitter.Address, Payload: s.Tx.Payload})
+	p.Quote, p.Outcome = a.chain.Quote(ctx, txn.Draft{
+		From: v.Submitter.Address, Payload: s.Tx.Payload, Speed: s.Tx.Terms.Speed, MaxFee: txn.Lower(s.Tx.Terms.MaxFee, v.Submitter.MaxFee),
+	})
 	if p.Outcome.Class == txn.Accepted {
 		if err := a.e.Gate(ctx, BeforeSign, a.id); err != nil {
 			return txn.Change{}, err
@@ -116,114 +122,4 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 		}
 	}
 	return txn.Sent(v, s, answer), nil
-}
-
-// apply brings memory to where the committed change has brought the ledger.
-func (a *actor) apply(v txn.View, c txn.Change) {
-	l := &a.ledger
-	if c.Init != nil {
-		l.Cursor = &txn.Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
-		a.log.Info("nonce sequence started", "nonce", uint64(c.Init.Nonce))
-	}
-	if c.Take != nil {
-		moved := *l.Cursor
-		moved.Next, moved.LastBlock = moved.Next+1, 0
-		l.Cursor = &moved
-	}
-	a.applyGuard(v, c)
-	a.stand()
-	if c.Status != "" {
-		l.Submitter.Status = c.Status
-		a.log.Info("submitter status changed", "status", string(c.Status))
-	}
-	for _, done := range c.Commands {
-		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID })
-	}
-	for _, w := range c.Writes {
-		a.applyWrite(v, w)
-	}
-}
-
-// applyGuard brings the protection in memory to where the change has brought it.
-func (a *actor) applyGuard(v txn.View, c txn.Change) {
-	if p := c.Protect; p != nil {
-		guarded := *a.ledger.Cursor
-		guarded.Protections++
-		guarded.Protected = &txn.Protected{ID: guarded.Protections, Reason: p.Reason, Evidence: p.Evidence, At: v.Now}
-		a.ledger.Cursor = &guarded
-		a.log.Error("submitter is protected: no nonce is taken until an operator decides", "reason", p.Reason, "evidence", p.Evidence)
-	}
-	if u := c.Unprotect; u != nil {
-		freed := *a.ledger.Cursor
-		freed.Protected = nil
-		if u.To > freed.Next {
-			freed.Next, freed.LastBlock = u.To, 0
-		}
-		a.ledger.Cursor = &freed
-		a.account, a.suspicion = nil, nil // looked at for the decision; what is sent next rests on a look of its own
-		a.log.Warn("submitter is protected no more: an operator decided to go on", "protection", u.ID, "reason", u.Reason, "from", uint64(u.Expect), "to", uint64(u.To))
-	}
-}
-
-func (a *actor) applyWrite(v txn.View, w txn.Write) {
-	tx, queued := a.take(w.Tx)
-	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
-		noted := *cursor
-		noted.LastBlock = 0
-		if w.Next.Receipt != nil && w.Next.Nonce != nil {
-			noted.LastBlock = w.Next.Receipt.BlockNumber
-		}
-		a.ledger.Cursor = &noted
-	}
-	tx.Status, tx.Due = w.Next, v.Now.Add(w.Delay)
-	if w.Attempt != nil {
-		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
-		a.track.followNew(w.Attempt.Hash, a.wake)
-	}
-	a.tell(tx, w)
-	if w.Kind == txn.EventReorged {
-		a.account, a.suspicion = nil, nil // they tell of the branch that was left
-	}
-	switch {
-	case tx.State.Final():
-		a.unfollow(tx)
-	case tx.Nonce == nil:
-		a.account = nil // it waits for something outside: look again when its time comes
-		if tx.Reason == txn.ReasonStartNonce {
-			a.loaded = false // the registration may have been corrected by then
-		}
-		at, _ := slices.BinarySearchFunc(a.inbox.Queue, tx, func(a, b txn.Tx) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
-		a.inbox.Queue = slices.Insert(a.inbox.Queue, at, tx) // one that was given back keeps its attempts: they are still followed
-	default:
-		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return cmp.Compare(*o.Nonce, n) })
-		a.ledger.Open = slices.Insert(a.ledger.Open, at, tx)
-	}
-	if queued && len(a.inbox.Queue) == 0 {
-		a.mail.Store(true) // there may be more behind what was read
-	}
-}
-
-// take removes a transaction from memory, to be put back where it belongs now.
-func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
-	is := func(t txn.Tx) bool { return t.ID == id }
-	if i := slices.IndexFunc(a.ledger.Open, is); i >= 0 {
-		tx = a.ledger.Open[i]
-		a.ledger.Open = slices.Delete(slices.Clone(a.ledger.Open), i, i+1)
-		return tx, false
-	}
-	i := slices.IndexFunc(a.inbox.Queue, is)
-	tx = a.inbox.Queue[i]
-	a.inbox.Queue = slices.Delete(slices.Clone(a.inbox.Queue), i, i+1)
-	return tx, true
-}
-
-// tell logs a move: what an operator must notice loudly, the rest for whoever looks.
-func (a *actor) tell(tx txn.Tx, w txn.Write) {
-	log := a.log.Debug
-	switch w.Kind {
-	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
-		log = a.log.Warn
-	}
-	log("transaction moved", "tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version,
-		"tx_hash", tx.TxHash.Hex(), "reason", tx.Reason, "last_error", tx.LastError)
 }

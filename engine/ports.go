@@ -44,6 +44,13 @@ type Chain interface {
 	Heads(ctx context.Context) <-chan struct{}
 }
 
+// StuckPolicy decides about transactions that are STUCK. It is asked in the owner's turn, once for each time that the ledger says so (a crash in between costs an
+// interval), and has to answer before ctx ends. An error, or no answer in time, is WAIT. One that acts on something outside knows a repeat by the case's
+// ActionID.
+type StuckPolicy interface {
+	Decide(ctx context.Context, c txn.StuckCase) (txn.StuckAction, error)
+}
+
 // Signer signs for the accounts of one key holder. The answer has been verified: sender, chain, nonce, recipient, value, data and fees are those asked for.
 //
 // Errors: txn.ErrKeyMissing when the holder has no key for the account, txn.ErrSignerFault when it returned something else, txn.ErrUnavailable when it

@@ -22,6 +22,7 @@ import (
 type tracker struct {
 	chain  Chain
 	policy txn.Policy
+	tag    string // of the block above which nothing is final; empty: none
 	poll   time.Duration
 	clock  clock.Clock
 	log    *slog.Logger
@@ -29,12 +30,15 @@ type tracker struct {
 
 	// The goroutine of run has these to itself.
 	walked map[txn.Hash]txn.Block // read on the way to a branch's root by a pass that failed: the next one need not begin anew
+	noTags bool                   // that the chain's nodes do not know the tag was told
 	lower  int                    // passes in a row in which the head was one that the view has below its tip
 
 	mu      sync.Mutex
 	window  window // published view
 	follows map[txn.Hash]*follow
+	tagged  *place
 	waits   map[txn.SubmitterID]func() // who wants to be woken by the next head, whatever it has
+	audits  map[txn.SubmitterID]auditing
 	healthy bool
 }
 
@@ -43,7 +47,8 @@ type follow struct {
 	wake    func()
 	known   bool
 	receipt *txn.Receipt
-	listed  *place // the block that was seen to have it: while that is canonical, "no receipt" is an answer that comes too early
+	above   []txn.BlockRef // the receipt's block, where the policy has them told; never changed in place
+	listed  *place         // the block that was seen to have it: while that is canonical, "no receipt" is an answer that comes too early
 }
 
 // place is a block.
@@ -78,8 +83,8 @@ func complete(p txn.Policy) txn.Policy {
 func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
 	policy := complete(o.Policy)
 	return &tracker{
-		chain: o.Chain, policy: policy, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
-		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, waits: map[txn.SubmitterID]func(){}, healthy: true, walked: map[txn.Hash]txn.Block{},
+		chain: o.Chain, policy: policy, tag: o.FinalTag, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
+		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, waits: map[txn.SubmitterID]func(){}, audits: map[txn.SubmitterID]auditing{}, healthy: true, walked: map[txn.Hash]txn.Block{},
 		window: window{limit: windowLimit(policy)},
 	}
 }
@@ -151,8 +156,8 @@ func (t *tracker) awaitNoHead(id txn.SubmitterID) {
 	delete(t.waits, id)
 }
 
-// view freezes what the published view shows of the attempts of these transactions, and the number of its head.
-func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.Inclusion) {
+// view freezes what the published view shows of the attempts of these transactions, the number of its head, and its blocks.
+func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.Inclusion, canonical func(uint64) (txn.Hash, bool)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.window.empty() {
@@ -166,7 +171,7 @@ func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.
 			}
 		}
 	}
-	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }
+	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }, t.window.hashAt // a window is a value
 }
 
 func (t *tracker) inclusion(hash txn.Hash) txn.Inclusion {
@@ -176,7 +181,8 @@ func (t *tracker) inclusion(hash txn.Hash) txn.Inclusion {
 	}
 	i := txn.Inclusion{Known: true, Receipt: f.receipt}
 	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {
-		i.Confirmations = t.window.tip().Number - f.receipt.BlockNumber
+		i.Confirmations, i.Above = t.window.tip().Number-f.receipt.BlockNumber, f.above
+		i.Final = i.Confirmations >= t.policy.Confirmations && t.beyondChange(f.receipt.BlockNumber)
 	}
 	return i
 }
@@ -233,6 +239,7 @@ func (t *tracker) health(err error) {
 
 // pass brings the view up to the newest head.
 func (t *tracker) pass(ctx context.Context) error {
+	tagged := t.readTag(ctx) // before the head, so that the view reaches up to it
 	head, err := t.chain.Head(ctx)
 	if err != nil {
 		return err
@@ -244,7 +251,8 @@ func (t *tracker) pass(ctx context.Context) error {
 	clear(t.walked)
 	answers := t.lookUp(ctx, t.toLookUp(next, added, gap))
 	next, older := t.reachDown(ctx, next, t.heights(added, answers))
-	t.publish(next, added, answers, older)
+	next = t.deepen(ctx, next)
+	t.publish(news{next, added, answers, older, tagged})
 	return nil
 }
 
@@ -371,15 +379,14 @@ func (t *tracker) list(added []txn.Block) {
 // reachDown extends the window, parent by parent, to the blocks that the answers are about. For those far below it asks for the canonical hash at that height
 // instead. What could not be read leaves the answer about it unproven, and it is asked for again.
 func (t *tracker) reachDown(ctx context.Context, next window, heights []uint64) (window, map[uint64]txn.Hash) {
-	older := map[uint64]txn.Hash{}
+	older, asked := map[uint64]txn.Hash{}, map[uint64]bool{}
 	for _, n := range heights {
-		if _, asked := older[n]; asked || n >= next.first().Number {
+		if asked[n] || n >= next.first().Number {
 			continue
 		}
+		asked[n] = true
 		if next.first().Number-n > maxWalk {
-			if b, err := t.chain.BlockByNumber(ctx, n); err == nil && b != nil {
-				older[n] = b.Hash
-			}
+			t.readOlder(ctx, n, next.first().Number, older)
 			continue
 		}
 		for next.first().Number > n {
@@ -393,28 +400,42 @@ func (t *tracker) reachDown(ctx context.Context, next window, heights []uint64) 
 	return next, older
 }
 
+// news is what a pass has found.
+type news struct {
+	next    window
+	added   []txn.Block
+	answers []txn.ReceiptAnswer
+	older   map[uint64]txn.Hash // canonical blocks below the window
+	tagged  *txn.Block          // nil: not asked for, or not told
+}
+
 // publish replaces the view and wakes whoever it concerns: those whose facts changed, with every new block those who count confirmations, and with the first
 // view everybody.
-func (t *tracker) publish(next window, added []txn.Block, answers []txn.ReceiptAnswer, older map[uint64]txn.Hash) {
+func (t *tracker) publish(n news) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first, moved := t.window.empty(), len(added) > 0
-	if first || next.tip().Hash != t.window.tip().Hash {
+	first, moved := t.window.empty(), len(n.added) > 0
+	if first || n.next.tip().Hash != t.window.tip().Hash {
 		for _, wake := range t.waits {
 			wake()
 		}
 		clear(t.waits)
 	}
-	t.window = next
+	t.wakeAudits(n.next)
+	t.window = n.next
+	moved = t.mark(n.tagged) || moved
 	changed := map[*follow]bool{}
-	for _, a := range answers {
+	for _, a := range n.answers {
 		f := t.follows[a.Hash]
 		if f == nil {
 			continue
 		}
-		known, receipt := judge(next, older, f.listed, a)
+		known, receipt := judge(n.next, n.older, f.listed, a)
 		if known != f.known || (receipt == nil) != (f.receipt == nil) || receipt != nil && *receipt != *f.receipt {
 			changed[f] = true
+		}
+		if receipt == nil || f.receipt == nil || receipt.BlockHash != f.receipt.BlockHash {
+			f.above = nil
 		}
 		f.known, f.receipt = known, receipt
 		if known {
@@ -422,6 +443,7 @@ func (t *tracker) publish(next window, added []txn.Block, answers []txn.ReceiptA
 		}
 	}
 	for _, f := range t.follows {
+		f.above = t.aboveOf(f, n.older)
 		if first || changed[f] || moved && f.receipt != nil {
 			f.wake()
 		}

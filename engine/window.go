@@ -10,10 +10,13 @@ type window struct {
 	limit  int
 }
 
-// windowLimit is enough to see a block from its inclusion past its finality, with as much again for reorgs; at least 128.
+// maxWindow bounds what is kept of a chain.
+const maxWindow = 4096
+
+// windowLimit is enough to see a block from its inclusion past its finality, with as much again for reorgs, and for as long as it is audited; at least 128.
 func windowLimit(p txn.Policy) int {
-	const least, most = 128, 4096
-	return int(min(max(least, 2*p.Confirmations+2), most))
+	const least = 128
+	return int(min(max(least, 2*p.Confirmations+2, p.AuditDepth+2), maxWindow))
 }
 
 func (w window) empty() bool      { return len(w.blocks) == 0 }
@@ -26,6 +29,12 @@ func (w window) at(number uint64) (txn.Block, bool) {
 		return txn.Block{}, false
 	}
 	return w.blocks[number-w.first().Number], true
+}
+
+// hashAt is the hash of the block of a number; ok is false outside the window.
+func (w window) hashAt(number uint64) (hash txn.Hash, ok bool) {
+	b, ok := w.at(number)
+	return b.Hash, ok
 }
 
 // holds tells whether the window has this block.

@@ -256,8 +256,11 @@ func dueBroadcast(v View) (Step, bool) {
 		if !seen.Known || tx.Due.After(v.Now) && !tx.Claimed && tx.Answer == "" {
 			return nil, false
 		}
-		if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && tx.DiagnosedAt != v.Head {
+		if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Diagnosed {
 			return Diagnose{tx}, true
+		}
+		if tx.Kept {
+			return Broadcast{Tx: tx, Attempt: tx.newest()}, true
 		}
 		if step, ok := replacement(v, tx); ok {
 			return step, true
@@ -265,7 +268,7 @@ func dueBroadcast(v View) (Step, bool) {
 		if step, ok := govern(v, tx); ok {
 			return step, true
 		}
-		return Broadcast{Tx: tx, Attempt: tx.newest()}, true
+		return Broadcast{Tx: tx, Attempt: tx.again()}, true
 	}
 	return nil, false
 }
@@ -276,7 +279,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	if !unasked(answer.Class) {
 		next.SubmitAttempts++
 	}
-	next.Doubted, next.Claimed, next.Answer = answer.Class == NonceTooLow, false, ""
+	next.Doubted, next.Claimed, next.Answer, next.Diagnosed, next.Kept = answer.Class == NonceTooLow, false, "", false, false
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
 	if taken {
@@ -286,6 +289,8 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
+	case tx.State == Stuck && tx.Reason == ReasonFeeCapReached && taken && b.Attempt.No > tx.Accepted: // the fees fell, or the cap was raised
+		kind, next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventUnstuck, Tracking, Pending, "", "", 1
 	case tx.State == Stuck: // keeps its reason until a block has it
 	case taken && tx.State == Allocated:
 		kind, next.State, next.Sub, next.Reason, next.LastError = EventSubmitted, Tracking, Pending, "", ""
@@ -356,6 +361,14 @@ func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 }
 
 func (tx Tx) newest() Attempt { return tx.Attempts[len(tx.Attempts)-1] }
+
+// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told twice of different ends (H22).
+func (tx Tx) again() Attempt {
+	if was := tx.attempt(tx.TxHash); tx.Reason == ReasonReorgedFinal && was.No > 0 {
+		return was
+	}
+	return tx.newest()
+}
 
 func (tx Tx) attempt(h Hash) Attempt {
 	for _, a := range tx.Attempts {

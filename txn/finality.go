@@ -8,13 +8,13 @@ import (
 // tellAbove tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
 // chain any more (newFork; C24).
 func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
-	if !v.Policy.TellAbove || slices.Equal(seen.Above, tx.Above) || len(seen.Above) == 0 {
-		return Write{}, false
+	n := len(tx.Above)
+	if !v.Policy.TellAbove || len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
+		return Write{}, false // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
 	}
 	next := tx.Status
 	next.Above = seen.Above
 	w := v.move(tx, EventConfirmations, next, 0)
-	n := len(tx.Above)
 	w.NewFork = n > len(seen.Above) || !slices.Equal(seen.Above[:n], tx.Above)
 	w.Told = seen.Above
 	if !w.NewFork {

@@ -29,7 +29,7 @@ func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
 }
 
 // priced are the answers that a higher fee answers.
-var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true}
+var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true, ReasonFeeCapReached: true}
 
 // Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
 type Replace struct {
@@ -49,7 +49,7 @@ func (s Replace) Unsigned(v View, fees Fees) Unsigned {
 	u := Unsigned{ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: *s.Tx.Nonce, Payload: s.Tx.Payload, Fees: fees, GasLimit: s.Tx.newest().GasLimit}
 	if s.Kind == Cancel {
 		self := v.Submitter.Address
-		u.Payload, u.GasLimit = Payload{To: &self}, max(cancelGas, 0)
+		u.Payload, u.GasLimit = Payload{To: &self}, cancelGas
 	}
 	return u
 }
@@ -121,7 +121,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 	switch {
 	case last.Kind != Cancel && (tx.CancelRequested || tx.Terms.CancelLate && tx.Terms.Late(v.Now)):
 		return replace(v, tx, Cancel, 0), true
-	case v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
+	case tx.SubmitAttempts > 0 && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
 		return replace(v, tx, Bump, 0), true
 	}
 	return Replace{}, false
@@ -137,10 +137,19 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 			s.Accepted = a.Fees
 		}
 	}
-	if own := tx.Terms.MaxFee; !own.IsZero() && kind != Cancel && (s.Limit.IsZero() || own.Lt(&s.Limit)) {
-		s.Limit = own
+	s.Limit = Lower(s.Limit, v.Submitter.MaxFee)
+	if s.Kind != Cancel {
+		s.Limit = Lower(s.Limit, tx.Terms.MaxFee)
 	}
 	return s
+}
+
+// Lower is the lower of two limits, of which zero is none.
+func Lower(a, b Wei) Wei {
+	if a.IsZero() || !b.IsZero() && b.Lt(&a) {
+		return b
+	}
+	return a
 }
 
 // Replacement is what asking for fees and signing gave.
@@ -162,17 +171,24 @@ func Replaced(v View, s Replace, p Replacement) Change {
 		if s.For != 0 {
 			return told(Command{ID: s.For}, ResultRefused, message)
 		}
-		next.Reason, next.LastError = reason, message
-		kind := Kind("")
+		kind, delay := Kind(""), v.Policy.ResubmitInterval
 		if reason == ReasonFeeCapReached && tx.State != Stuck {
 			kind, next.State, next.Sub = EventStuck, Stuck, None
 		}
-		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
+		if tx.State != Stuck || tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted {
+			next.Reason, next.LastError = reason, message
+		}
+		if first := s.Kind == Cancel && tx.newest().Kind != Cancel; !first { // what shall be cancelled is not handed over
+			next.Kept, delay = true, 0
+		}
+		return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 	}
 	switch {
+	case p.Outcome.Class == FeeCapBelowBaseFee:
+		return wait(ReasonFeeCapReached, "the chain's fees are above what a replacement may offer: "+p.Outcome.Detail)
 	case p.Outcome.Class != Accepted:
 		return wait(ReasonChainUnavailable, "the chain tells no fees ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail)
-	case p.Capped:
+	case p.Capped && (s.Kind != Cancel || tx.newest().Kind == Cancel): // a first cancel at the cap still wins where the pool has lost what it shall replace
 		return wait(ReasonFeeCapReached, fmt.Sprintf("a replacement would have to offer more than the cap of %s wei per gas; the last form is still handed over", s.Limit.Dec()))
 	case errors.Is(p.SignErr, ErrKeyMissing):
 		return wait(ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex()))

@@ -68,7 +68,7 @@ func PolicySaid(v View, s AskPolicy, action StuckAction) []Tx {
 
 // Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.
 func Diagnosed(v View, s Diagnose, d Diagnosis) []Tx {
-	return v.with(s.Tx.ID, func(tx *Tx) { tx.DiagnosedAt = v.Head; tx.Diagnosis = d })
+	return v.with(s.Tx.ID, func(tx *Tx) { tx.Diagnosed, tx.Diagnosis = true, d })
 }
 
 func (v View) with(id TxID, change func(*Tx)) []Tx {

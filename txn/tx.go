@@ -41,7 +41,8 @@ type Status struct {
 	CancelRequested bool
 	Claimed         bool        // the stuck policy is about to be asked; in memory alone
 	Answer          StuckAction // what it has said; in memory alone, until that is done
-	DiagnosedAt     uint64      // head at the newest diagnosis; in memory alone
+	Diagnosed       bool        // since the last hand-over; in memory alone
+	Kept            bool        // no replacement could be made: the newest form is handed over as it is; in memory alone
 	WaitingSince    time.Time   // the head of the queue waits for something outside since then; zero: it does not
 	Diagnosis       Diagnosis   // the newest, where the policy asks for one
 	Above           []BlockRef  // blocks above the receipt's that were told, where the policy wants them told

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// apply brings memory to where the committed change has brought the ledger.
+func (a *actor) apply(v txn.View, c txn.Change) {
+	l := &a.ledger
+	if c.Init != nil {
+		l.Cursor = &txn.Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
+		a.log.Info("nonce sequence started", "nonce", uint64(c.Init.Nonce))
+	}
+	if c.Take != nil {
+		moved := *l.Cursor
+		moved.Next, moved.LastBlock = moved.Next+1, 0
+		l.Cursor = &moved
+	}
+	a.applyGuard(v, c)
+	a.stand()
+	if c.Status != "" {
+		l.Submitter.Status = c.Status
+		a.log.Info("submitter status changed", "status", string(c.Status))
+	}
+	for _, done := range c.Commands {
+		if slices.ContainsFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID && k.Kind == txn.CommandUpdate }) {
+			a.loaded = false // what was changed is in the ledger alone
+		}
+		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID })
+	}
+	for _, w := range c.Writes {
+		a.applyWrite(v, w)
+	}
+}
+
+// applyGuard brings the protection in memory to where the change has brought it.
+func (a *actor) applyGuard(v txn.View, c txn.Change) {
+	if p := c.Protect; p != nil {
+		guarded := *a.ledger.Cursor
+		guarded.Protections++
+		guarded.Protected = &txn.Protected{ID: guarded.Protections, Reason: p.Reason, Evidence: p.Evidence, At: v.Now}
+		a.ledger.Cursor = &guarded
+		a.log.Error("submitter is protected: no nonce is taken until an operator decides", "reason", p.Reason, "evidence", p.Evidence)
+	}
+	if u := c.Unprotect; u != nil {
+		freed := *a.ledger.Cursor
+		freed.Protected = nil
+		if u.To > freed.Next {
+			freed.Next, freed.LastBlock = u.To, 0
+		}
+		a.ledger.Cursor = &freed
+		a.account, a.suspicion = nil, nil // looked at for the decision; what is sent next rests on a look of its own
+		a.log.Warn("submitter is protected no more", "protection", u.ID, "reason", u.Reason, "from", uint64(u.Expect), "to", uint64(u.To))
+	}
+}
+
+func (a *actor) applyWrite(v txn.View, w txn.Write) {
+	if a.applyToAudited(w) {
+		return
+	}
+	tx, queued := a.take(w.Tx)
+	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
+		noted := *cursor
+		noted.LastBlock = 0
+		if w.Next.Receipt != nil && w.Next.Nonce != nil {
+			noted.LastBlock = w.Next.Receipt.BlockNumber
+		}
+		a.ledger.Cursor = &noted
+	}
+	tx.Status, tx.Due = w.Next, v.Now.Add(w.Delay)
+	if w.Attempt != nil {
+		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
+		a.track.followNew(w.Attempt.Hash, a.wake)
+	}
+	a.tell(tx, w)
+	a.measure(w)
+	if w.Kind == txn.EventReorged {
+		a.account, a.suspicion = nil, nil // they tell of the branch that was left
+	}
+	switch {
+	case tx.State.Final():
+		a.unfollow(tx)
+		if tx.Receipt != nil {
+			tx.Attempts = nil
+			a.audited = append(slices.Clone(a.audited), tx)
+		}
+	case tx.Nonce == nil:
+		a.account = nil // it waits for something outside: look again when its time comes
+		if tx.Reason == txn.ReasonStartNonce {
+			a.loaded = false // the registration may have been corrected by then
+		}
+		at, _ := slices.BinarySearchFunc(a.inbox.Queue, tx, func(a, b txn.Tx) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
+		a.inbox.Queue = slices.Insert(a.inbox.Queue, at, tx) // one that was given back keeps its attempts: they are still followed
+	default:
+		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return cmp.Compare(*o.Nonce, n) })
+		a.ledger.Open = slices.Insert(a.ledger.Open, at, tx)
+	}
+	if queued && len(a.inbox.Queue) == 0 {
+		a.mail.Store(true) // there may be more behind what was read
+	}
+}
+
+// take removes a transaction from memory, to be put back where it belongs now.
+func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
+	is := func(t txn.Tx) bool { return t.ID == id }
+	if i := slices.IndexFunc(a.ledger.Open, is); i >= 0 {
+		tx = a.ledger.Open[i]
+		a.ledger.Open = slices.Delete(slices.Clone(a.ledger.Open), i, i+1)
+		return tx, false
+	}
+	i := slices.IndexFunc(a.inbox.Queue, is)
+	tx = a.inbox.Queue[i]
+	a.inbox.Queue = slices.Delete(slices.Clone(a.inbox.Queue), i, i+1)
+	return tx, true
+}
+
+// tell logs a move: what an operator must notice loudly, the rest for whoever looks.
+func (a *actor) tell(tx txn.Tx, w txn.Write) {
+	log := a.log.Debug
+	switch w.Kind {
+	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
+		log = a.log.Warn
+	}
+	log("transaction moved", "tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version,
+		"tx_hash", tx.TxHash.Hex(), "reason", tx.Reason, "last_error", tx.LastError)
+}

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// What the tracker knows beyond single hashes: the blocks above a receipt's, the block that the chain calls safe or finalized, and whether blocks of final
+// transactions are still canonical.
+
+// auditing is an owner of final transactions that a reorg could still reach.
+type auditing struct {
+	lowest uint64 // block of any of them
+	wake   func()
+}
+
+// auditDepth is how deep final transactions are compared with the chain.
+func (t *tracker) auditDepth() uint64 { return min(t.policy.AuditDepth, maxWindow-2) }
+
+// audit has an owner woken when blocks are replaced, and the view reach down to its lowest.
+func (t *tracker) audit(id txn.SubmitterID, lowest uint64, wake func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.audits[id] = auditing{lowest, wake}
+	if !t.window.empty() && lowest < t.window.first().Number {
+		t.nudgeNow()
+	}
+}
+
+// auditNoMore takes that back.
+func (t *tracker) auditNoMore(id txn.SubmitterID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.audits, id)
+}
+
+// wakeAudits wakes them when the next view lacks blocks that this one has, or has older ones.
+func (t *tracker) wakeAudits(next window) {
+	same := !t.window.empty() && next.holds(t.window.tip().Number, t.window.tip().Hash) && next.first().Number >= t.window.first().Number
+	if same {
+		return
+	}
+	for _, a := range t.audits {
+		a.wake()
+	}
+}
+
+// deepen extends the window down to what is audited, a few blocks in each pass. What cannot be read is read in a later one.
+func (t *tracker) deepen(ctx context.Context, next window) window {
+	t.mu.Lock()
+	lowest := next.first().Number
+	for _, a := range t.audits {
+		lowest = min(lowest, a.lowest)
+	}
+	t.mu.Unlock()
+	for range maxWalk {
+		if next.first().Number <= lowest || len(next.blocks) >= next.limit {
+			break
+		}
+		parent, err := t.chain.BlockByHash(ctx, next.first().Parent)
+		if err != nil || parent == nil {
+			break
+		}
+		next = next.below(*parent)
+	}
+	return next
+}
+
+// readOlder reads the canonical hash of a block far below the window, and of those above it that are told with it. Only whole is it any use: it is read again
+// otherwise.
+func (t *tracker) readOlder(ctx context.Context, number, first uint64, older map[uint64]txn.Hash) {
+	last := number
+	if t.policy.TellAbove {
+		last = min(number+t.policy.Confirmations, first-1)
+	}
+	read := map[uint64]txn.Hash{}
+	for n := number; n <= last; n++ {
+		b, err := t.chain.BlockByNumber(ctx, n)
+		if err != nil || b == nil || n > number && b.Parent != read[n-1] {
+			return
+		}
+		read[n] = b.Hash
+	}
+	for n, hash := range read {
+		older[n] = hash
+	}
+}
+
+// aboveOf are the blocks above that of a followed hash, lowest first, as many as make it final. Those that have left the window at its lower end are known from
+// when they were in it.
+func (t *tracker) aboveOf(f *follow, older map[uint64]txn.Hash) []txn.BlockRef {
+	if !t.policy.TellAbove || f.receipt == nil {
+		return nil
+	}
+	var above []txn.BlockRef
+	at := f.receipt.BlockNumber
+	for i := range t.policy.Confirmations {
+		number := at + 1 + i
+		hash, ok := t.window.hashAt(number)
+		if !ok && number < t.window.first().Number {
+			if hash, ok = older[number]; !ok && i < uint64(len(f.above)) {
+				hash, ok = f.above[i].Hash, true
+			}
+		}
+		if !ok {
+			break
+		}
+		above = append(above, txn.BlockRef{Number: number, Hash: hash})
+	}
+	if slices.Equal(above, f.above) {
+		return f.above
+	}
+	return above
+}
+
+// beyondChange tells whether a block is not above the one that the chain calls safe or finalized, where the policy asks for that.
+func (t *tracker) beyondChange(number uint64) bool {
+	return t.tag == "" || t.tagged != nil && number <= t.tagged.number
+}
+
+// readTag asks for the tagged block, while something that is deep enough waits for it.
+func (t *tracker) readTag(ctx context.Context) *txn.Block {
+	if !t.awaitsTag() {
+		return nil
+	}
+	b, err := t.chain.Tagged(ctx, t.tag)
+	switch {
+	case err == nil:
+		t.noTags = false
+		return b
+	case errors.Is(err, txn.ErrUnavailable):
+		t.log.Debug("the tagged block cannot be read", "tag", t.tag, "error", err)
+	case !t.noTags:
+		t.noTags = true
+		t.log.Error("the chain's nodes do not know the block that finality is to rest on, so nothing becomes final; configure another tag, or depth alone", "tag", t.tag, "error", err)
+	}
+	return nil
+}
+
+func (t *tracker) awaitsTag() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tag == "" || t.window.empty() {
+		return false
+	}
+	tip := t.window.tip().Number
+	for _, f := range t.follows {
+		if f.receipt != nil && tip >= f.receipt.BlockNumber+t.policy.Confirmations && !t.beyondChange(f.receipt.BlockNumber) {
+			return true
+		}
+	}
+	return false
+}
+
+// mark remembers the highest tagged block, while it is on the chain of the view, and tells whether it is a higher one.
+func (t *tracker) mark(b *txn.Block) (higher bool) {
+	onView := func(number uint64, hash txn.Hash) bool {
+		return number < t.window.first().Number || t.window.holds(number, hash)
+	}
+	if t.tagged != nil && !onView(t.tagged.number, t.tagged.hash) {
+		t.tagged = nil
+	}
+	if b == nil || !onView(b.Number, b.Hash) || t.tagged != nil && b.Number <= t.tagged.number {
+		return false
+	}
+	t.tagged = &place{b.Number, b.Hash}
+	return true
+}
