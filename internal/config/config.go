@@ -203,6 +203,8 @@ type Submitter struct {
 	Signer    string
 	Mode      string
 	StartFrom string
+	OnFailure string       // empty: the key is left out
+	MaxFee    *uint256.Int // wei for each unit of gas, zero: no limit of its own; nil: the key is left out
 }
 
 // Setting is one key as it is in force. The value of a secret is redacted.

@@ -42,6 +42,7 @@ func TestExampleLoads(t *testing.T) {
 		"signer":        c.Signers[0].Timeout == 10*time.Second,
 		"key store":     c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file), "keys"), filepath.Join(filepath.Dir(file), "password")},
 		"submitter":     c.Submitters[0].Mode == "strict" && c.Submitters[0].StartFrom == "0" && c.Submitters[0].Address.Hex() == "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+		"policies":      c.Submitters[0].OnFailure == "" && c.Submitters[0].MaxFee == nil,
 		"what it shows": find(t, c, "lease.duration") == Setting{"lease.duration", "10s", "default"} && find(t, c, "node.name") == Setting{"node.name", "a", file + ":2"},
 	} {
 		if !is {
@@ -69,6 +70,35 @@ func TestListsOfFiles(t *testing.T) {
 	c, err = Load(Source{File: file, Set: []string{"chains.dev.abi_files=vault.json,token.json"}})
 	if err != nil || !slices.Equal(c.Chains[0].ABIFiles, []string{"vault.json", "token.json"}) {
 		t.Errorf("%v, %v", c.Chains[0].ABIFiles, err)
+	}
+}
+
+// Policies of a submitter are told apart from those that are left out.
+func TestPoliciesOfSubmitters(t *testing.T) {
+	t.Parallel()
+	line := func(keys string) string {
+		return example + "  - {name: bob, chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267, signer: local, " + keys + "}\n"
+	}
+	c, err := Load(Source{File: write(t, line("on_failure: pause, max_fee_gwei: 30.5")), Set: []string{"submitters.alice.on_failure=continue", "submitters.alice.max_fee_gwei=0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alice, bob := c.Submitters[0], c.Submitters[1]
+	if bob.OnFailure != "pause" || bob.MaxFee == nil || *bob.MaxFee != *uint256.NewInt(30_500_000_000) {
+		t.Errorf("bob is %+v", bob)
+	}
+	if alice.OnFailure != "continue" || alice.MaxFee == nil || !alice.MaxFee.IsZero() {
+		t.Errorf("alice is %+v", alice)
+	}
+	for keys, want := range map[string]string{
+		"on_failure: stop":         `submitters.bob.on_failure: "stop" is not one of continue, pause`,
+		"on_failure: PAUSE":        `submitters.bob.on_failure: "PAUSE" is not one of continue, pause`,
+		"max_fee_gwei: -1":         `submitters.bob.max_fee_gwei: "-1" is not an amount in gwei`,
+		"max_fee_gwei: 2000000001": "submitters.bob.max_fee_gwei: 2000000001 is out of range",
+	} {
+		if _, err := Load(Source{File: write(t, line(keys))}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", keys, err, want)
+		}
 	}
 }
 

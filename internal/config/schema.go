@@ -181,5 +181,11 @@ func submitterFields() []field[Submitter] {
 		value("mode", oneOf("strict"), "strict", "How many nonces may be in flight. strict: one at a time.", func(s *Submitter) *string { return &s.Mode }),
 		value("start_from", matching(`"0", "chain" or a nonce`, `chain|0|[1-9][0-9]{0,17}`), "0",
 			"The first nonce. 0 demands an account that never sent; chain goes on after what it sent; a number demands exactly that nonce.", func(s *Submitter) *string { return &s.StartFrom }),
+		value("on_failure", oneOf("continue", "pause"), "",
+			"What happens when a transaction was included and reverted. continue, as when this is left out: the next one goes on; pause: the account is paused. For an account that is registered already the ledger's counts: fencepost submitter update changes it.",
+			func(s *Submitter) *string { return &s.OnFailure }),
+		value("max_fee_gwei", optional(gwei("0")), "",
+			"The most that anything of this account offers in all, below the limits of its chain. 0, as when this is left out: those alone. For an account that is registered already the ledger's counts: fencepost submitter update changes it.",
+			func(s *Submitter) **uint256.Int { return &s.MaxFee }),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -136,12 +137,16 @@ func (n *Node) patiently(ctx context.Context, delayed func(), do func(context.Co
 }
 
 func (n *Node) register(ctx context.Context, s config.Submitter) error {
-	_, created, err := n.store.Register(ctx, registration(n.cfg, s))
+	info, created, err := n.store.Register(ctx, registration(n.cfg, s))
 	if err != nil {
 		return fmt.Errorf("submitter %q of the configuration: %w; the ledger keeps what was registered first: correct the configuration, or use another name", s.Name, err)
 	}
 	if created {
 		n.log.Info("submitter registered", "submitter", s.Name)
+	}
+	if keys := differing(s, info); len(keys) > 0 {
+		n.log.Warn("the configuration sets policies of a submitter that the ledger has otherwise; the ledger's are in force: change them with \"fencepost submitter update\", or correct the configuration",
+			"submitter", s.Name, "keys", strings.Join(keys, ", "))
 	}
 	return nil
 }

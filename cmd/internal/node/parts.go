@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/engine"
@@ -137,5 +138,20 @@ func registration(cfg *config.Config, s config.Submitter) store.Registration {
 			r.Chain = txn.ChainID(c.ChainID)
 		}
 	}
+	r.OnFailure = txn.OnFailure(strings.ToUpper(s.OnFailure))
+	if s.MaxFee != nil {
+		r.MaxFee = *s.MaxFee
+	}
 	return r
+}
+
+// differing names the policies that the configuration sets and that are others in the ledger.
+func differing(s config.Submitter, info store.SubmitterInfo) (keys []string) {
+	if s.OnFailure != "" && txn.OnFailure(strings.ToUpper(s.OnFailure)) != info.OnFailure {
+		keys = append(keys, "on_failure")
+	}
+	if s.MaxFee != nil && !s.MaxFee.Eq(&info.MaxFee) {
+		keys = append(keys, "max_fee_gwei")
+	}
+	return keys
 }
