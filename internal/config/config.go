@@ -131,8 +131,17 @@ type Protect struct{ LagGrace time.Duration }
 
 // Finality is from where on the chain is taken to be beyond change.
 type Finality struct {
+	Tag        string // "none", "safe" or "finalized"
 	AuditDepth uint64 // 0: four times the confirmations
 	TellBlocks bool
+}
+
+// Block is the tag of the block above which nothing is final; empty: depth alone decides.
+func (f Finality) Block() string {
+	if f.Tag == "none" {
+		return ""
+	}
+	return f.Tag
 }
 
 // Depth is the audit depth in force.
