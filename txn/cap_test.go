@@ -1,0 +1,199 @@
+package txn
+
+import (
+	"testing"
+	"time"
+)
+
+// capped is a world whose first transaction is with a node, and cannot offer more.
+func capped(t *testing.T) *world {
+	t.Helper()
+	p := bumping(policy)
+	p.BumpMaxFee = wei(100)
+	w := newWorld(1, p)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(95), Tip: wei(1)}
+	w.view.Now = w.view.Now.Add(time.Hour)
+	return w
+}
+
+// At the cap the newest form is handed over again, in each turn, and a transaction goes on by itself once more may be offered.
+func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]Preparation{"by arithmetic": accepted, "by the chain": {Outcome: Outcome{Class: FeeCapBelowBaseFee}}} {
+		w := capped(t)
+		for range 3 {
+			w.do(t, Decide(w.view), Outcome{}, refused)
+			if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached || tx.LastError == "" {
+				t.Fatalf("%s: %+v", name, tx.Status)
+			}
+			b, ok := Decide(w.view).(Broadcast)
+			if !ok || b.Attempt.No != 1 {
+				t.Fatalf("%s: %T", name, Decide(w.view))
+			}
+			w.do(t, b, Outcome{Class: AlreadyKnown}, accepted)
+			w.view.Now = w.view.Now.Add(time.Hour)
+		}
+		w.view.Policy.BumpMaxFee = wei(1000)
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+		b := Decide(w.view).(Broadcast)
+		if b.Attempt.No != 2 || w.view.Open[0].State != Stuck {
+			t.Fatalf("%s: %+v", name, b)
+		}
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" || w.kindCount(EventUnstuck) != 1 {
+			t.Fatalf("%s: %+v", name, tx.Status)
+		}
+	}
+}
+
+// What was refused for its fees before any node took it goes on as well.
+func TestWhatNoNodeTookGoesOnFromItsCap(t *testing.T) {
+	t.Parallel()
+	w := capped(t)
+	w.view.Open[0].Accepted = 0
+	w.view.Open[0].Reason = string(Underpriced)
+	w.do(t, Decide(w.view), Outcome{}, Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}})
+	w.do(t, Decide(w.view), Outcome{Class: Underpriced}, accepted)
+	w.view.Now = w.view.Now.Add(time.Hour)
+	if s, ok := Decide(w.view).(Replace); !ok || s.Kind != Bump {
+		t.Fatalf("%T %+v", Decide(w.view), w.view.Open[0].Status)
+	}
+}
+
+// A fault outside keeps no form from being handed over, and does not hide why a transaction is stuck.
+func TestAReplacementThatFailsHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]Preparation{
+		"no fees": {Outcome: Outcome{Class: Unavailable}}, "no signer": {Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable},
+		"no key": {Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}, "another": {Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault},
+	} {
+		w := newWorld(1, bumping(policy))
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		w.do(t, Decide(w.view).(Replace), Outcome{}, p)
+		if _, ok := Decide(w.view).(Broadcast); !ok || len(w.view.Open[0].Attempts) != 1 || w.view.Open[0].Reason == "" {
+			t.Errorf("%s: %T %+v", name, Decide(w.view), w.view.Open[0].Status)
+		}
+		stuck := &w.view.Open[0]
+		stuck.State, stuck.Sub, stuck.Reason, stuck.Kept = Stuck, None, ReasonRejected, false
+		w.do(t, Decide(w.view), Outcome{}, p)
+		if w.view.Open[0].Reason != ReasonRejected {
+			t.Errorf("%s: %+v", name, w.view.Open[0].Status)
+		}
+	}
+}
+
+func TestTheLimitOfTheAccountCountsForAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	tx := w.view.Open[0]
+	tx.Terms.MaxFee = wei(50)
+	w.view.Submitter.MaxFee, w.view.Policy.BumpMaxFee = wei(70), wei(90)
+	if s := replace(w.view, tx, Bump, 0); s.Limit != wei(50) {
+		t.Errorf("a bump: %s", s.Limit.Dec())
+	}
+	if s := replace(w.view, tx, Cancel, 0); s.Limit != wei(70) { // the caller's own limit is for what the caller wants to run
+		t.Errorf("a cancel: %s", s.Limit.Dec())
+	}
+	for _, c := range [][3]uint64{{0, 0, 0}, {0, 3, 3}, {3, 0, 3}, {3, 4, 3}, {4, 3, 3}} {
+		if got := Lower(wei(c[0]), wei(c[1])); got != wei(c[2]) {
+			t.Errorf("%v: %s", c, got.Dec())
+		}
+	}
+}
+
+// What it shall replace may be gone from the pool: then a cancel at the cap is taken. One that was refused is not signed again with the same fees.
+func TestACancelAtTheCap(t *testing.T) {
+	t.Parallel()
+	w := capped(t)
+	w.view.Open[0].CancelRequested = true
+	w.do(t, Decide(w.view).(Replace), Outcome{}, accepted)
+	b, ok := Decide(w.view).(Broadcast)
+	if !ok || b.Attempt.Kind != Cancel || b.Attempt.Fees.Cap != wei(100) {
+		t.Fatalf("%+v", Decide(w.view))
+	}
+	w.do(t, b, Outcome{Class: ReplacementUnderpriced}, accepted)
+	for range 5 {
+		w.view.Now = w.view.Now.Add(time.Hour)
+		w.do(t, Decide(w.view), Outcome{Class: ReplacementUnderpriced}, accepted)
+	}
+	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.State != Stuck || tx.Reason != ReasonFeeCapReached {
+		t.Fatalf("%d attempts, %+v", len(tx.Attempts), tx.Status)
+	}
+	w.include(w.view.Open[0].Attempts[0].Hash, true)
+	w.clearUp(t)
+	if w.final[0].State != Confirmed || w.final[0].Reason != ReasonCancelLost {
+		t.Fatalf("%+v", w.final[0].Status)
+	}
+}
+
+// A form that no node was asked about yet is handed over before another is made, whatever the policy says.
+func TestEachFormIsHandedOver(t *testing.T) {
+	t.Parallel()
+	p := bumping(policy)
+	p.Bump = always{}
+	w := newWorld(1, p)
+	if b := until[Broadcast](t, w); b.Attempt.No != 1 {
+		t.Fatalf("form %d first", b.Attempt.No)
+	}
+	for no := 1; no < 5; no++ {
+		b, ok := Decide(w.view).(Broadcast)
+		if !ok || b.Attempt.No != no {
+			t.Fatalf("%+v, want form %d handed over", Decide(w.view), no)
+		}
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		w.do(t, Decide(w.view).(Replace), Outcome{}, accepted)
+	}
+}
+
+type always struct{}
+
+func (always) Bump(time.Time, Tx, Attempt, int) bool { return true }
+
+// Blocks that come while a pool is looked into do not keep a transaction from being handed over.
+func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.Diagnose = true
+	w := newWorld(1, p)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	for range 3 {
+		w.do(t, until[Diagnose](t, w), Outcome{}, accepted)
+		w.view.Head++
+		b, ok := Decide(w.view).(Broadcast)
+		if !ok {
+			t.Fatalf("%T", Decide(w.view))
+		}
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+	}
+}
+
+// Of what was final it is the form that was in the block which is handed over again.
+func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
+	t.Parallel()
+	w := reorgedFinal(t)
+	was := w.view.Audited[0].newest()
+	w.view.Audited[0].Attempts = append(w.view.Audited[0].Attempts, Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if b, ok := Decide(w.view).(Broadcast); !ok || b.Attempt.No != was.No {
+		t.Fatalf("%+v", Decide(w.view))
+	}
+}
+
+// An endpoint that has not all of what was told yet is no fork.
+func TestAViewThatLagsIsNoFork(t *testing.T) {
+	t.Parallel()
+	tx := Tx{Status: Status{Above: []BlockRef{{1, Hash{1}}, {2, Hash{2}}}}}
+	v := View{Policy: Policy{TellAbove: true}}
+	for n := range 3 {
+		if w, ok := tellAbove(v, tx, Inclusion{Above: tx.Above[:n]}); ok {
+			t.Errorf("%d of two: %+v", n, w)
+		}
+	}
+	if w, ok := tellAbove(v, tx, Inclusion{Above: []BlockRef{{1, Hash{3}}}}); !ok || !w.NewFork || len(w.Told) != 1 {
+		t.Errorf("another block: %v %+v", ok, w)
+	}
+}
