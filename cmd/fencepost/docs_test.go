@@ -72,7 +72,7 @@ func understood(args []string) error {
 // The check itself must refuse what is wrong.
 func TestCommandLinesThatDocumentsMustNotHave(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"fencepost submitter prot alice", "fencepost submiter show alice", "fencepost submitter exit-protect alice --no-such-flag", "fencepost tx resolve ID --fail|--retry"} {
+	for _, line := range []string{"fencepost submitter prot alice", "fencepost submiter show alice", "fencepost submitter exit-protect alice --no-such-flag", "fencepost tx resolve ID --fail|--forget"} {
 		if understood(words(line)[1:]) == nil {
 			t.Errorf("%q is taken for a good command line", line)
 		}

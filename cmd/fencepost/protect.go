@@ -15,7 +15,11 @@ import (
 type decisionFlags struct{ reason, operator string }
 
 func (d *decisionFlags) add(c *cobra.Command, reason string) {
-	c.Flags().StringVar(&d.reason, "reason", "", reason+" (required)")
+	d.addOptional(c, reason+" (required)")
+}
+
+func (d *decisionFlags) addOptional(c *cobra.Command, reason string) {
+	c.Flags().StringVar(&d.reason, "reason", "", reason)
 	c.Flags().StringVar(&d.operator, "operator", "", "who decides (default: the user of this machine)")
 }
 
@@ -35,12 +39,26 @@ func (d *decisionFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// oneOf demands exactly one of two flags.
-func oneOf(c *cobra.Command, first bool, firstName string, second bool, secondName string) error {
-	if first == second {
-		return misused(c, "give one of %s and %s", firstName, secondName)
+// choice is a flag of which one must be given.
+type choice struct {
+	flag  string
+	given bool
+}
+
+// oneOf demands exactly one of some flags.
+func oneOf(c *cobra.Command, choices ...choice) error {
+	given, names := 0, []string{}
+	for _, one := range choices {
+		names = append(names, one.flag)
+		if one.given {
+			given++
+		}
 	}
-	return nil
+	if given == 1 {
+		return nil
+	}
+	last := len(names) - 1
+	return misused(c, "give one of %s and %s", strings.Join(names[:last], ", "), names[last])
 }
 
 func (p *program) submitterProtectCommand(f *clientFlags) *cobra.Command {
@@ -81,7 +99,7 @@ func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.Exit
 	if e.protection < 1 {
 		return nil, misused(c, "--protection is missing; \"fencepost submitter show %s\" tells its number and its evidence", name)
 	}
-	if err := oneOf(c, e.resume, "--resume", e.align, "--align-forward"); err != nil {
+	if err := oneOf(c, choice{"--resume", e.resume}, choice{"--align-forward", e.align}); err != nil {
 		return nil, err
 	}
 	if err := e.check(c); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -39,16 +40,22 @@ func (l *ledger) decide(c txn.Command, account txn.Account) {
 	if err != nil {
 		panic(err)
 	}
-	step := txn.Decide(txn.View{
+	view := txn.View{
 		Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 		Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
 		Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
-	})
-	record, ok := step.(txn.Record)
-	if !ok {
+	}
+	switch step := txn.Decide(view).(type) {
+	case txn.Record:
+		l.commit(step.Change)
+	case txn.Replace:
+		made := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{8}, Raw: []byte{8}}}
+		fees, ok := step.Offer(txn.Fees{})
+		made.Fees, made.Capped = fees, !ok
+		l.commit(txn.Replaced(view, step, made))
+	default:
 		panic(fmt.Sprintf("command %d leads to %T", c.ID, step))
 	}
-	l.commit(record.Change)
 }
 
 // rows checks that lines of a table of fields are there.
@@ -138,6 +145,82 @@ func TestTxResolve(t *testing.T) {
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
 	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
+}
+
+// flying is a transaction whose nonce is taken and which a node has.
+func (l *ledger) flying(request string) (text string, id txn.TxID) {
+	l.t.Helper()
+	text = l.create(request)
+	id, err := txn.ParseTxID(text)
+	l.must(err)
+	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
+		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
+	})
+	l.move(id, txn.EventSubmitted, txn.Tracking, func(s *txn.Status, _ *txn.Change) { s.Sub, s.SubmitAttempts, s.Accepted = txn.Pending, 1, 1 })
+	return text, id
+}
+
+func TestTxSpeedUpAndRetry(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	flying, id := l.flying("r1")
+	queued := l.create("r2")
+	l.bad(exitFailed, "it is QUEUED: it gets its fees together with its nonce", "tx", "speed-up", queued)
+	end := l.deciding(0)
+	want := "transaction " + flying + " is replaced by attempt 2: BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 8 wei, tip 1 wei\n"
+	if out := l.good("tx", "speed-up", flying, "--reason", "customer waits"); out != want {
+		t.Errorf("printed %s, want %s", out, want)
+	}
+	end()
+	l.rows(l.good("tx", "get", flying), `attempt 1 +ORIGINAL 0x07.*, tip 0 wei \(the newest that a node took\)`, `attempt 2 +BUMP 0x08.*, tip 1 wei`)
+	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +SPEED_UP +ops +`+flying+` +customer waits +20\S+Z +APPLIED`)
+
+	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) {
+		s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9
+	})
+	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +offer more`,
+		`  fencepost tx cancel `+flying+` +send one .*`, `  fencepost tx resolve `+flying+` --reason "..." --retry +count its hand-overs anew`)
+	end = l.deciding(0)
+	for range 2 {
+		l.rows(l.good("tx", "resolve", flying, "--retry", "--reason", "endpoint is back"),
+			`transaction `+flying+` is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now`)
+	}
+	end()
+	out := l.good("tx", "cancel", flying)
+	if out != "transaction "+flying+" has a nonce already (it is TRACKING/PENDING), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included\n" {
+		t.Errorf("printed %s", out)
+	}
+}
+
+// What is shown of an account tells who can decide on what.
+func TestWaysOut(t *testing.T) {
+	t.Parallel()
+	protected := func(reason string) *pb.Protection { return &pb.Protection{ProtectionId: 3, Reason: reason} }
+	waiting := func(state pb.TxState, reason string) *pb.Waiting {
+		return &pb.Waiting{TxId: "T", State: state, Nonce: new(uint64(5)), Reason: reason}
+	}
+	const stuck, tracking = pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_TRACKING
+	for name, c := range map[string]struct {
+		s       *pb.Submitter
+		heading string
+		first   string
+		lines   int
+	}{
+		"nothing":          {&pb.Submitter{}, "", "", 0},
+		"on its way":       {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
+		"stuck":            {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
+		"used elsewhere":   {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --reason \"...\" --fail|--requeue", 1},
+		"protected":        {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
+		"protected, lost":  {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 3},
+		"protected, stuck": {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
+		"protected, reorg": {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
+	} {
+		heading, ways := waysOut(c.s)
+		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
+			t.Errorf("%s: %q and %q", name, heading, ways)
+		}
+	}
 }
 
 func TestTxResolveFail(t *testing.T) {

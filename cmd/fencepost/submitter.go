@@ -13,38 +13,58 @@ import (
 
 func (p *program) submitterCommand() *cobra.Command {
 	f := &clientFlags{}
-	c := p.group("submitter", "Register, list, pause and protect the accounts that send",
-		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
+	c := p.group("submitter", "Register, list, update, pause and protect the accounts that send",
+		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f), p.submitterUpdateCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
 		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f))
 	f.add(c)
 	return c
 }
 
 func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
+	var o policyFlags
 	ask := &pb.RegisterSubmitterRequest{Mode: pb.SubmitterMode_SUBMITTER_MODE_STRICT}
 	c := &cobra.Command{
 		Use: "add NAME --chain-id ID --address ADDRESS --signer NAME", Short: "Register an account to send from", Args: arguments("NAME"),
-		Long: `Register an account to send from. The same command again changes nothing; --start-from may be corrected for as long as the account has not started.`,
+		Long: `Register an account to send from. The same command again changes nothing; --start-from may be corrected for as long as the account has not started. With
+--on-failure or --max-fee-gwei it returns once the owner of the account goes by them.`,
 		Example: "  fencepost submitter add alice --chain-id 31337 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +
 			"  fencepost submitter add hot --chain-id 1 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local --start-from chain",
-		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			ask.Name = args[0]
-			answer, err := call(ctx, c, c.subs.RegisterSubmitter, ask)
-			if err != nil {
-				return err
-			}
-			verb := "is registered"
-			if !answer.GetCreated() {
-				verb = "was registered before"
-			}
-			return p.print(wire{answer}, line("submitter %s %s: %s, signed for by %s", ask.GetName(), verb, answer.GetSubmitter().GetAccountId(), answer.GetSubmitter().GetSigner()))
-		}),
 	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ask.Name = args[0]
+		policies, err := o.request(cmd, ask.GetName())
+		if err != nil {
+			return err
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.addSubmitter(ctx, c, ask, policies) })(cmd, args)
+	}
+	o.add(c)
 	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain (required)")
 	c.Flags().StringVar(&ask.Address, "address", "", "account on it (required)")
 	c.Flags().StringVar(&ask.Signer, "signer", "", "name of the signer, in the configuration of the nodes, that holds its key (required)")
 	c.Flags().StringVar(&ask.StartFrom, "start-from", "0", "0: it never sent; chain: go on after what it sent; or the exact next nonce")
 	return c
+}
+
+// addSubmitter registers an account and then, if there are any, sets its policies.
+func (p *program) addSubmitter(ctx context.Context, c *client, ask *pb.RegisterSubmitterRequest, policies *pb.UpdateSubmitterRequest) error {
+	answer, err := call(ctx, c, c.subs.RegisterSubmitter, ask)
+	if err != nil {
+		return err
+	}
+	said := ""
+	if policies != nil {
+		if err := updateAdded(ctx, c, answer, policies); err != nil {
+			return err
+		}
+		said = "; " + shownPolicies(answer.GetSubmitter())
+	}
+	verb := "is registered"
+	if !answer.GetCreated() {
+		verb = "was registered before"
+	}
+	s := answer.GetSubmitter()
+	return p.print(wire{answer}, line("submitter %s %s: %s, signed for by %s%s", ask.GetName(), verb, s.GetAccountId(), s.GetSigner(), said))
 }
 
 func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
 )
 
 func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
@@ -34,11 +35,34 @@ func shownSubmitter(s *pb.Submitter, now time.Time) func(io.Writer) error {
 		if err := fields(submitterFields(s, now))(w); err != nil {
 			return err
 		}
-		if s.GetProtection() == nil {
-			return nil
+		if heading, ways := waysOut(s); len(ways) > 0 {
+			return line("\n%s\n  %s", heading, strings.Join(ways, "\n  "))(w)
 		}
-		return line("\nNo nonce is taken until you decide:\n  %s", strings.Join(exits(s), "\n  "))(w)
+		return nil
 	}
+}
+
+// waysOut are the command lines for an account that waits for a decision, or may; none for one that does not.
+func waysOut(s *pb.Submitter) (heading string, ways []string) {
+	b := s.GetBlocking()
+	switch {
+	case s.GetProtection().GetReason() == txn.ReasonReorgedFinal:
+		return "No nonce is taken until all that was reorged is final again, which ends this by itself, or until you decide:", exits(s)
+	case s.GetProtection() != nil:
+		return "No nonce is taken until you decide:", exits(s)
+	case b.GetState() != pb.TxState_TX_STATE_STUCK:
+		return "", nil
+	case b.GetReason() == txn.ReasonNonceElsewhere:
+		return fmt.Sprintf("Nonce %d was used by somebody else. Decide:", b.GetNonce()), []string{resolveLine(b, "--fail|--requeue")}
+	}
+	return fmt.Sprintf("What has nonce %d is STUCK; it is followed and handed over, and you can:", b.GetNonce()), []string{
+		"fencepost tx speed-up " + b.GetTxId() + "   offer more", "fencepost tx cancel " + b.GetTxId() + "   send one that does nothing in its place",
+		resolveLine(b, "--retry") + "   count its hand-overs anew",
+	}
+}
+
+func resolveLine(b *pb.Waiting, flags string) string {
+	return fmt.Sprintf("fencepost tx resolve %s --reason \"...\" %s", b.GetTxId(), flags)
 }
 
 // exits are the command lines that end a protection, each with what it does.
@@ -46,8 +70,8 @@ func exits(s *pb.Submitter) []string {
 	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"", s.GetName(), s.GetProtection().GetProtectionId())
 	next := command + " --resume          go on at nonce " + shownNonce(s)
 	forward := command + " --align-forward   go on at the account's settled nonce on chain; those between are recorded as gaps"
-	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK {
-		return []string{fmt.Sprintf("fencepost tx resolve %s --reason \"...\" --fail|--requeue   first: what holds nonce %d is STUCK", b.GetTxId(), b.GetNonce()), next, forward}
+	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK && b.GetReason() == txn.ReasonNonceElsewhere {
+		return []string{fmt.Sprintf("%s   first: what holds nonce %d is STUCK", resolveLine(b, "--fail|--requeue"), b.GetNonce()), next, forward}
 	}
 	return []string{next, forward}
 }
@@ -55,7 +79,8 @@ func exits(s *pb.Submitter) []string {
 func submitterFields(s *pb.Submitter, now time.Time) []field {
 	all := []field{
 		{"name", s.GetName()}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
-		{"status", shownStatus(s)}, {"start_from", s.GetStartFrom()}, {"next_nonce", shownNonce(s)}, {"init_nonce", shownInit(s)},
+		{"status", shownStatus(s)}, {"on_failure", shownFailurePolicy(s)}, {"max_fee", wei(s.GetMaxFee())},
+		{"start_from", s.GetStartFrom()}, {"next_nonce", shownNonce(s)}, {"init_nonce", shownInit(s)},
 		{"queued", strconv.FormatInt(s.GetQueued(), 10)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
 	}
 	all = append(all, leaseFields(s.GetLease(), now)...)

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fencepost/fencepost/txn"
 )
 
 func TestSubmitterCommands(t *testing.T) {
@@ -45,6 +47,38 @@ func TestSubmitterCommands(t *testing.T) {
 		}
 	}
 	l.bad(exitFailed, `submitter "carl": there is no such submitter`, "submitter", "show", "carl")
+}
+
+func TestSubmitterUpdate(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "update", "alice", "--on-failure", "pause")
+	l.work()
+	if out := l.good("submitter", "update", "alice", "--on-failure", "pause"); out != "submitter alice: on failure PAUSE, no fee limit of its own\n" {
+		t.Errorf("printed %s", out)
+	}
+	if out := l.good("submitter", "update", "alice", "--max-fee-gwei", "80.5"); out != "submitter alice: on failure PAUSE, at most 80500000000 wei for each unit of gas\n" {
+		t.Errorf("printed %s", out)
+	}
+	l.rows(l.good("submitter", "show", "alice"), `on_failure +PAUSE`, `max_fee +80500000000 wei`)
+	var s struct{ OnFailure, MaxFee string }
+	l.unmarshal(l.good("submitter", "update", "alice", "--max-fee-gwei", "0", "--on-failure", "Continue", "--json"), &s)
+	if s.OnFailure != "FAILURE_POLICY_CONTINUE" || s.MaxFee != "" {
+		t.Errorf("updated: %+v", s)
+	}
+	if out := l.good("submitter", "show", "alice"); strings.Contains(out, "max_fee") {
+		t.Errorf("no limit is shown as\n%s", out)
+	}
+	// An account that is added with policies: alice's owner obeys for her, and nobody for bob.
+	address := txn.Address{1}
+	out := l.good("submitter", "add", "alice", "--chain-id", "31337", "--address", address.Hex(), "--signer", "local", "--on-failure", "pause")
+	if !strings.HasPrefix(out, "submitter alice was registered before: eip155:31337:") || !strings.HasSuffix(out, ", signed for by local; on failure PAUSE, no fee limit of its own\n") {
+		t.Errorf("printed %s", out)
+	}
+	l.bad(exitFailed, "submitter bob is registered, and its policies are not in force yet: ", "submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer", "local",
+		"--max-fee-gwei", "5")
+	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei`)
 }
 
 func TestSubmitterPauseAndResume(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -15,8 +16,8 @@ import (
 
 func (p *program) txCommand() *cobra.Command {
 	f := &clientFlags{}
-	c := p.group("tx", "Create, list, watch, cancel and resolve transactions",
-		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
+	c := p.group("tx", "Create, list, watch, speed up, cancel and resolve transactions",
+		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f), p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
 	f.add(c)
 	return c
 }
@@ -26,6 +27,7 @@ type createFlags struct {
 	submitter, requestID, to, value, data string
 	gasLimit                              uint64
 	watch, wait                           bool
+	termsFlags
 }
 
 func (p *program) txCreateCommand(f *clientFlags) *cobra.Command {
@@ -37,10 +39,11 @@ printed.
 
 With --watch each step is printed until it is final, with --wait only the end; both exit with 1 unless it was executed successfully.`,
 		Example: "  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether --watch\n" +
-			"  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --data 0xd09de08a --request-id order-4711",
+			"  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --data 0xd09de08a --request-id order-4711\n" +
+			"  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --speed fast --max-fee-gwei 80 --not-after 10m --cancel-late",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		ask, err := t.request(cmd)
+		ask, err := t.request(cmd, p.clock.Now())
 		if err != nil {
 			return err
 		}
@@ -52,13 +55,14 @@ With --watch each step is printed until it is final, with --wait only the end; b
 	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
 	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID); empty is an error, as a variable that is not set would give")
+	t.termsFlags.add(c)
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
 	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
 	return c
 }
 
 // request builds the request, refusing what needs no node to be refused.
-func (t *createFlags) request(c *cobra.Command) (*pb.CreateTxRequest, error) {
+func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequest, error) {
 	if t.submitter == "" {
 		return nil, misused(c, "--submitter is missing")
 	}
@@ -73,6 +77,10 @@ func (t *createFlags) request(c *cobra.Command) (*pb.CreateTxRequest, error) {
 	if err != nil {
 		return nil, usageError{err.Error()}
 	}
+	terms, err := t.terms(c, now)
+	if err != nil {
+		return nil, err
+	}
 	switch given := c.Flags().Changed("request-id"); {
 	case given && t.requestID == "":
 		return nil, misused(c, "--request-id is empty; give your key for this intent, or leave the flag out")
@@ -80,7 +88,7 @@ func (t *createFlags) request(c *cobra.Command) (*pb.CreateTxRequest, error) {
 		t.requestID = uuid.NewString()
 	}
 	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}
-	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload}, nil
+	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload, Terms: terms}, nil
 }
 
 func parseData(text string) ([]byte, error) {
@@ -98,7 +106,11 @@ func parseData(text string) ([]byte, error) {
 func (p *program) create(ctx context.Context, c *client, t createFlags, ask *pb.CreateTxRequest) error {
 	answer, err := call(ctx, c, c.txs.CreateTx, ask)
 	if isUnsure(err) {
-		return fmt.Errorf("%w; it may be queued: repeat the command with --request-id %s, which cannot send twice", err, ask.GetRequestId())
+		again := "--request-id " + ask.GetRequestId()
+		if at := shownDeadline(ask.GetTerms()); at != "" {
+			again += " --not-after " + at
+		}
+		return fmt.Errorf("%w; it may be queued: repeat the command with %s, which cannot send twice", err, again)
 	}
 	if err != nil {
 		return err
@@ -124,6 +136,9 @@ func createdLine(answer *pb.CreateTxResponse) func(io.Writer) error {
 	verb := "queued"
 	if !answer.GetCreated() {
 		verb = "exists already, and is " + shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState())
+	}
+	if at := shownDeadline(answer.GetTx().GetTerms()); at != "" {
+		verb += ", to be sent until " + at
 	}
 	return line("transaction %s of %s %s; request_id %s", answer.GetTx().GetTxId(), answer.GetTx().GetSubmitter(), verb, answer.GetTx().GetRequestId())
 }
@@ -236,8 +251,9 @@ func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest
 func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel TX_ID", Short: "Ask for a transaction not to be executed", Args: arguments("TX_ID"),
-		Long: `Ask for a transaction not to be executed. One that is queued is cancelled at once. Later its nonce is taken and only the chain decides: the wish is
-recorded for the owner of the account.`,
+		Long: `Ask for a transaction not to be executed. One that is queued is cancelled at once. Later its nonce is taken and only the chain decides: the owner of the
+account sends a transaction that does nothing under the same nonce, and whichever is included first wins. "fencepost tx watch" tells: CANCELLED, or CONFIRMED or
+FAILED, where a lost race has the reason CANCEL_LOST.`,
 		Example: "  fencepost tx cancel 01a21fca-9bb7-8000-8000-058ead4b4abd",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.txs.CancelTx, &pb.CancelTxRequest{TxId: args[0]})
@@ -257,6 +273,6 @@ func cancelled(answer *pb.CancelTxResponse) string {
 	case pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL:
 		return "was final before: it is " + state
 	default:
-		return "has a nonce already (it is " + state + "), so the chain decides; the wish is recorded for the owner of its account"
+		return "has a nonce already (it is " + state + "), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included"
 	}
 }

@@ -11,30 +11,37 @@ import (
 
 func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
-	var fail, requeue bool
+	var fail, requeue, retry bool
 	c := &cobra.Command{
-		Use: "resolve TX_ID --fail|--requeue --reason TEXT", Short: "Decide on a STUCK transaction whose nonce was used by somebody else", Args: arguments("TX_ID"),
-		Long: `Decide on a STUCK transaction whose nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction
-could still be included; then nothing changes.
+		Use: "resolve TX_ID --retry|--fail|--requeue --reason TEXT", Short: "Decide on a STUCK transaction", Args: arguments("TX_ID"),
+		Long: `Decide on a STUCK transaction. It is followed and handed over in any case; see also "fencepost tx speed-up" and "fencepost tx cancel".
 
---fail ends it: it did not run and never will. --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it shall run all
+--retry counts its hand-overs anew, beginning at once: for when what held it up is mended.
+
+The other two are for when its nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction could still be
+included; then nothing changes. --fail ends it: it did not run and never will. --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it shall run all
 the same. It waits for the other use of the nonce to be deeper in the chain than --fail does (chains.*.finality.audit_depth), since a transaction that was given
 up and came back would run twice.`,
-		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
+		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry --reason "the endpoint is back"` + "\n" +
+			`  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := oneOf(cmd, fail, "--fail", requeue, "--requeue"); err != nil {
+		if err := oneOf(cmd, choice{"--retry", retry}, choice{"--fail", fail}, choice{"--requeue", requeue}); err != nil {
 			return err
 		}
 		if err := d.check(cmd); err != nil {
 			return err
 		}
 		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: d.reason, Operator: d.by(p)}
-		if requeue {
+		switch {
+		case requeue:
 			ask.Decision = pb.StuckDecision_STUCK_DECISION_REQUEUE
+		case retry:
+			ask.Decision = pb.StuckDecision_STUCK_DECISION_RETRY
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(cmd, args)
 	}
+	c.Flags().BoolVar(&retry, "retry", false, "count its hand-overs anew")
 	c.Flags().BoolVar(&fail, "fail", false, "end it: it will never run")
 	c.Flags().BoolVar(&requeue, "requeue", false, "put it back into the queue")
 	d.add(c, "why; kept with the command")
@@ -62,8 +69,11 @@ func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRe
 
 func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 	state := shownState(tx.GetState(), tx.GetSubState())
-	if decision == pb.StuckDecision_STUCK_DECISION_FAIL {
+	switch decision {
+	case pb.StuckDecision_STUCK_DECISION_FAIL:
 		return fmt.Sprintf("is %s: it did not run and never will", state)
+	case pb.StuckDecision_STUCK_DECISION_RETRY:
+		return fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
 	}
 	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now", state)
 }

@@ -43,11 +43,11 @@ func txFields(tx *pb.Tx) []field {
 		{"state", shownState(tx.GetState(), tx.GetSubState())}, {"executed", strings.TrimPrefix(tx.GetExecuted().String(), "EXECUTED_")},
 		{"reason", tx.GetReason()}, {"last_error", tx.GetLastError()}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
 		{"to", to}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data}, {"gas_limit", number(tx.GetPayload().GetGasLimit())},
-		{"tx_hash", tx.GetTxHash()},
 	}
+	all = append(append(all, termsFields(tx.GetTerms())...), field{"tx_hash", tx.GetTxHash()})
 	if r := tx.GetReceipt(); r != nil {
 		all = append(all, field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())},
-			field{"gas", fmt.Sprintf("%d at %s wei", r.GetGasUsed(), r.GetEffectiveGasPrice())})
+			field{"gas", fmt.Sprintf("%d at %s wei", r.GetGasUsed(), r.GetEffectiveGasPrice())}, field{"confirmations", shownBlocks(tx.GetConfirmations())})
 	}
 	if o := tx.GetOperator(); o != nil {
 		all = append(all, operatorFields(o)...)
@@ -59,12 +59,34 @@ func operatorFields(o *pb.OperatorDetails) (all []field) {
 	if o.Nonce != nil {
 		all = append(all, field{"nonce", strconv.FormatUint(o.GetNonce(), 10)})
 	}
-	all = append(all, field{"submitted", number(uint64(o.GetSubmitAttempts()))}, field{"fencing_token", number(uint64(o.GetFencingToken()))})
+	all = append(all, field{"submitted", number(uint64(o.GetSubmitAttempts()))}, field{"diagnosis", o.GetDiagnosis()},
+		field{"fencing_token", number(uint64(o.GetFencingToken()))})
 	for _, a := range o.GetAttempts() {
-		all = append(all, field{fmt.Sprintf("attempt %d", a.GetAttemptNo()),
-			fmt.Sprintf("%s %s, gas limit %d, fee cap %s wei, tip %s wei", a.GetKind(), a.GetTxHash(), a.GetGasLimit(), a.GetFeeCap(), a.GetTip())})
+		text := shownAttempt(a)
+		if a.GetAttemptNo() == o.GetAcceptedAttempt() {
+			text += " (the newest that a node took)"
+		}
+		all = append(all, field{attemptName(a), text})
 	}
 	return all
+}
+
+func attemptName(a *pb.Attempt) string { return fmt.Sprintf("attempt %d", a.GetAttemptNo()) }
+
+func shownAttempt(a *pb.Attempt) string {
+	return fmt.Sprintf("%s %s, gas limit %d, fee cap %s wei, tip %s wei", a.GetKind(), a.GetTxHash(), a.GetGasLimit(), a.GetFeeCap(), a.GetTip())
+}
+
+// shownBlocks names the lowest and the highest of some blocks; empty if there are none.
+func shownBlocks(refs []*pb.BlockRef) string {
+	switch n := len(refs); n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("block %d %s", refs[0].GetNumber(), refs[0].GetHash())
+	default:
+		return fmt.Sprintf("blocks %d to %d %s", refs[0].GetNumber(), refs[n-1].GetNumber(), refs[n-1].GetHash())
+	}
 }
 
 // number leaves out a zero, which stands for "not yet" or "by default".

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -35,6 +38,68 @@ func TestTxCreateIsIdempotent(t *testing.T) {
 	l.unmarshal(l.good("tx", "get", id, "--json"), &tx)
 	if tx.TxID != id || tx.Payload.To != recipient || tx.Payload.Value != "100000000000000000" || tx.Payload.Data != "AQI=" || tx.Payload.GasLimit != "50000" {
 		t.Errorf("got %+v", tx)
+	}
+}
+
+func TestTxCreateWithTerms(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	line := []string{"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "r1", "--speed", "Fast", "--max-fee-gwei", "0.5", "--cancel-late", "--not-after"}
+	before := time.Now()
+	out := l.good(append(line, "10m")...)
+	id, at := l.find(`^transaction (\S+) of alice queued`, out), l.find(`queued, to be sent until (\S+Z); request_id r1\n$`, out)
+	if parsed, err := time.Parse(time.RFC3339, at); err != nil || parsed.Before(before.Add(10*time.Minute-time.Millisecond)) || parsed.After(time.Now().Add(10*time.Minute)) {
+		t.Errorf("10m from now is %s, %v", at, err)
+	}
+	if out := l.good(append(line, at)...); out != "transaction "+id+" of alice exists already, and is QUEUED, to be sent until "+at+"; request_id r1\n" {
+		t.Errorf("the second time it prints %s", out)
+	}
+	l.bad(exitFailed, "(IDEMPOTENCY_KEY_REUSED)", append(line, "10m1s")...)
+	l.rows(l.good("tx", "get", id), `speed +FAST`, `max_fee +500000000 wei`, `not_after +`+regexp.QuoteMeta(at), `cancel_late +yes`)
+	l.bad(exitFailed, "terms.not_after: is past", "tx", "create", "--submitter", "alice", "--to", recipient, "--not-after", "2020-01-02T15:04:05Z")
+	plain := l.good("tx", "get", l.create("r2"))
+	for _, name := range []string{"speed", "max_fee", "not_after", "cancel_late"} {
+		if strings.Contains(plain, name) {
+			t.Errorf("%s is shown, and nobody demanded it:\n%s", name, plain)
+		}
+	}
+}
+
+// A command line that is repeated as the error says asks for the same, also where the time was given as a duration.
+func TestTxCreateUnsureTellsTheDeadline(t *testing.T) {
+	t.Parallel()
+	_, errs, code := newShell(t).run("tx", "create", "--submitter", "alice", "--to", recipient, "--server", "127.0.0.1:1", "--not-after", "10m")
+	if code != exitFailed || !regexp.MustCompile(`repeat the command with --request-id [0-9a-f-]{36} --not-after 20\S+Z, which cannot send twice\n$`).MatchString(errs) {
+		t.Errorf("gave %d: %s", code, errs)
+	}
+}
+
+func TestStepsOfConfirmations(t *testing.T) {
+	t.Parallel()
+	refs := []*pb.BlockRef{{Number: 18, Hash: "0xa"}, {Number: 19, Hash: "0xb"}, {Number: 20, Hash: "0xc"}}
+	receipt := &pb.Receipt{BlockNumber: 17}
+	told := pb.TxEventKind_TX_EVENT_KIND_CONFIRMATIONS
+	for _, c := range []struct {
+		event *pb.TxEvent
+		want  string
+	}{
+		{&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs[:1]}, "block 18 0xa"},
+		{&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs, NewFork: true}, "new fork, blocks 18 to 20 0xc"},
+		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_INCLUDED, TxHash: "0x1", Receipt: receipt, NewFork: true}, "block 17, 0x1"},
+		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_REPLACED, TxHash: "0x2"}, "0x2"},
+	} {
+		told := slices.DeleteFunc(stepDetails(c.event), func(d string) bool { return d == "" })
+		if got := strings.Join(told, ", "); got != c.want {
+			t.Errorf("%v is %q, want %q", c.event, got, c.want)
+		}
+	}
+	for name, want := range map[string]string{
+		shownBlocks(nil): "", shownBlocks(refs[:2]): "blocks 18 to 19 0xb",
+	} {
+		if name != want {
+			t.Errorf("shown as %q, want %q", name, want)
+		}
 	}
 }
 

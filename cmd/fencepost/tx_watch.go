@@ -200,15 +200,24 @@ func (p *program) printStep(m *pb.WatchTxResponse) error {
 		return step(p.out, shownTime(tx.GetUpdateTime()), tx.GetVersion(), "(as it is)", shownState(tx.GetState(), tx.GetSubState()), tx.GetTxId(), tx.GetSubmitter(), tx.GetReason())
 	}
 	e := m.GetEvent()
+	return step(p.out, shownTime(e.GetTime()), e.GetSeq(), strings.TrimPrefix(e.GetKind().String(), "TX_EVENT_KIND_"), shownState(e.GetState(), e.GetSubState()),
+		e.GetTxId(), e.GetSubmitter(), stepDetails(e)...)
+}
+
+// stepDetails are what comes behind the columns. Of an event that tells blocks it is those: where the transaction is was told before.
+func stepDetails(e *pb.TxEvent) []string {
+	if e.GetKind() == pb.TxEventKind_TX_EVENT_KIND_CONFIRMATIONS {
+		fork := ""
+		if e.GetNewFork() {
+			fork = "new fork"
+		}
+		return []string{fork, shownBlocks(e.GetConfirmations())}
+	}
 	details := []string{e.GetReason(), e.GetMessage()}
 	if r := e.GetReceipt(); r != nil {
 		details = append(details, fmt.Sprintf("block %d", r.GetBlockNumber()))
 	}
-	if e.GetTxHash() != "" {
-		details = append(details, e.GetTxHash())
-	}
-	return step(p.out, shownTime(e.GetTime()), e.GetSeq(), strings.TrimPrefix(e.GetKind().String(), "TX_EVENT_KIND_"), shownState(e.GetState(), e.GetSubState()),
-		e.GetTxId(), e.GetSubmitter(), details...)
+	return append(details, e.GetTxHash())
 }
 
 // step has columns of fixed widths: what comes next is not known yet.

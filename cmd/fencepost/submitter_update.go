@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// policyFlags are what can be changed of a submitter.
+type policyFlags struct{ onFailure, maxFee string }
+
+func (o *policyFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&o.onFailure, "on-failure", "", "when a transaction was included and reverted: continue with the next one, or pause the account")
+	c.Flags().StringVar(&o.maxFee, "max-fee-gwei", "", "the most that anything of this account offers for each unit of gas in all, in gwei; 0: the limits of its chain alone")
+}
+
+// request names what was given; nil if that is nothing.
+func (o *policyFlags) request(c *cobra.Command, name string) (*pb.UpdateSubmitterRequest, error) {
+	ask := &pb.UpdateSubmitterRequest{Submitter: name, UpdateMask: &fieldmaskpb.FieldMask{}}
+	if c.Flags().Changed("on-failure") {
+		policy, ok := pb.FailurePolicy_value["FAILURE_POLICY_"+strings.ToUpper(o.onFailure)]
+		if !ok || policy == 0 {
+			return nil, misused(c, "--on-failure %q is neither continue nor pause", o.onFailure)
+		}
+		ask.OnFailure, ask.UpdateMask.Paths = pb.FailurePolicy(policy), append(ask.UpdateMask.Paths, "on_failure")
+	}
+	if c.Flags().Changed("max-fee-gwei") {
+		wei, err := parseGwei(o.maxFee)
+		if err != nil {
+			return nil, misused(c, "--max-fee-gwei %v", err)
+		}
+		if wei != "0" {
+			ask.MaxFee = wei
+		}
+		ask.UpdateMask.Paths = append(ask.UpdateMask.Paths, "max_fee")
+	}
+	if len(ask.UpdateMask.Paths) == 0 {
+		return nil, nil
+	}
+	return ask, nil
+}
+
+func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
+	var o policyFlags
+	c := &cobra.Command{
+		Use: "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT]", Short: "Change the policies of a submitter", Args: arguments("NAME"),
+		Long:    "Change the policies of a submitter that are named; the others stay. Returns once the owner of the account goes by them.",
+		Example: "  fencepost submitter update alice --on-failure pause\n  fencepost submitter update alice --max-fee-gwei 80",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ask, err := o.request(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		if ask == nil {
+			return misused(cmd, "nothing is changed; give --on-failure, --max-fee-gwei, or both")
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
+			answer, err := call(ctx, c, c.subs.UpdateSubmitter, ask)
+			if err != nil {
+				return err
+			}
+			return p.print(wire{answer.GetSubmitter()}, line("submitter %s: %s", args[0], shownPolicies(answer.GetSubmitter())))
+		})(cmd, args)
+	}
+	o.add(c)
+	return c
+}
+
+// updateAdded sets the policies of a submitter that was registered by the same command.
+func updateAdded(ctx context.Context, c *client, answer *pb.RegisterSubmitterResponse, ask *pb.UpdateSubmitterRequest) error {
+	updated, err := call(ctx, c, c.subs.UpdateSubmitter, ask)
+	if err != nil {
+		return fmt.Errorf("submitter %s is registered, and its policies are not in force yet: %w", ask.GetSubmitter(), err)
+	}
+	answer.Submitter = updated.GetSubmitter()
+	return nil
+}
+
+func shownFailurePolicy(s *pb.Submitter) string {
+	return strings.TrimPrefix(s.GetOnFailure().String(), "FAILURE_POLICY_")
+}
+
+func shownPolicies(s *pb.Submitter) string {
+	limit := "no fee limit of its own"
+	if s.GetMaxFee() != "" {
+		limit = "at most " + s.GetMaxFee() + " wei for each unit of gas"
+	}
+	return "on failure " + shownFailurePolicy(s) + ", " + limit
+}
