@@ -1,0 +1,332 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/txn"
+)
+
+func (v *venue) protection() *txn.Protected {
+	v.t.Helper()
+	info, err := v.admin.Submitter(context.Background(), v.submitters[0])
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if info.Cursor == nil {
+		return nil
+	}
+	return info.Cursor.Protected
+}
+
+// finalAndOneBehind has one transaction final, and another behind it that nobody quotes.
+func (v *venue) finalAndOneBehind() (id, behind txn.TxID) {
+	v.t.Helper()
+	id = v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	v.mine(1)
+	v.finish(id)
+	v.quoting(false)
+	return id, v.create(0, "behind", transfer())
+}
+
+func (v *venue) loseBlockOf(id txn.TxID) {
+	v.t.Helper()
+	if err := v.reorg(v.above(id)); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// restored checks what is told of a reorg after finality, and that all goes on by itself.
+func (v *venue) restored(id, behind txn.TxID) {
+	v.t.Helper()
+	tx := v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	if tx.Reason != txn.ReasonReorgedFinal || tx.Executed != txn.Unknown || tx.Receipt != nil {
+		v.t.Errorf("%+v", tx.Status)
+	}
+	if p := v.protection(); p == nil || p.Reason != txn.ReasonReorgedFinal || p.Evidence == "" {
+		v.t.Fatalf("protection %+v", p)
+	}
+	v.quoting(true)
+	v.eventually("it is handed over again", func() error {
+		if all, _ := v.sent(0); len(all) < 2 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if waiting, err := v.admin.Tx(v.t.Context(), behind); err != nil || waiting.Nonce != nil {
+		v.t.Errorf("a nonce was taken: %+v %v", waiting.Status, err)
+	}
+	if again := v.finish(id); again.State != txn.Confirmed || again.TxHash != tx.TxHash {
+		v.t.Errorf("%+v", again.Status)
+	}
+	if next := v.finish(behind); next.State != txn.Confirmed || *next.Nonce != 1 || v.protection() != nil {
+		v.t.Errorf("the one behind it is %+v, protection %+v", next.Status, v.protection())
+	}
+	v.checkLedger()
+}
+
+func TestAReorgAfterFinality(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		v := newVenue(t, kind, quick, nil)
+		v.node()
+		id, behind := v.finalAndOneBehind()
+		v.loseBlockOf(id)
+		v.restored(id, behind)
+	})
+}
+
+// Nobody owned the submitter when it happened: whoever takes it next finds out, however far the view has to reach down for that.
+func TestAReorgAfterFinalityThatNobodySaw(t *testing.T) {
+	for _, blocks := range []int{0, 3 * maxWalk} {
+		t.Run(fmt.Sprint(blocks, " blocks later"), func(t *testing.T) {
+			t.Parallel()
+			p := quick
+			p.AuditDepth = 100
+			v := newVenue(t, "memory", p, nil)
+			n := v.node()
+			id, behind := v.finalAndOneBehind()
+			n.stop()
+			v.loseBlockOf(id)
+			v.memory.MineEmpty(blocks)
+			v.node()
+			v.restored(id, behind)
+		})
+	}
+}
+
+// Deeper than any reorg is believed to reach, a final transaction is not compared with the chain any more, and nobody stays its owner.
+func TestWhatIsDeepIsLetGo(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, func(o *Options) { o.IdleAfter = 250 * time.Millisecond })
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	v.mine(1)
+	v.finish(id)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = v.memory.Run(ctx, clock.Real{}, 100*time.Millisecond) }()
+	v.eventually("it is given back", func() error {
+		if v.number("SELECT count(*) FROM submitter_lease WHERE NOT released") == 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if deep := v.above(id) - 1; deep < int(v.policy.AuditDepth) {
+		t.Errorf("it is given back when the transaction is %d blocks deep", deep)
+	}
+}
+
+// A chain that makes no blocks makes no reorgs: its submitters are given back.
+func TestAnOwnerDoesNotWaitForAChainThatStands(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, func(o *Options) { o.IdleAfter = 100 * time.Millisecond })
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	v.mine(1)
+	v.finish(id)
+	v.eventually("it is given back", func() error {
+		if v.number("SELECT count(*) FROM submitter_lease WHERE NOT released") == 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// told is what a watcher has of the blocks above a transaction's, after all its events.
+func (r *rig) told(id txn.TxID) (blocks []txn.BlockRef, forks int) {
+	r.t.Helper()
+	events, err := r.admin.EventsOfTx(r.t.Context(), id, 0, 1000)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.NewFork {
+			blocks = nil
+			if e.Kind == txn.EventConfirmations {
+				forks++
+			}
+		}
+		blocks = append(blocks, e.Above...)
+	}
+	return blocks, forks
+}
+
+// onChain is what the chain has above a block.
+func (v *venue) onChain(receipt txn.Receipt, n uint64) (blocks []txn.BlockRef) {
+	v.t.Helper()
+	for i := range n {
+		b, err := v.memory.BlockByNumber(v.t.Context(), receipt.BlockNumber+1+i)
+		if err != nil || b == nil {
+			v.t.Fatal("no block", err)
+		}
+		blocks = append(blocks, txn.BlockRef{Number: b.Number, Hash: b.Hash})
+	}
+	return blocks
+}
+
+// telling is a policy that has the blocks above told.
+func telling() txn.Policy {
+	p := quick
+	p.TellAbove, p.Confirmations, p.AuditDepth = true, 6, 24
+	return p
+}
+
+func (v *venue) awaitTold(id txn.TxID, n int) {
+	v.t.Helper()
+	v.eventually(fmt.Sprintf("%d blocks are told", n), func() error {
+		if blocks, _ := v.told(id); len(blocks) != n {
+			return fmt.Errorf("%d are", len(blocks))
+		}
+		return nil
+	})
+}
+
+// A prefix that does not match any more: the watcher receives new_fork with all of the list, and ends with what the chain has.
+func TestConfirmationsAreToldThroughForks(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", telling(), nil)
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	v.mine(1)
+	v.eventually("it is included", v.is(id, txn.Included))
+	for n := 1; n <= 3; n++ {
+		v.mine(1)
+		v.awaitTold(id, n)
+	}
+	if err := v.memory.Reorg(2, chaintest.Drop); err != nil { // two blocks go, three come
+		t.Fatal(err)
+	}
+	v.awaitTold(id, 4)
+	events, err := v.admin.EventsOfTx(t.Context(), id, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := events[len(events)-1]; !last.NewFork || len(last.Above) != 4 {
+		t.Errorf("the fork is told as %+v", last)
+	}
+	if err := v.memory.Reorg(v.above(id), chaintest.Drop); err != nil { // its own block as well
+		t.Fatal(err)
+	}
+	v.awaitEvent(id, txn.EventReorged, 1)
+	tx := v.finish(id)
+	got, forks := v.told(id)
+	if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 || !slices.Equal(tx.Above, want) {
+		t.Errorf("told %v with %d forks, in the ledger %v, on chain %v", got, forks, tx.Above, want)
+	}
+}
+
+// The next owner goes on where the one before stopped telling, wherever its view begins.
+func TestConfirmationsAreToldAcrossATakeover(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reorg  bool
+		blocks int
+	}{"the same chain": {false, 1}, "another chain": {true, 1}, "long after": {false, 3 * maxWalk}, "long after, another chain": {true, 3 * maxWalk}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVenue(t, "memory", telling(), nil)
+			n := v.node()
+			id := v.create(0, "one", transfer())
+			v.eventually("it is sent", v.is(id, txn.Pending))
+			v.mine(1)
+			v.eventually("it is included", v.is(id, txn.Included))
+			v.mine(2)
+			v.awaitTold(id, 2)
+			n.stop()
+			if c.reorg {
+				if err := v.memory.Reorg(1, chaintest.Drop); err != nil {
+					t.Fatal(err)
+				}
+			}
+			v.memory.MineEmpty(c.blocks)
+			v.node()
+			tx := v.finish(id)
+			got, forks := v.told(id)
+			if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) || (forks > 0) != c.reorg {
+				t.Errorf("told %v with %d forks, on chain %v", got, forks, want)
+			}
+		})
+	}
+}
+
+// However many confirmations there are: nothing is final above the block that the chain calls so.
+func TestFinalityByTag(t *testing.T) {
+	t.Parallel()
+	for _, tag := range []string{"safe", "finalized"} {
+		t.Run(tag, func(t *testing.T) {
+			t.Parallel()
+			p := telling()
+			v := newVenue(t, "memory", p, func(o *Options) { o.Chains[0].FinalTag = tag })
+			v.memory.SetTags(0, 0)
+			v.node()
+			id := v.create(0, "one", transfer())
+			v.eventually("it is sent", v.is(id, txn.Pending))
+			in := v.memory.Mine(1).Number
+			v.memory.MineEmpty(200) // past the window
+			v.awaitTold(id, 6)
+			v.awaitCalls(v.memory, chaintest.MethodTagged, 3)
+			if tx, err := v.admin.Tx(t.Context(), id); err != nil || tx.Sub != txn.Included {
+				t.Fatalf("%+v %v", tx.Status, err)
+			}
+			if safe := tag == "safe"; safe {
+				v.memory.SetTags(in, 0)
+			} else {
+				v.memory.SetTags(in+9, in)
+			}
+			tx := v.awaitFinal(id)
+			if got, forks := v.told(id); tx.State != txn.Confirmed || forks != 0 || !slices.Equal(got, v.onChain(*tx.Receipt, 6)) {
+				t.Errorf("%s, told %v", tx.State, got)
+			}
+			var asked atomic.Int32
+			v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+				if call.Method == chaintest.MethodTagged {
+					asked.Add(1)
+				}
+				return chaintest.Fault{}
+			})
+			v.memory.SetTags(1<<40, 1<<40)               // the head
+			v.finish(v.create(0, "another", transfer())) // below its confirmations nobody asks
+			if n := asked.Load(); n > 4 {
+				t.Errorf("the tag is asked for %d times", n)
+			}
+		})
+	}
+}
+
+// awaitCalls waits until a chain was asked so many times more.
+func (v *venue) awaitCalls(c *chaintest.Chain, method chaintest.Method, more int32) {
+	v.t.Helper()
+	(&watched{rig: v.rig, chain: c}).awaitCalls(method, more)
+}
+
+// Nodes that do not know the tag make nothing final, and that is said once.
+func TestAChainWithoutTags(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, nil)
+	v.onMemory(chaintest.New(chaintest.Options{NoTags: true}))
+	log := &lines{}
+	v.adjust = func(o *Options) { o.Chains[0].FinalTag, o.Logger = "finalized", log.logger() }
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	v.mine(10)
+	v.awaitCalls(v.memory, chaintest.MethodTagged, 3)
+	if tx, err := v.admin.Tx(t.Context(), id); err != nil || tx.State.Final() {
+		t.Errorf("%+v %v", tx.Status, err)
+	}
+	if n := strings.Count(log.String(), "do not know the block that finality is to rest on"); n != 1 {
+		t.Errorf("it is told %d times", n)
+	}
+}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// lines keeps what is logged.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// asked is a policy that keeps what it was asked.
+type asked struct {
+	mu     sync.Mutex
+	ids    []string
+	at     []time.Time
+	answer func(ctx context.Context, n int) (txn.StuckAction, error)
+}
+
+func (a *asked) Decide(ctx context.Context, c txn.StuckCase) (txn.StuckAction, error) {
+	a.mu.Lock()
+	a.ids, a.at = append(a.ids, c.ActionID), append(a.at, time.Now())
+	n := len(a.ids)
+	a.mu.Unlock()
+	return a.answer(ctx, n)
+}
+
+func (a *asked) times() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.ids)
+}
+
+// stuckVenue is a chain that loses all it is sent, a policy that soon calls that stuck, and somebody to ask.
+func stuckVenue(t *testing.T, by *asked) *venue {
+	t.Helper()
+	p := quick
+	p.ResubmitMax = 3
+	v := newVenue(t, "memory", p, func(o *Options) { o.Stuck, o.StuckTimeout = by, 100*time.Millisecond })
+	v.stopping(func(int) bool { return true })
+	return v
+}
+
+func TestWhatAStuckPolicySaysIsDone(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[txn.StuckAction]func(*venue, txn.TxID) txn.State{
+		txn.StuckRetry:  func(v *venue, id txn.TxID) txn.State { v.awaitEvent(id, txn.EventUnstuck, 1); return txn.Confirmed },
+		txn.StuckBump:   func(v *venue, id txn.TxID) txn.State { v.awaitForms(id, 2); return txn.Confirmed },
+		txn.StuckCancel: func(v *venue, id txn.TxID) txn.State { v.awaitForms(id, 2); return txn.Cancelled },
+		txn.StuckWait:   func(*venue, txn.TxID) txn.State { return txn.Confirmed },
+		"DANCE":         func(*venue, txn.TxID) txn.State { return txn.Confirmed },
+	} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			by := &asked{answer: func(_ context.Context, n int) (txn.StuckAction, error) {
+				if n == 1 {
+					return action, nil
+				}
+				return txn.StuckWait, nil
+			}}
+			v := stuckVenue(t, by)
+			v.node()
+			id, behind := v.create(0, "one", transfer()), v.create(0, "two", transfer())
+			v.eventually("the policy is asked", func() error {
+				if by.times() == 0 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			state := want(v, id)
+			v.stopping(nil)
+			if tx := v.finish(id); tx.State != state {
+				t.Errorf("%+v", tx.Status)
+			}
+			if tx := v.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 1 {
+				t.Errorf("%+v", tx.Status)
+			}
+		})
+	}
+}
+
+// A policy that fails or does not answer in time holds up nothing: what is stuck is handed over.
+func TestAStuckPolicyThatFails(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(context.Context, int) (txn.StuckAction, error){
+		"an error": func(context.Context, int) (txn.StuckAction, error) { return txn.StuckCancel, errors.New("no idea") },
+		"no answer": func(ctx context.Context, _ int) (txn.StuckAction, error) {
+			<-ctx.Done()
+			return txn.StuckCancel, ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			by := &asked{answer: answer}
+			v := stuckVenue(t, by)
+			v.node()
+			id := v.create(0, "one", transfer())
+			v.eventually("it is asked again", func() error {
+				if by.times() < 3 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			v.stopping(nil)
+			if tx := v.finish(id); tx.State != txn.Confirmed || len(v.awaitForms(id, 1)) != 1 {
+				t.Errorf("%+v", tx.Status)
+			}
+		})
+	}
+}
+
+// The owner ends while the policy is asked. Whoever takes over waits as long as between any two askings: the claim is in the ledger.
+func TestAStuckPolicyIsAskedOncePerClaim(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	by := &asked{answer: func(ctx context.Context, n int) (txn.StuckAction, error) {
+		if n == 1 {
+			close(begun)
+			<-ctx.Done()
+		}
+		return txn.StuckWait, nil
+	}}
+	v := stuckVenue(t, by)
+	const interval = 2 * time.Second
+	v.policy.ResubmitInterval, v.policy.ResubmitMax = interval, 1
+	timeout := v.adjust
+	v.adjust = func(o *Options) {
+		timeout(o)
+		o.StuckTimeout = time.Minute
+	}
+	n := v.node()
+	v.create(0, "one", transfer())
+	<-begun
+	n.kill()
+	n.stop()
+	v.node()
+	v.eventually("it is asked again", func() error {
+		if by.times() < 2 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if by.ids[0] != by.ids[1] || by.at[1].Sub(by.at[0]) < interval*9/10 {
+		t.Errorf("asked %v, %s apart", by.ids, by.at[1].Sub(by.at[0]))
+	}
+}
+
+// What a pool shows is kept for whoever decides, and what cannot be found out holds up nothing.
+func TestADiagnosisIsShown(t *testing.T) {
+	t.Parallel()
+	p := quick
+	p.Diagnose = true
+	v := newVenue(t, "memory", p, nil)
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.has(id, "it is found in the pool", func(tx txn.Tx) bool { return tx.Diagnosis == txn.InPool })
+	v.stopping(func(int) bool { return true })
+	v.forget()
+	v.has(id, "it is missed", func(tx txn.Tx) bool { return tx.Diagnosis == txn.PossiblyLost })
+	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		return chaintest.Fault{Down: call.Method == chaintest.MethodPooled}
+	})
+	v.has(id, "nothing is known", func(tx txn.Tx) bool { return tx.Diagnosis == txn.Undiagnosed })
+	v.stopping(nil)
+	if tx := v.finish(id); tx.State != txn.Confirmed {
+		t.Errorf("%+v", tx.Status)
+	}
+	if all, _ := v.sent(0); len(slices.Compact(all)) != 1 {
+		t.Errorf("%v", all)
+	}
+}

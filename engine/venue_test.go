@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// venue is one submitter on a chain on which nothing happens by itself: in memory, or go-ethereum.
+type venue struct {
+	*rig
+	*sieve
+	memory *chaintest.Chain // nil on go-ethereum
+	mine   func(n int)
+	reorg  func(depth int) error // its transactions vanish
+	forget func()                // the pool
+	nodes  int
+	adjust func(*Options)
+}
+
+var venues = []string{"memory", "geth"}
+
+// newVenue makes one; nodes that are started on it get the policy and what adjust changes.
+func newVenue(t *testing.T, kind string, policy txn.Policy, adjust func(*Options)) *venue {
+	t.Helper()
+	v := &venue{rig: newRig(t, 1, 0), sieve: &sieve{forms: map[txn.Nonce][]txn.Hash{}}, adjust: adjust}
+	v.policy = policy
+	if kind == "memory" {
+		v.onMemory(chaintest.New(chaintest.Options{}))
+		return v
+	}
+	v.mine = func(n int) {
+		if _, err := v.dev.Mine(n); err != nil {
+			t.Error(err)
+		}
+	}
+	v.reorg = func(depth int) error { return v.dev.Reorg(depth, devchain.Drop) }
+	v.forget = func() {
+		if err := v.dev.DropPending(); err != nil {
+			t.Error(err)
+		}
+	}
+	return v
+}
+
+func (v *venue) onMemory(c *chaintest.Chain) {
+	c.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
+	v.memory = c
+	v.mine = func(n int) { c.Mine(n) }
+	v.reorg = func(depth int) error { return c.Reorg(depth, chaintest.Drop) }
+	v.forget = c.ForgetPool
+}
+
+func (v *venue) node() *testNode {
+	v.t.Helper()
+	v.nodes++
+	return v.startNode(fmt.Sprint("v", v.nodes), func(o *Options) {
+		o.AuditInterval = NoAudit
+		if v.memory != nil {
+			o.Chains[0].Chain = v.memory
+		}
+		o.Chains[0].Chain = sifted{o.Chains[0].Chain, v.sieve}
+		if v.adjust != nil {
+			v.adjust(o)
+		}
+	})
+}
+
+// sieve sees what is sent, and keeps some of it from a chain that seems to have taken it.
+type sieve struct {
+	mu    sync.Mutex
+	forms map[txn.Nonce][]txn.Hash // that were sent, each once
+	all   []txn.Hash               // as often as they were sent
+	mute  bool                     // no quotes
+	stop  func(no int) bool        // whether the no-th form of a nonce is kept from the chain, from 1
+}
+
+type sifted struct {
+	Chain
+	by *sieve
+}
+
+func (s sifted) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	if s.by.stops(signed) {
+		return txn.Outcome{Class: txn.Accepted}
+	}
+	return s.Chain.Send(ctx, signed)
+}
+
+func (s sifted) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
+	s.by.mu.Lock()
+	mute := s.by.mute
+	s.by.mu.Unlock()
+	if mute {
+		return txn.Quote{}, txn.Outcome{Class: txn.Unavailable}
+	}
+	return s.Chain.Quote(ctx, draft)
+}
+
+func (s *sieve) quoting(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = !on
+}
+
+func (s *sieve) stops(signed txn.Signed) bool {
+	tx := new(types.Transaction)
+	if tx.UnmarshalBinary(signed.Raw) != nil {
+		return false
+	}
+	nonce := txn.Nonce(tx.Nonce())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, signed.Hash)
+	no := 0
+	for i, h := range s.forms[nonce] {
+		if h == signed.Hash {
+			no = i + 1
+		}
+	}
+	if no == 0 {
+		s.forms[nonce] = append(s.forms[nonce], signed.Hash)
+		no = len(s.forms[nonce])
+	}
+	return s.stop != nil && s.stop(no)
+}
+
+func (s *sieve) stopping(by func(no int) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = by
+}
+
+// sent is every hash that was sent since a mark, and the next mark.
+func (s *sieve) sent(from int) ([]txn.Hash, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]txn.Hash(nil), s.all[from:]...), len(s.all)
+}
+
+// awaitForms waits until so many forms of a transaction are recorded, and the newest was handed over.
+func (v *venue) awaitForms(id txn.TxID, n int) []txn.Attempt {
+	v.t.Helper()
+	var attempts []txn.Attempt
+	v.eventually(fmt.Sprintf("%d forms", n), func() (err error) {
+		if attempts, err = v.admin.Attempts(context.Background(), id); err != nil {
+			return err
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if len(attempts) < n || len(v.forms[attempts[0].Nonce]) < n {
+			return fmt.Errorf("%d are recorded", len(attempts))
+		}
+		return nil
+	})
+	return attempts
+}
+
+// finish makes blocks until a transaction is final.
+func (v *venue) finish(id txn.TxID) store.TxInfo {
+	v.t.Helper()
+	v.eventually("it is final", func() error {
+		tx, err := v.admin.Tx(context.Background(), id)
+		if err == nil && !tx.State.Final() {
+			v.mine(1)
+			err = fmt.Errorf("it is %s %s %s: %s", tx.State, tx.Sub, tx.Reason, tx.LastError)
+		}
+		return err
+	})
+	return v.awaitFinal(id)
+}
+
+// has waits until a transaction satisfies a condition.
+func (r *rig) has(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx {
+	r.t.Helper()
+	var got store.TxInfo
+	r.eventually(what, func() (err error) {
+		if got, err = r.admin.Tx(context.Background(), id); err == nil && !condition(got.Tx) {
+			err = fmt.Errorf("it is %s %s %q %q", got.State, got.Sub, got.Reason, got.LastError)
+		}
+		return err
+	})
+	return got.Tx
+}
+
+func (r *rig) createWith(request string, p txn.Payload, terms txn.Terms) txn.TxID {
+	r.t.Helper()
+	tx, _, err := r.admin.CreateTx(r.t.Context(), store.Intent{Submitter: r.submitters[0], RequestID: request, Payload: p, Terms: terms})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return tx.ID
+}
+
+// awaitEvent waits until a transaction has told of something so many times.
+func (r *rig) awaitEvent(id txn.TxID, kind txn.Kind, times int) {
+	r.t.Helper()
+	r.eventually(string(kind), func() error {
+		n := 0
+		for _, k := range r.events(id) {
+			if k == kind {
+				n++
+			}
+		}
+		if n < times {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// quick is a policy whose waits are short.
+var quick = txn.Policy{
+	Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 60 * time.Millisecond, ResubmitMax: 1000, AuditDepth: 12, LagGrace: 300 * time.Millisecond, BumpPermille: 1125,
+}
+
+// bumped is the same, and offers more without delay.
+func bumped(p txn.Policy) txn.Policy {
+	p.Bump = txn.Bumping{Enabled: true, Permille: p.BumpPermille, MinInterval: 10 * time.Millisecond, MaxAttempts: 3}
+	return p
+}
