@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// moments are when a fault falls: on the hand-overs of which form of a transaction, and from which on.
+var moments = []string{"first send", "resend", "bump", "cancel"}
+
+type sendFault struct {
+	name string
+	chaintest.Fault
+}
+
+func lie(class txn.Class) chaintest.Fault { return chaintest.Fault{Reply: &txn.Outcome{Class: class}} }
+
+func lost(class txn.Class, after time.Duration) chaintest.Fault {
+	return chaintest.Fault{Lost: true, Reply: &txn.Outcome{Class: class, RetryAfter: after}}
+}
+
+// sendFaults is what can happen to a send: it does not arrive, its answer does not, or either says what is not so.
+var sendFaults = []sendFault{
+	{"the request is lost", chaintest.LoseRequest()},
+	{"the reply is lost", chaintest.LoseReply()},
+	{"the chain is away", chaintest.Unavailable()},
+	{"accepted and dropped", chaintest.Swallow()},
+	{"accepted and evicted", chaintest.Evict()},
+	{"another hash is answered", lost(txn.Ambiguous, 0)},
+	{"already known, which is not so", chaintest.Say("already known")},
+	{"nonce too low, which is not so", chaintest.FalseNonceTooLow()},
+	{"nonce too high, which is not so", chaintest.Say("nonce too high")},
+	{"the pool is full", chaintest.Say("txpool is full")},
+	{"underpriced", chaintest.Say("transaction underpriced")},
+	{"replacement underpriced", chaintest.Say("replacement transaction underpriced")},
+	{"fee cap below the base fee", chaintest.Say("max fee per gas less than block base fee")},
+	{"no funds", chaintest.Say("insufficient funds for gas * price + value")},
+	{"too many requests", lost(txn.RateLimited, 20*time.Millisecond)},
+	{"not authorised", lost(txn.Unauthorized, 0)},
+	{"another chain", lost(txn.WrongChain, 0)},
+	{"never valid, which is not so", lost(txn.Invalid, 0)},
+	{"words nobody knows", chaintest.Say("the hamster has left the wheel")},
+	{"taken, and called nonce too low", lie(txn.NonceTooLow)},
+	{"taken, and called invalid", lie(txn.Invalid)},
+	{"taken, and called underpriced", lie(txn.ReplacementUnderpriced)},
+}
+
+const faultyTimes = 3
+
+// matrixCell is one fault at one moment, on an account of its own.
+type matrixCell struct {
+	fault  sendFault
+	moment string
+	i      int // account
+	id     txn.TxID
+	behind txn.TxID
+
+	mu    sync.Mutex
+	forms []txn.Hash
+	sends int // of the first form
+	hits  int
+	evict txn.Hash
+}
+
+// meets tells what happens to a hand-over of the cell's transaction.
+func (c *matrixCell) meets(hash txn.Hash) chaintest.Fault {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	no := 0
+	for i, h := range c.forms {
+		if h == hash {
+			no = i + 1
+		}
+	}
+	if no == 0 {
+		c.forms = append(c.forms, hash)
+		no = len(c.forms)
+	}
+	if no == 1 {
+		c.sends++
+	}
+	due := no == 2
+	if c.moment == "first send" || c.moment == "resend" {
+		due = no == 1 && (c.moment == "first send" || c.sends > 1)
+	}
+	if !due || c.hits == faultyTimes {
+		return chaintest.Fault{}
+	}
+	if c.hits++; c.moment == "resend" && c.hits == 1 {
+		c.evict = hash // so that the hand-over matters
+	}
+	return c.fault.Fault
+}
+
+func (c *matrixCell) over() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hits < faultyTimes {
+		return fmt.Errorf("%s at the %s has fallen %d times", c.fault.name, c.moment, c.hits)
+	}
+	return nil
+}
+
+type matrix struct {
+	*cluster
+	cells   []*matrixCell
+	of      map[txn.Address]*matrixCell
+	counter txn.Address
+}
+
+// Bump has only the cells of that moment replaced, once.
+func (m *matrix) Bump(_ time.Time, tx txn.Tx, _ txn.Attempt, n int) bool {
+	return *tx.Nonce == 0 && n == 0 && m.cells[m.place(tx.Submitter)].moment == "bump"
+}
+
+func (m *matrix) place(id txn.SubmitterID) int {
+	for i, s := range m.submitters {
+		if s == id {
+			return i
+		}
+	}
+	return 0
+}
+
+func (m *matrix) intercept(_ context.Context, call chaintest.Call) chaintest.Fault {
+	tx := new(types.Transaction)
+	if call.Method != chaintest.MethodSend || tx.UnmarshalBinary(call.Signed.Raw) != nil || tx.Nonce() != 0 {
+		return chaintest.Fault{}
+	}
+	from, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), tx)
+	cell := m.of[from]
+	if err != nil || cell == nil {
+		return chaintest.Fault{}
+	}
+	fault := cell.meets(call.Signed.Hash)
+	if cell.evict != (txn.Hash{}) {
+		m.chain.Evict(cell.evict)
+		cell.evict = txn.Hash{}
+	}
+	return fault
+}
+
+// TestFaultMatrix has each fault of a send at each moment, three times in a row, in strict mode. Once the faults are over every transaction becomes final, runs
+// at most once, and leaves no gap for the one behind it. With -v it prints what became of each.
+func TestFaultMatrix(t *testing.T) {
+	t.Parallel()
+	m := &matrix{cluster: newCluster(t, len(sendFaults)*len(moments), 10*time.Second), of: map[txn.Address]*matrixCell{}, counter: txn.Address{0xc0}}
+	m.chain.Register(m.counter, chaintest.Counter)
+	for _, fault := range sendFaults {
+		for _, moment := range moments {
+			cell := &matrixCell{fault: fault, moment: moment, i: len(m.cells)}
+			m.cells, m.of[chaintest.Address(cell.i)] = append(m.cells, cell), cell
+		}
+	}
+	m.policy = quick
+	m.policy.Bump, m.policy.ResubmitMax = m, 5
+	m.chain.Intercept(m.intercept)
+	m.start("a", func(o *Options) { o.PollInterval = 100 * time.Millisecond })
+	m.together(len(m.cells), m.ask)
+	m.eventually("the faults are over", func() error {
+		m.chain.MineEmpty(1) // the chain goes on, and includes nothing
+		for _, c := range m.cells {
+			if err := c.over(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	m.eventually("all are final", func() error {
+		m.chain.Mine(1)
+		if n := m.openTransactions(); n > 0 {
+			return fmt.Errorf("%d are not", n)
+		}
+		return nil
+	})
+	m.table()
+}
+
+// ask creates a cell's transactions, and cancels where that is its moment.
+func (m *matrix) ask(i int) error {
+	c := m.cells[i]
+	for n, id := range []*txn.TxID{&c.id, &c.behind} {
+		tx, _, err := m.admin.CreateTx(m.t.Context(), store.Intent{Submitter: m.submitters[i], RequestID: fmt.Sprint(n), Payload: txn.Payload{To: &m.counter}})
+		if err != nil {
+			return err
+		}
+		*id = tx.ID
+	}
+	if c.moment != "cancel" {
+		return nil
+	}
+	m.rig.has(c.id, "it is sent", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	_, err := m.admin.AddCommand(m.t.Context(), m.submitters[i], store.Ask{Kind: txn.CommandCancel, Tx: &c.id})
+	return err
+}
+
+func (m *matrix) table() {
+	m.t.Helper()
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "fault, %d times in a row, then none\t%s\n", faultyTimes, strings.Join(moments, "\t"))
+	for i, c := range m.cells {
+		if i%len(moments) == 0 {
+			fmt.Fprint(w, c.fault.name)
+		}
+		end, err := m.verify(c)
+		if err != nil {
+			m.t.Errorf("%s at the %s: %v", c.fault.name, c.moment, err)
+			end = "WRONG"
+		}
+		fmt.Fprintf(w, "\t%s", end)
+		if i%len(moments) == len(moments)-1 {
+			fmt.Fprintln(w)
+		}
+	}
+	_ = w.Flush()
+	m.t.Logf("\n%s", text.String())
+}
+
+// verify compares the ledger's word on a cell with what the chain did.
+func (m *matrix) verify(c *matrixCell) (string, error) {
+	tx, err := m.admin.Tx(m.t.Context(), c.id)
+	if err != nil {
+		return "", err
+	}
+	behind, err := m.admin.Tx(m.t.Context(), c.behind)
+	if err != nil {
+		return "", err
+	}
+	ran := uint64(1) // the one behind it
+	if tx.State == txn.Confirmed {
+		ran++
+	}
+	info, err := m.admin.Submitter(m.t.Context(), m.submitters[c.i])
+	if err != nil {
+		return "", err
+	}
+	account, err := m.chain.Account(m.t.Context(), chaintest.Address(c.i), 0)
+	if err != nil {
+		return "", err
+	}
+	times := m.chain.Stored(m.counter, chaintest.Address(c.i).Hex())
+	switch {
+	case tx.State != txn.Confirmed && (c.moment != "cancel" || tx.State != txn.Cancelled):
+		err = fmt.Errorf("it ended as %s: %s %s", tx.State, tx.Reason, tx.LastError)
+	case behind.State != txn.Confirmed || *tx.Nonce != 0 || *behind.Nonce != 1 || account.Latest != 2:
+		err = fmt.Errorf("nonces %d and %d, the one behind it is %s, the account's next nonce is %d", *tx.Nonce, *behind.Nonce, behind.State, account.Latest)
+	case times != ran:
+		err = fmt.Errorf("the payloads ran %d times, the ledger says %d", times, ran)
+	case info.Cursor.Protected != nil:
+		err = errors.New("it is protected: " + info.Cursor.Protected.Evidence)
+	case (c.moment == "bump" || c.moment == "cancel") && len(c.forms) < 2:
+		err = errors.New("there was no other form")
+	}
+	return fmt.Sprintf("%s, ran %d×", tx.State, times-1), err
+}

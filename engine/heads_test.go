@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// picky signs for others what it does not sign for some payloads.
+type picky struct {
+	Signer
+	refuse func(txn.Payload) error
+}
+
+func (p picky) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed, error) {
+	if err := p.refuse(u.Payload); err != nil {
+		return txn.Signed{}, err
+	}
+	return p.Signer.Sign(ctx, signer, u)
+}
+
+// reverting is a payload that a simulation refuses.
+func (v *venue) reverting() txn.Payload {
+	if v.memory == nil {
+		return txn.Payload{Data: []byte{0x60, 0, 0x60, 0, 0xfd}} // a creation whose code is PUSH1 0, PUSH1 0, REVERT
+	}
+	to := txn.Address{0xfe}
+	v.memory.Register(to, chaintest.Reverter("never"))
+	return txn.Payload{To: &to}
+}
+
+// A head that can never be sent ends without a nonce, and the one behind it goes on.
+func TestHeadsThatCanNeverBeSent(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		to := txn.Address{0xaa}
+		heads := map[string]struct {
+			payload func(*venue) txn.Payload
+			refuse  error // of the signer
+			reason  string
+		}{
+			"reverts in simulation": {(*venue).reverting, nil, txn.ReasonPrepareReverted},
+			"too little gas":        {func(*venue) txn.Payload { return txn.Payload{To: &to, Data: []byte{1, 2, 3}, GasLimit: 21_000} }, nil, txn.ReasonInvalid},
+			"less than any":         {func(*venue) txn.Payload { return txn.Payload{To: &to, GasLimit: 20_000} }, nil, txn.ReasonInvalid},
+			"cannot be signed":      {func(*venue) txn.Payload { return txn.Payload{To: &to, Value: *uint256.NewInt(13)} }, txn.ErrKeyMissing, txn.ReasonSignerKeyMissing},
+		}
+		for name, head := range heads {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				v := newVenue(t, kind, quick, func(o *Options) {
+					o.Signer = picky{o.Signer, func(p txn.Payload) error {
+						if p.Value.Eq(uint256.NewInt(13)) {
+							return head.refuse
+						}
+						return nil
+					}}
+				})
+				v.node()
+				id := v.create(0, "head", head.payload(v))
+				behind := v.create(0, "behind", transfer())
+				if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil || tx.Reason != head.reason || tx.LastError == "" {
+					t.Errorf("%+v", tx.Status)
+				}
+				if tx := v.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 0 {
+					t.Errorf("the one behind it is %+v", tx.Status)
+				}
+			})
+		}
+	})
+}
+
+// What keeps a head from being sent goes away. It kept its place, took no nonce, and goes on by itself; so does the one behind it.
+func TestHeadsThatWait(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		signer error // until after
+		before func(*venue)
+		reason string
+		after  func(*venue)
+	}{
+		"no funds": {
+			before: func(v *venue) { v.memory.Drain(devchain.Address(0)) }, reason: txn.ReasonInsufficientFunds,
+			after: func(v *venue) { v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000")) },
+		},
+		"no fees below the cap": {
+			before: func(v *venue) { v.memory.SetBaseFee(*uint256.NewInt(900e9)); v.mine(1) }, reason: txn.ReasonFeeCap,
+			after: func(v *venue) { v.memory.SetBaseFee(*uint256.NewInt(1e9)); v.mine(1) },
+		},
+		"code at the account": {
+			before: func(v *venue) { v.memory.SetCode(devchain.Address(0), true) }, reason: txn.ReasonHasCode,
+			after: func(v *venue) { v.memory.SetCode(devchain.Address(0), false) },
+		},
+		"the signer is away":     {signer: txn.ErrUnavailable, reason: txn.ReasonSignerUnavailable},
+		"the signer is mistaken": {signer: txn.ErrSignerFault, reason: txn.ReasonSignerFault},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var signs atomic.Bool
+			v := newVenue(t, "memory", quick, func(o *Options) {
+				o.Signer = picky{o.Signer, func(txn.Payload) error {
+					if signs.Load() {
+						return nil
+					}
+					return c.signer
+				}}
+			})
+			if c.before != nil {
+				c.before(v)
+			}
+			v.node()
+			most := txn.Terms{MaxFee: *uint256.NewInt(100e9)}
+			id, behind := v.createWith("head", transfer(), most), v.createWith("behind", transfer(), most)
+			tx := v.has(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == c.reason })
+			if tx.State != txn.Queued || tx.Sub != txn.BackingOff || tx.Nonce != nil || tx.WaitingSince.IsZero() {
+				t.Errorf("%+v", tx.Status)
+			}
+			signs.Store(true)
+			if c.after != nil {
+				c.after(v)
+			}
+			for i, id := range []txn.TxID{id, behind} {
+				if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) {
+					t.Errorf("%d: %+v", i, tx.Status)
+				}
+			}
+		})
+	}
+}
+
+// The account is emptied by somebody else when the nonce is taken. It is kept, and goes on once there is money again.
+func TestFundsThatGoWhenTheNonceIsTaken(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, nil)
+	var once atomic.Bool
+	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		if call.Method == chaintest.MethodSend && once.CompareAndSwap(false, true) {
+			v.memory.Drain(devchain.Address(0))
+		}
+		return chaintest.Fault{}
+	})
+	v.node()
+	id, behind := v.create(0, "head", transfer()), v.create(0, "behind", transfer())
+	tx := v.has(id, "it says so", func(tx txn.Tx) bool { return tx.Reason == string(txn.InsufficientFunds) })
+	if tx.State != txn.Allocated || *tx.Nonce != 0 {
+		t.Errorf("%+v", tx.Status)
+	}
+	v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000"))
+	for i, id := range []txn.TxID{id, behind} {
+		if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) || len(v.awaitForms(id, 1)) != 1 {
+			t.Errorf("%d: %+v", i, tx.Status)
+		}
+	}
+}
+
+// A transaction that ran and reverted ends; whether the queue goes on is the account's choice, which may be changed under its owner.
+func TestARevertAndTheQueue(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, nil)
+	to := txn.Address{0xfd}
+	var reverts atomic.Bool
+	v.memory.Register(to, func(chaintest.Message) error {
+		if reverts.Load() {
+			return errors.New("not any more")
+		}
+		return nil
+	})
+	v.node()
+	fails := func(request string) {
+		t.Helper()
+		reverts.Store(false)
+		id := v.create(0, request, txn.Payload{To: &to})
+		v.eventually("it is sent", v.is(id, txn.Pending))
+		reverts.Store(true)
+		if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.Reverted || tx.Reason != txn.ReasonReverted {
+			t.Errorf("%+v", tx.Status)
+		}
+	}
+	status := func() txn.SubmitterStatus {
+		info, err := v.admin.Submitter(t.Context(), v.submitters[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Status
+	}
+	fails("one")
+	if got := status(); got != txn.Active {
+		t.Errorf("it is %s", got)
+	}
+	if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.Policies{OnFailure: txn.PauseOnFailure}); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.decide(store.Ask{Kind: txn.CommandUpdate}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	fails("two")
+	if got := status(); got != txn.Paused {
+		t.Errorf("it is %s", got)
+	}
+	if got := v.decide(store.Ask{Kind: txn.CommandResume}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	if tx := v.finish(v.create(0, "three", transfer())); tx.State != txn.Confirmed || *tx.Nonce != 2 {
+		t.Errorf("%+v", tx.Status)
+	}
+}
