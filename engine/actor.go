@@ -238,8 +238,9 @@ func (a *actor) unfollow(tx txn.Tx) {
 
 // view freezes what is known now.
 func (a *actor) view() txn.View {
+	a.awaitReorgs() // before the view is taken: none falls between
 	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue)
-	a.audit(head)
+	a.letGo(head)
 	return txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
 		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Head: head, Seen: seen,

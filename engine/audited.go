@@ -14,27 +14,30 @@ type headSeen struct {
 	at     time.Time
 }
 
-// audit lets go of final transactions that are deeper than any reorg is believed to reach, and has the tracker tell of reorgs for the others.
-func (a *actor) audit(head uint64) {
+// awaitReorgs has the tracker tell of reorgs, and look as far down as there are final transactions to compare.
+func (a *actor) awaitReorgs() {
+	if len(a.audited) == 0 {
+		return
+	}
+	lowest := a.audited[0].Receipt.BlockNumber
+	for _, tx := range a.audited[1:] {
+		lowest = min(lowest, tx.Receipt.BlockNumber)
+	}
+	a.track.audit(a.id, lowest, a.wake)
+}
+
+// letGo forgets final transactions that are deeper than any reorg is believed to reach.
+func (a *actor) letGo(head uint64) {
 	if head != a.headAt.number {
 		a.headAt = headSeen{head, a.e.Clock.Now()}
 	}
 	if head == 0 || len(a.audited) == 0 {
 		return // nothing is known of the chain yet: a new owner compares before it lets go
 	}
-	lowest := head
-	a.audited = slices.DeleteFunc(slices.Clone(a.audited), func(tx txn.Tx) bool {
-		deep := tx.Receipt.BlockNumber+a.track.auditDepth() <= head
-		if !deep {
-			lowest = min(lowest, tx.Receipt.BlockNumber)
-		}
-		return deep
-	})
+	a.audited = slices.DeleteFunc(slices.Clone(a.audited), func(tx txn.Tx) bool { return tx.Receipt.BlockNumber+a.track.auditDepth() <= head })
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
-		return
 	}
-	a.track.audit(a.id, lowest, a.wake)
 }
 
 // neededUntil is how long an owner without work stays. One that audits stays for as long as the chain goes on: only an owner sees a reorg after finality. A

@@ -32,10 +32,16 @@ func (v *venue) finalAndOneBehind() (id, behind txn.TxID) {
 	v.t.Helper()
 	id = v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
-	v.mine(1)
-	v.finish(id)
+	v.final(id)
 	v.quoting(false)
 	return id, v.create(0, "behind", transfer())
+}
+
+// final makes what is sent final, and no block more.
+func (v *venue) final(id txn.TxID) {
+	v.t.Helper()
+	v.mine(1 + int(v.policy.Confirmations))
+	v.awaitFinal(id)
 }
 
 func (v *venue) loseBlockOf(id txn.TxID) {
@@ -110,8 +116,7 @@ func TestWhatIsDeepIsLetGo(t *testing.T) {
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
-	v.mine(1)
-	v.finish(id)
+	v.final(id)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = v.memory.Run(ctx, clock.Real{}, 100*time.Millisecond) }()
@@ -133,8 +138,7 @@ func TestAnOwnerDoesNotWaitForAChainThatStands(t *testing.T) {
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
-	v.mine(1)
-	v.finish(id)
+	v.final(id)
 	v.eventually("it is given back", func() error {
 		if v.number("SELECT count(*) FROM submitter_lease WHERE NOT released") == 1 {
 			return errors.New("not yet")

@@ -250,12 +250,14 @@ func (w *watched) signed(raw []byte) txn.Signed {
 func TestAChainThatLostWhatWasFinal(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
+	w.policy.AuditDepth = 4
 	n := w.node()
 	w.confirmed("one")
 	n.stop()
 	if err := w.chain.Rollback(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
+	w.chain.MineEmpty(9) // what was final is deeper than it is audited; see TestAReorgAfterFinality for what is not
 	w.node()
 	id := w.create(0, "two", transfer())
 	w.eventually("it waits", func() error {

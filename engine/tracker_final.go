@@ -51,9 +51,9 @@ func (t *tracker) wakeAudits(next window) {
 // deepen extends the window down to what is audited, a few blocks in each pass. What cannot be read is read in a later one.
 func (t *tracker) deepen(ctx context.Context, next window) window {
 	t.mu.Lock()
-	lowest := next.first().Number
+	lowest, deepest := next.first().Number, next.tip().Number-min(next.tip().Number, t.auditDepth())
 	for _, a := range t.audits {
-		lowest = min(lowest, a.lowest)
+		lowest = min(lowest, max(a.lowest, deepest))
 	}
 	t.mu.Unlock()
 	for range maxWalk {

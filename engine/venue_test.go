@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -159,7 +160,7 @@ func (v *venue) awaitForms(id txn.TxID, n int) []txn.Attempt {
 		}
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		if len(attempts) < n || len(v.forms[attempts[0].Nonce]) < n {
+		if len(attempts) < n || !slices.Contains(v.all, attempts[n-1].Hash) {
 			return fmt.Errorf("%d are recorded", len(attempts))
 		}
 		return nil
