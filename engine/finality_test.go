@@ -199,7 +199,8 @@ func (v *venue) awaitTold(id txn.TxID, n int) {
 // A prefix that does not match any more: the watcher receives new_fork with all of the list, and ends with what the chain has.
 func TestConfirmationsAreToldThroughForks(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", telling(), nil)
+	var counted reading
+	v := newVenue(t, "memory", telling(), func(o *Options) { counted = measure(t, o) })
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -224,6 +225,7 @@ func TestConfirmationsAreToldThroughForks(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.awaitEvent(id, txn.EventReorged, 1)
+	v.counts(counted, 1, "fencepost_confirmations_fork")
 	tx := v.finish(id)
 	got, forks := v.told(id)
 	if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 || !slices.Equal(tx.Above, want) {
@@ -332,5 +334,100 @@ func TestAChainWithoutTags(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "do not know the block that finality is to rest on"); n != 1 {
 		t.Errorf("it is told %d times", n)
+	}
+}
+
+// Nothing but the tracker tells the owner: it rests until then.
+func TestAReorgWakesWhoeverAudits(t *testing.T) {
+	t.Parallel()
+	var counted reading
+	v := newVenue(t, "memory", quick, func(o *Options) {
+		o.PollInterval, o.IdleAfter = time.Hour, time.Hour
+		counted = measure(t, o)
+	})
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	v.final(id)
+	v.loseBlockOf(id)
+	v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	v.counts(counted, 1, "fencepost_tx_reorged_final")
+}
+
+// counts waits until a node has counted so many: that comes after what the ledger has.
+func (r *rig) counts(of reading, want float64, name string, label ...string) {
+	r.t.Helper()
+	r.eventually(name, func() error {
+		if got := of.sum(name, label...); got != want {
+			return fmt.Errorf("%v %v is counted, want %v", label, got, want)
+		}
+		return nil
+	})
+}
+
+// A tagged block counts while it is on the chain of the view, and a lower one is no news.
+func TestTheTaggedBlock(t *testing.T) {
+	t.Parallel()
+	blocks := &tree{}
+	a := blocks.child(txn.Block{Number: 5})
+	b := blocks.child(a)
+	other := blocks.child(a)
+	w, _ := window{limit: 10}.join([]txn.Block{b, a})
+	tr := &tracker{tag: "safe", window: w}
+	for _, c := range []struct {
+		block  *txn.Block
+		higher bool
+		below  uint64 // highest that is beyond change; 0: none
+	}{
+		{nil, false, 0},
+		{&other, false, 0},
+		{&txn.Block{Number: 9}, false, 0}, // of a view that is not ours yet
+		{&txn.Block{Number: 3}, true, 3},  // below the window, where no reorg that we saw has reached
+		{&b, true, 7},
+		{&a, false, 7},
+		{nil, false, 7},
+	} {
+		higher := tr.mark(c.block)
+		if higher != c.higher || c.below > 0 && !tr.beyondChange(c.below) || tr.beyondChange(c.below+1) {
+			t.Errorf("after %+v: %v, %+v", c.block, higher, tr.tagged)
+		}
+	}
+	tr.window, _ = w.join([]txn.Block{other, a})
+	if tr.mark(nil); tr.beyondChange(1) {
+		t.Error("a block that was tagged and left the chain still counts")
+	}
+}
+
+// What was above another block says nothing of what is above this one.
+func TestBlocksAboveAreOfOneReceipt(t *testing.T) {
+	t.Parallel()
+	w, _ := window{limit: 10}.join([]txn.Block{{Number: 20, Hash: txn.Hash{20}}})
+	hash := txn.Hash{1}
+	in := func(block uint64, of byte) *txn.Receipt {
+		return &txn.Receipt{TxHash: hash, BlockNumber: block, BlockHash: txn.Hash{of}}
+	}
+	for name, c := range map[string]struct {
+		receipt *txn.Receipt
+		of      byte
+		kept    int
+	}{"the same": {in(10, 10), 10, 2}, "another": {in(10, 11), 11, 0}, "none": {nil, 10, 0}} {
+		tr := &tracker{policy: telling(), window: w, follows: map[txn.Hash]*follow{}}
+		f := &follow{wake: func() {}, known: true, receipt: in(10, 10), above: []txn.BlockRef{{Number: 11}, {Number: 12}}}
+		tr.follows[hash] = f
+		tr.publish(news{next: w, answers: []txn.ReceiptAnswer{{Hash: hash, Receipt: c.receipt}}, older: map[uint64]txn.Hash{10: {c.of}}})
+		if len(f.above) != c.kept {
+			t.Errorf("%s: %v", name, f.above)
+		}
+	}
+}
+
+func TestTheWindowReachesAsDeepAsIsAudited(t *testing.T) {
+	t.Parallel()
+	for _, depth := range []uint64{0, 300, 100_000} {
+		p := txn.Policy{Confirmations: 3, AuditDepth: depth}
+		tr := &tracker{policy: p}
+		if limit := windowLimit(p); limit > maxWindow || uint64(limit) < tr.auditDepth()+2 {
+			t.Errorf("%d blocks for a depth of %d", limit, depth)
+		}
 	}
 }

@@ -265,9 +265,7 @@ func TestAProtectedTransactionIsFollowed(t *testing.T) {
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-used.Number)+1, chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("it is in a block", func() error { w.chain.Mine(1); return w.is(id, txn.Included)() })
-	w.chain.MineEmpty(5)
-	if tx := w.awaitFinal(id); tx.State != txn.Confirmed || w.cursor().Protected == nil {
+	if tx := w.finish(id); tx.State != txn.Confirmed || w.cursor().Protected == nil {
 		t.Errorf("%+v, cursor %+v", tx.Status, w.cursor())
 	}
 }

@@ -84,6 +84,9 @@ func TestWhatAStuckPolicySaysIsDone(t *testing.T) {
 				return txn.StuckWait, nil
 			}}
 			v := stuckVenue(t, by)
+			var counted reading
+			asking := v.adjust
+			v.adjust = func(o *Options) { asking(o); counted = measure(t, o) }
 			v.node()
 			id, behind := v.create(0, "one", transfer()), v.create(0, "two", transfer())
 			v.eventually("the policy is asked", func() error {
@@ -93,6 +96,12 @@ func TestWhatAStuckPolicySaysIsDone(t *testing.T) {
 				return nil
 			})
 			state := want(v, id)
+			if action != "DANCE" && action != txn.StuckWait {
+				v.counts(counted, 1, "fencepost_stuck_decision", "action", string(action))
+			}
+			if forms := v.awaitForms(id, 1); len(forms) > 1 {
+				v.counts(counted, float64(len(forms)-1), "fencepost_tx_replaced", "kind", string(forms[1].Kind))
+			}
 			v.stopping(nil)
 			if tx := v.finish(id); tx.State != state {
 				t.Errorf("%+v", tx.Status)
