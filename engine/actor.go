@@ -197,9 +197,11 @@ func (a *actor) load(ctx context.Context) error {
 		a.forget()
 		return errForeign
 	}
-	audited, err := a.e.Store.RecentFinals(ctx, a.lease, track.auditDepth())
-	if err != nil {
-		return err
+	var audited []txn.Tx
+	if ledger.Cursor != nil { // otherwise it never sent anything
+		if audited, err = a.e.Store.RecentFinals(ctx, a.lease, track.auditDepth()); err != nil {
+			return err
+		}
 	}
 	a.forget()
 	a.track, a.chain = track, track.chain
