@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ const (
 	doReorgKeep  = "reorg keeps" // N blocks; the new blocks have them again
 	doForgetPool = "pool forgotten"
 	doStall      = "no blocks"
-	doExternal   = "key used elsewhere" // N: submitter
+	doExternal   = "key used elsewhere" // N: the submitter, and whether it is the next nonce or the one after that
 	doJump       = "clock jumps"
 )
 
@@ -193,16 +194,17 @@ func (w *World) bendChain(f Fault, until time.Duration) {
 }
 
 // useKey sends a transaction around Fencepost.
-func (w *World) useKey(submitter int) {
-	ctx := w.db.ctx
-	account, err := w.chain.Account(ctx, chaintest.Address(submitter), 0)
+func (w *World) useKey(which int) {
+	submitter := which % w.plan.Submitters
+	account, err := w.chain.Account(w.db.ctx, chaintest.Address(submitter), 0)
 	if err != nil {
 		return
 	}
+	nonce := uint64(account.Latest) + uint64(which/w.plan.Submitters)
 	to := txn.Address{0xee}
 	chainID := chainBig(w.chain.ID())
 	tx, err := types.SignNewTx(chaintest.Key(submitter), types.LatestSignerForChainID(chainID), &types.DynamicFeeTx{
-		ChainID: chainID, Nonce: uint64(account.Latest), To: &to, Gas: 21_000, GasFeeCap: gwei(90), GasTipCap: gwei(80),
+		ChainID: chainID, Nonce: nonce, To: &to, Gas: 21_000, GasFeeCap: gwei(90), GasTipCap: gwei(80),
 	})
 	if err == nil {
 		err = w.chain.Inject(tx)
@@ -212,7 +214,7 @@ func (w *World) useKey(submitter int) {
 		return
 	}
 	w.external[w.submitters[submitter]] = true
-	w.remark("nonce %d of s%d is used elsewhere", account.Latest, w.submitters[submitter])
+	w.remark("nonce %d of s%d is used elsewhere", nonce, w.submitters[submitter])
 }
 
 // pass is what happens to something that a node asks for.
@@ -310,14 +312,16 @@ func (w *World) deliver(l *link, m message, it *item) {
 		return
 	}
 	x := &exchange{link: l, message: m, fault: f}
-	if err := l.server.send(m); err != nil {
-		w.finish(x, err)
+	if x.err = l.server.send(m); x.err != nil {
+		w.finish(x)
 		return
 	}
 	if !w.advance(x) {
 		w.remark("it waits for a lock")
 		w.stuck = append(w.stuck, x)
+		return
 	}
+	w.finish(x)
 	w.unstick()
 }
 
@@ -326,49 +330,69 @@ type exchange struct {
 	link    *link
 	message message
 	fault   Fault
+	done    bool
+	err     error
 }
 
-// advance reads until the answer is there, or it is sure that the session waits for a lock: then only another exchange can let it go on.
-func (w *World) advance(x *exchange) (done bool) {
-	for giveUp := time.Now().Add(hangLimit); ; {
-		done, err := x.link.server.receive(lookAfter)
-		if done || err != nil {
-			w.finish(x, err)
-			return true
+// advance reads until the answer is there, or it is sure that the session waits for a lock that another session of the world holds.
+func (w *World) advance(x *exchange) bool {
+	for giveUp := time.Now().Add(hangLimit); !x.done; {
+		if x.done, x.err = x.link.server.receive(lookAfter); x.done || x.err != nil {
+			x.done = true
+			break
 		}
-		if w.db.blocked(x.link.server.pid) {
+		if w.blocked(x) {
 			return false
 		}
 		if time.Now().After(giveUp) {
-			w.violated("sim", "PostgreSQL does not answer %s", x.message.label)
-			w.finish(x, errSwitch)
-			return true
+			x.done, x.err = true, errors.New("no answer")
 		}
 	}
+	return true
 }
 
-// unstick goes on with what waited for a lock and does not any more.
-func (w *World) unstick() {
-	for again := true; again; {
-		again = false
-		for _, x := range w.stuck {
-			if w.db.blocked(x.link.server.pid) {
-				continue
-			}
-			w.stuck = slices.DeleteFunc(w.stuck, func(other *exchange) bool { return other == x })
-			w.remark("%s of %s has its lock", x.message.label, x.link.node.title())
-			if !w.advance(x) {
-				w.stuck = append(w.stuck, x)
-			}
-			again = true // it may have let go of others
-			break
+func (w *World) blocked(x *exchange) bool {
+	var ours []int32
+	for _, n := range w.nodes {
+		for _, l := range n.links {
+			ours = append(ours, l.server.pid)
 		}
+	}
+	for _, k := range w.locks {
+		ours = append(ours, int32(k.conn.PgConn().PID()))
+	}
+	return w.db.blocked(x.link.server.pid, ours)
+}
+
+// unstick goes on with what waited for a lock and does not any more. PostgreSQL lets them go one after the other, in the order in which they came; all of that
+// is let happen before any of it is told.
+func (w *World) unstick() {
+	for moved := true; moved; {
+		moved = false
+		for _, x := range w.stuck {
+			if !x.done && !w.blocked(x) {
+				moved = w.advance(x) || moved
+			}
+		}
+	}
+	var stuck, done []*exchange
+	for _, x := range w.stuck {
+		if x.done {
+			done = append(done, x)
+		} else {
+			stuck = append(stuck, x)
+		}
+	}
+	w.stuck = stuck
+	for _, x := range done {
+		w.remark("%s of %s does not wait any more", x.message.label, x.link.node.title())
+		w.finish(x)
 	}
 }
 
 // finish is the end of an exchange: PostgreSQL has answered, or the session is gone.
-func (w *World) finish(x *exchange, err error) {
-	l, m, f, s := x.link, x.message, x.fault, x.link.server
+func (w *World) finish(x *exchange) {
+	l, m, f, s, err := x.link, x.message, x.fault, x.link.server, x.err
 	n := l.node
 	defer l.landed()
 	if s.failure != "" {
@@ -457,11 +481,11 @@ func (w *World) lock(m message, f Fault) {
 
 func (w *World) unlock(k *rowLock) {
 	w.locks = slices.DeleteFunc(w.locks, func(other *rowLock) bool { return other == k })
+	if err := w.db.tick(); err != nil { // before whoever waits goes on, and looks at the clock
+		w.violated("sim", "%v", err)
+	}
 	_ = k.conn.Close(w.db.ctx)
 	for giveUp := time.Now().Add(hangLimit); w.db.lives(int32(k.conn.PgConn().PID())) && time.Now().Before(giveUp); { // its locks last until its end
-	}
-	if err := w.db.tick(); err != nil {
-		w.violated("sim", "%v", err)
 	}
 	w.unstick()
 }

@@ -124,12 +124,13 @@ type ledger struct {
 	rows     map[string]*row
 	bySub    map[int32][]*row
 	cursors  map[int32][2]int64 // init, next
+	guarded  map[int32]int64    // protections that there have been
 	gaps     map[int32][][2]int64
 	attempts map[txn.Hash]*row
 }
 
 func (w *World) readLedger() (*ledger, error) {
-	l := &ledger{rows: map[string]*row{}, bySub: map[int32][]*row{}, cursors: map[int32][2]int64{}, gaps: map[int32][][2]int64{}, attempts: map[txn.Hash]*row{}}
+	l := &ledger{rows: map[string]*row{}, bySub: map[int32][]*row{}, cursors: map[int32][2]int64{}, guarded: map[int32]int64{}, gaps: map[int32][][2]int64{}, attempts: map[txn.Hash]*row{}}
 	q := w.db
 	err := q.each(`SELECT tx_id::TEXT, request_id, submitter_id, nonce, queue_seq, state, executed, reason, version, fencing_token, tx_hash, receipt_tx_hash, requeued FROM managed_tx`,
 		func(rows pgx.Rows) error {
@@ -167,11 +168,12 @@ func (w *World) readLedger() (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = q.each(`SELECT submitter_id, init_nonce, next_nonce FROM submitter_nonce_cursor`, func(rows pgx.Rows) error {
+	err = q.each(`SELECT submitter_id, init_nonce, next_nonce, protections FROM submitter_nonce_cursor`, func(rows pgx.Rows) error {
 		var id int32
 		var c [2]int64
-		err := rows.Scan(&id, &c[0], &c[1])
-		l.cursors[id] = c
+		var protections int64
+		err := rows.Scan(&id, &c[0], &c[1], &protections)
+		l.cursors[id], l.guarded[id] = c, protections
 		return err
 	})
 	if err != nil {
@@ -275,6 +277,11 @@ func (w *World) judgeNonces(l *ledger) {
 		}
 		for n := range used {
 			w.violated("L4", "nonce %d of s%d lies outside of %d to %d", n, id, c[0], c[1]-1)
+		}
+	}
+	for id, n := range l.guarded {
+		if n > 0 && !w.external[txn.SubmitterID(id)] {
+			w.violated("L10", "s%d was protected %d times although nobody else has used its key", id, n)
 		}
 	}
 	for id, gaps := range l.gaps {
@@ -420,7 +427,9 @@ func (w *World) judgeChain(l *ledger) {
 		next[in.Sender] = in.Nonce + 1
 		if r := l.attempts[in.Receipt.TxHash]; r != nil {
 			executed[r.id] = append(executed[r.id], in)
-		} else if !w.external[w.submitterAt(in.Sender)] {
+		} else if w.external[w.submitterAt(in.Sender)] {
+			w.judgeForeign(l, int32(w.submitterAt(in.Sender)), int64(in.Nonce))
+		} else {
 			w.violated("L3", "the chain has executed nonce %d of %s, which is not in the ledger", in.Nonce, in.Sender.Hex())
 		}
 	}
@@ -434,6 +443,21 @@ func (w *World) judgeChain(l *ledger) {
 		w.judgeOutcome(r, executed[r.id])
 	}
 	w.judgePayloads()
+}
+
+// judgeForeign: L10. A number that somebody else has used is one that the ledger has given up, by a decision, or has not come to yet.
+func (w *World) judgeForeign(l *ledger, id int32, nonce int64) {
+	if nonce >= l.cursors[id][1] || nonce < l.cursors[id][0] {
+		return
+	}
+	if l.guarded[id] == 0 {
+		w.violated("L10", "nonce %d of s%d was used elsewhere, the cursor is beyond it, and the submitter was never protected", nonce, id)
+	}
+	for _, r := range l.bySub[id] {
+		if r.nonce != nil && *r.nonce == nonce && r.executed != string(txn.No) {
+			w.violated("L10", "%s of s%d is %s %s with nonce %d, which somebody else has used", r.request, id, r.state, r.executed, nonce)
+		}
+	}
 }
 
 func (w *World) addressOf(id txn.SubmitterID) txn.Address {

@@ -22,6 +22,7 @@ type Plan struct {
 	Skews      []Skew
 	Calls      []CallPlan
 	Pauses     []PausePlan
+	Requeue    bool // what the operator does with a transaction whose nonce somebody else has used
 	Faults     []Fault
 }
 
@@ -82,6 +83,11 @@ func Draw(seed uint64) Plan {
 	}
 	for range 4 + d.IntN(12) {
 		p.Faults = append(p.Faults, drawFault(d, p))
+	}
+	if p.Requeue = d.IntN(2) == 0; d.IntN(4) == 0 {
+		for range 1 + d.IntN(2) {
+			p.Faults = append(p.Faults, Fault{Node: -1, At: between(d, 3*time.Second, loadTime), Do: doExternal, N: d.IntN(2 * p.Submitters)})
+		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return p

@@ -27,6 +27,9 @@ func verbose() bool { return *seedFlag != 0 }
 // TestSeeds runs seed after seed.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
+	if *huntFlag != 0 {
+		return
+	}
 	if *seedFlag != 0 {
 		var drop []int
 		for _, text := range strings.FieldsFunc(*dropFlag, func(r rune) bool { return r == ',' }) {
@@ -38,7 +41,7 @@ func TestSeeds(t *testing.T) {
 		}
 		p := Draw(*seedFlag).Without(drop...)
 		r := Play(t, p)
-		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, %v, digest %x, faults %v\n", p, strings.Join(r.trace, "\n"), r.Steps, r.Rest, r.Digest, r.Faults)
+		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, %v, digest %x, faults %v\n", p, r.tail, r.Steps, r.Rest, r.Digest, r.Faults)
 		r.report(t)
 		return
 	}
@@ -63,17 +66,22 @@ func (r Result) report(t *testing.T) {
 // TestASeedIsARun: the same seed is the same run, step by step.
 func TestASeedIsARun(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{7, 8, 9} {
-		p := Draw(seed)
-		a, b := Play(t, p), Play(t, p)
-		if a.Digest == b.Digest {
-			continue
-		}
-		for i := range min(len(a.trace), len(b.trace)) {
-			if a.trace[i] != b.trace[i] {
-				t.Errorf("seed %d: step %d is\n%s\nand\n%s\nafter\n%s", seed, i, a.trace[i], b.trace[i], strings.Join(a.trace[max(0, i-8):i], "\n"))
-				break
+	if *seedFlag != 0 || *huntFlag != 0 {
+		return
+	}
+	for i := range max(3, *seedsFlag/20) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			p := Draw(*firstFlag + uint64(i))
+			a, b := Play(t, p), Play(t, p)
+			if a.Digest == b.Digest {
+				return
 			}
-		}
+			for i := range min(len(a.trace), len(b.trace)) {
+				if a.trace[i] != b.trace[i] {
+					t.Fatalf("seed %d: step %d is\n%s\nand\n%s\nafter\n%s", p.Seed, i, a.trace[i], b.trace[i], strings.Join(a.trace[max(0, i-10):i], "\n"))
+				}
+			}
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ type World struct {
 
 	submitters []txn.SubmitterID
 	external   map[txn.SubmitterID]bool     // whose key was used elsewhere
+	deciding   map[txn.SubmitterID]bool     // the operator is at it; under mu
 	senders    map[txn.Hash]txn.SubmitterID // of everything signed; under mu
 	logs       []logLine                    // under mu
 	defects    []string                     // under mu
@@ -92,6 +94,8 @@ var (
 	errSwitch  = errors.New("sim: unavailable")
 )
 
+var arrivals = os.Getenv("SIM_ARRIVALS") != ""
+
 const (
 	maxSteps   = 120_000
 	traceTail  = 60
@@ -101,7 +105,7 @@ const (
 func newWorld(p Plan, db *database) *World {
 	w := &World{
 		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db, kick: make(chan struct{}, 1), faults: map[string]int{},
-		external: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{},
+		external: map[txn.SubmitterID]bool{}, deciding: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{},
 	}
 	w.chain = chaintest.New(chaintest.Options{Poll: true, Now: time.Now})
 	w.chain.Intercept(func(ctx context.Context, _ chaintest.Call) chaintest.Fault {
@@ -194,6 +198,9 @@ func (w *World) settle() {
 			continue
 		}
 		it.ready = w.now() + w.delay(it)
+		if arrivals {
+			w.write(fmt.Sprintf("%10.4fs %-5s   + %s %s %d, ready %v", w.now().Seconds(), it.node.title(), it.kind, it.label, it.of, it.ready))
+		}
 		w.waiting = append(w.waiting, it)
 	}
 }
@@ -296,7 +303,7 @@ func (w *World) fire(n *node, t *timer) bool {
 	if !n.clock.fire(t) {
 		return false
 	}
-	w.note(n, "timer", "", 0)
+	w.note(n, "timer", t.label, 0)
 	return true
 }
 
