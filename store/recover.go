@@ -19,8 +19,8 @@ const tokenRaise = 1 << 40
 
 // restoredEvidence tells an operator what a protection by Recover means.
 const restoredEvidence = "the database was restored from a backup, or failed over and lost commits: transactions that were accepted or signed after what it holds " +
-	"are not in it, and may be on chain or in a pool. Have callers repeat what was not final, by the same request_ids; wait until the account stands still " +
-	"(its next nonce the same by the newest block, by the pool and when settled); then leave with ALIGN_FORWARD, or with RESUME if the chain stands where the cursor does"
+	"are not in it, and may be on chain or in a pool. Wait until the account stands still (its next nonce the same by the newest block, by the pool and when settled); " +
+	"see on chain what it sent after the backup, and let callers repeat only what did not run; then leave with ALIGN_FORWARD, or with RESUME if the chain stands where the cursor does"
 
 // RecoverReport tells what Recover did.
 type RecoverReport struct {

@@ -1619,7 +1619,9 @@ type Command struct {
 	// Unset while the owner has not decided.
 	ApplyTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=apply_time,json=applyTime,proto3" json:"apply_time,omitempty"`
 	// APPLIED, or why nothing was done.
-	Result        string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
+	Result string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
+	// The protection that an EXIT_PROTECT is about; else 0.
+	ProtectionId  int64 `protobuf:"varint,10,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1715,6 +1717,13 @@ func (x *Command) GetResult() string {
 		return x.Result
 	}
 	return ""
+}
+
+func (x *Command) GetProtectionId() int64 {
+	if x != nil {
+		return x.ProtectionId
+	}
+	return 0
 }
 
 type ListCommandsRequest struct {
@@ -1964,7 +1973,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"8\n" +
 	"\x14ResolveStuckResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xb1\x02\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xda\x02\n" +
 	"\aCommand\x12!\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\x03B\x020\x01R\tcommandId\x12\x12\n" +
@@ -1977,7 +1986,9 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"createTime\x129\n" +
 	"\n" +
 	"apply_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tapplyTime\x12\x16\n" +
-	"\x06result\x18\t \x01(\tR\x06result\"\x91\x01\n" +
+	"\x06result\x18\t \x01(\tR\x06result\x12'\n" +
+	"\rprotection_id\x18\n" +
+	" \x01(\x03B\x020\x01R\fprotectionId\"\x91\x01\n" +
 	"\x13ListCommandsRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12'\n" +

@@ -251,55 +251,56 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       " \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator\030\004 \001" +
       "(\tB\010\272H\005r\003\030\200\001R\010operator\"8\n\024ResolveStuckRe" +
       "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
-      "\"\261\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tco" +
+      "\"\332\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tco" +
       "mmandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 " +
       "\001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reas" +
       "on\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010oper" +
       "ator\022;\n\013create_time\030\007 \001(\0132\032.google.proto" +
       "buf.TimestampR\ncreateTime\0229\n\napply_time\030" +
       "\010 \001(\0132\032.google.protobuf.TimestampR\tapply" +
-      "Time\022\026\n\006result\030\t \001(\tR\006result\"\221\001\n\023ListCom" +
-      "mandsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001" +
-      "\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005" +
-      "\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H\005" +
-      "r\003\030\200\002R\tpageToken\"q\n\024ListCommandsResponse" +
-      "\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comman" +
-      "dR\010commands\022&\n\017next_page_token\030\002 \001(\tR\rne" +
-      "xtPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITTE" +
-      "R_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_S" +
-      "TRICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER_" +
-      "STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS" +
-      "_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*\200" +
-      "\001\n\022ProtectionDecision\022#\n\037PROTECTION_DECI" +
-      "SION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISIO" +
-      "N_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_" +
-      "FORWARD\020\002*d\n\rStuckDecision\022\036\n\032STUCK_DECI" +
-      "SION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAI" +
-      "L\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\0022\316\006\n\020Subm" +
-      "itterService\022d\n\021RegisterSubmitter\022&.fenc" +
-      "epost.v1.RegisterSubmitterRequest\032\'.fenc" +
-      "epost.v1.RegisterSubmitterResponse\022U\n\014Ge" +
-      "tSubmitter\022!.fencepost.v1.GetSubmitterRe" +
-      "quest\032\".fencepost.v1.GetSubmitterRespons" +
-      "e\022[\n\016ListSubmitters\022#.fencepost.v1.ListS" +
-      "ubmittersRequest\032$.fencepost.v1.ListSubm" +
-      "ittersResponse\022[\n\016PauseSubmitter\022#.fence" +
-      "post.v1.PauseSubmitterRequest\032$.fencepos" +
-      "t.v1.PauseSubmitterResponse\022^\n\017ResumeSub" +
-      "mitter\022$.fencepost.v1.ResumeSubmitterReq" +
-      "uest\032%.fencepost.v1.ResumeSubmitterRespo" +
-      "nse\022a\n\020ProtectSubmitter\022%.fencepost.v1.P" +
-      "rotectSubmitterRequest\032&.fencepost.v1.Pr" +
-      "otectSubmitterResponse\022R\n\013ExitProtect\022 ." +
-      "fencepost.v1.ExitProtectRequest\032!.fencep" +
-      "ost.v1.ExitProtectResponse\022U\n\014ResolveStu" +
-      "ck\022!.fencepost.v1.ResolveStuckRequest\032\"." +
-      "fencepost.v1.ResolveStuckResponse\022U\n\014Lis" +
-      "tCommands\022!.fencepost.v1.ListCommandsReq" +
-      "uest\032\".fencepost.v1.ListCommandsResponse" +
-      "BT\n\020dev.fencepost.v1P\001Z>github.com/fence" +
-      "post/fencepost/gen/go/fencepost/v1;fence" +
-      "postv1b\006proto3"
+      "Time\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotecti" +
+      "on_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001\n\023ListCo" +
+      "mmandsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020" +
+      "\001\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032" +
+      "\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H" +
+      "\005r\003\030\200\002R\tpageToken\"q\n\024ListCommandsRespons" +
+      "e\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comma" +
+      "ndR\010commands\022&\n\017next_page_token\030\002 \001(\tR\rn" +
+      "extPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITT" +
+      "ER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_" +
+      "STRICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER" +
+      "_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATU" +
+      "S_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*" +
+      "\200\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
+      "ISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISI" +
+      "ON_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN" +
+      "_FORWARD\020\002*d\n\rStuckDecision\022\036\n\032STUCK_DEC" +
+      "ISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FA" +
+      "IL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\0022\316\006\n\020Sub" +
+      "mitterService\022d\n\021RegisterSubmitter\022&.fen" +
+      "cepost.v1.RegisterSubmitterRequest\032\'.fen" +
+      "cepost.v1.RegisterSubmitterResponse\022U\n\014G" +
+      "etSubmitter\022!.fencepost.v1.GetSubmitterR" +
+      "equest\032\".fencepost.v1.GetSubmitterRespon" +
+      "se\022[\n\016ListSubmitters\022#.fencepost.v1.List" +
+      "SubmittersRequest\032$.fencepost.v1.ListSub" +
+      "mittersResponse\022[\n\016PauseSubmitter\022#.fenc" +
+      "epost.v1.PauseSubmitterRequest\032$.fencepo" +
+      "st.v1.PauseSubmitterResponse\022^\n\017ResumeSu" +
+      "bmitter\022$.fencepost.v1.ResumeSubmitterRe" +
+      "quest\032%.fencepost.v1.ResumeSubmitterResp" +
+      "onse\022a\n\020ProtectSubmitter\022%.fencepost.v1." +
+      "ProtectSubmitterRequest\032&.fencepost.v1.P" +
+      "rotectSubmitterResponse\022R\n\013ExitProtect\022 " +
+      ".fencepost.v1.ExitProtectRequest\032!.fence" +
+      "post.v1.ExitProtectResponse\022U\n\014ResolveSt" +
+      "uck\022!.fencepost.v1.ResolveStuckRequest\032\"" +
+      ".fencepost.v1.ResolveStuckResponse\022U\n\014Li" +
+      "stCommands\022!.fencepost.v1.ListCommandsRe" +
+      "quest\032\".fencepost.v1.ListCommandsRespons" +
+      "eBT\n\020dev.fencepost.v1P\001Z>github.com/fenc" +
+      "epost/fencepost/gen/go/fencepost/v1;fenc" +
+      "epostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -439,7 +440,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Command_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Command_descriptor,
-        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", });
+        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", "ProtectionId", });
     internal_static_fencepost_v1_ListCommandsRequest_descriptor =
       getDescriptor().getMessageType(22);
     internal_static_fencepost_v1_ListCommandsRequest_fieldAccessorTable = new
