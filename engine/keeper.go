@@ -94,7 +94,6 @@ func (k *keeper) run(ctx context.Context) {
 // renew extends every lease that is held. A lease that the database no longer grants ends its owner at once; when the database cannot be asked, the deadline
 // does.
 func (k *keeper) renew(ctx context.Context) {
-	k.expire() // what shall not be renewed
 	leases := k.leases()
 	if len(leases) == 0 {
 		return

@@ -209,7 +209,8 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 func TestAStoppingNodeSaysSoFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
-	a, proxy := c.startBehind("a", nil)
+	var log journal
+	a, proxy := c.startBehind("a", func(o *Options) { o.Logger = log.logger() })
 	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
 	rule := proxy.On(pgproxy.Running("ReleaseLeases"), pgproxy.HoldBefore)
 	stopped := make(chan struct{})
@@ -225,6 +226,41 @@ func TestAStoppingNodeSaysSoFirst(t *testing.T) {
 	<-stopped
 	if n := c.number("SELECT count(*) FROM node"); n != 0 {
 		t.Errorf("%d nodes are left in the list, want none", n)
+	}
+	if lines := log.of(t, "submitter released"); len(lines) != 1 || lines[0]["why"] != errMoved.Error() {
+		t.Errorf("the owner did not end between two steps: %v", lines)
+	}
+}
+
+// TestAnOwnerThatFailsKeepsItsLeaseUntilThatLapses: one that ended for no good reason leaves nothing tidied up, and nobody gets its submitter at once.
+func TestAnOwnerThatFailsKeepsItsLeaseUntilThatLapses(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 2*time.Second)
+	var log journal
+	a := c.start("a", func(o *Options) {
+		o.Logger = log.logger()
+		o.Gate = func(_ context.Context, at Point, _ txn.SubmitterID) error {
+			if at == AfterSend {
+				return errors.New("crash")
+			}
+			return nil
+		}
+	})
+	c.createOn(a, 0, "one")
+	c.eventually("it failed", func() error {
+		if len(log.of(t, "submitter lost")) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	c.eventually("the lease lapsed", func() error {
+		if len(c.holders()) > 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if n := c.number("SELECT count(*) FROM submitter_lease WHERE released"); n != 0 {
+		t.Error("the lease was given back")
 	}
 }
 
