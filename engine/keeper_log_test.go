@@ -115,8 +115,8 @@ func (r reading) sum(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// TestEachLedgerWriteIsLogged follows transactions through their life and a command, and compares the log with the ledger: every event is told with the submitter,
-// the transaction, the node and the token that it was written under.
+// TestEachLedgerWriteIsLogged follows transactions through their life and a command, and compares the log with the ledger: every event is told with the
+// submitter, the transaction, the node and the token that it was written under.
 func TestEachLedgerWriteIsLogged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
@@ -191,7 +191,8 @@ func TestAFencedChangeIsCountedAndLogged(t *testing.T) {
 		t.Errorf("%v commits were fenced", got)
 	}
 	lines := log.of(t, "a change was refused: the lease is another's now")
-	if len(lines) != 1 || lines[0]["op"] != "allocate" || lines[0]["tx_id"] != id.String() || lines[0]["node_id"] != n.store.Node() || lines[0]["fencing_token"] != float64(lease.Token()-1) {
+	if len(lines) != 1 || lines[0]["op"] != "allocate" || lines[0]["tx_id"] != id.String() || lines[0]["node_id"] != n.store.Node() ||
+		lines[0]["fencing_token"] != float64(lease.Token()-1) {
 		t.Errorf("%v", lines)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestTwoThousandSubmittersOnThreeNodes divides 2,000 submitters with work among three nodes, ends one of them without a word, and adds another: each time only the share
-// of that node moves, and what a node asks the database for at each tick does not depend on how many it has.
+// TestTwoThousandSubmittersOnThreeNodes divides 2,000 submitters with work among three nodes, ends one of them without a word, and adds another: each time only
+// the share of that node moves, and what a node asks the database for at each tick does not depend on how many it has.
 func TestTwoThousandSubmittersOnThreeNodes(t *testing.T) {
 	t.Parallel()
 	const submitters, lease = 2000, 3 * time.Second
@@ -114,7 +114,8 @@ func (c *cluster) checkTicks(proxy *pgproxy.Proxy, n *testNode) {
 	}
 }
 
-// TestCreateTxWakesTheOwnerOnAnotherNode creates each transaction through a node that does not own the submitter. Nobody polls: without a wake-up this takes a minute each.
+// TestCreateTxWakesTheOwnerOnAnotherNode creates each transaction through a node that does not own the submitter. Nobody polls: without a wake-up this takes a
+// minute each.
 func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
@@ -155,7 +156,8 @@ func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestAStopHandsOverAtOnce stops one node after the other under load, each after another has come in its place. No submitter that has work is without an owner for long.
+// TestAStopHandsOverAtOnce stops one node after the other under load, each after another has come in its place. No submitter that has work is without an owner
+// for long.
 func TestAStopHandsOverAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
@@ -205,7 +207,8 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStoppingNodeSaysSoFirst holds up the release of a node that stops: by then the others must know that it takes nothing back, or they would leave it to that node.
+// TestAStoppingNodeSaysSoFirst holds up the release of a node that stops: by then the others must know that it takes nothing back, or they would leave it to
+// that node.
 func TestAStoppingNodeSaysSoFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
@@ -364,8 +367,8 @@ func (c counting) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	return c.Chain.Send(ctx, signed)
 }
 
-// TestNodesThatDoNotKnowOfEachOther loses every heartbeat of one node, so that it knows of no other and no other knows of it. That costs time: everything is done all the
-// same, and nothing twice.
+// TestNodesThatDoNotKnowOfEachOther loses every heartbeat of one node, so that it knows of no other and no other knows of it. That costs time: everything is
+// done all the same, and nothing twice.
 func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
 	t.Parallel()
 	const submitters, each = 8, 3
@@ -397,8 +400,8 @@ func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
 	c.checkLedger()
 }
 
-// TestNodesDoNotTellEachOtherForEver creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which keeps
-// it to itself.
+// TestNodesDoNotTellEachOtherForEver creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which
+// keeps it to itself.
 func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {

@@ -252,7 +252,8 @@ func TestMailOfAnOwnerThatLostItsLease(t *testing.T) {
 	tb.actors[2].over.Store(true)
 	others := tb.deliver([]txn.SubmitterID{1, 2, 3})
 	free, not := tb.unowned(others)
-	if !slices.Equal(others, []txn.SubmitterID{2, 3}) || !slices.Equal(free, []txn.SubmitterID{3}) || !slices.Equal(not, []txn.SubmitterID{2}) || !tb.actors[1].mail.Load() {
+	if !slices.Equal(others, []txn.SubmitterID{2, 3}) || !slices.Equal(free, []txn.SubmitterID{3}) || !slices.Equal(not, []txn.SubmitterID{2}) ||
+		!tb.actors[1].mail.Load() {
 		t.Errorf("not delivered here: %v; of these to be acquired: %v, for others: %v", others, free, not)
 	}
 }
