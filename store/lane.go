@@ -18,7 +18,7 @@ type lane struct {
 	cfg     *pgx.ConnConfig
 	prepare func(context.Context, *pgx.Conn) error // nil: nothing to prepare
 
-	mu     sync.Mutex
+	mu     turn
 	conn   *pgx.Conn
 	wire   *wire
 	made   time.Time
@@ -34,13 +34,15 @@ const idleLimit = time.Second
 const ageLimit = 10 * time.Minute
 
 func newLane(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *lane {
-	return &lane{s: s, cfg: cfg, prepare: prepare}
+	return &lane{s: s, cfg: cfg, prepare: prepare, mu: make(turn, 1)}
 }
 
-// run carries out statements and tells their fate. ctx bounds connecting, and the statements too unless they ignore it. A watchdog closes the connection when
-// nothing has come back for longer than the server itself allows.
+// run carries out statements and tells their fate. ctx bounds waiting for others, connecting, and the statements too unless they ignore it. A watchdog closes
+// the connection when nothing has come back for longer than the server itself allows.
 func (l *lane) run(ctx context.Context, limit time.Duration, statement func(*pgx.Conn, *db.Queries) error) (fate, error) {
-	l.mu.Lock()
+	if err := l.mu.LockUntil(ctx); err != nil {
+		return nothing, err
+	}
 	defer l.mu.Unlock()
 	conn, err := l.connected(ctx)
 	if err != nil {
@@ -149,6 +151,22 @@ func (l *lane) close() {
 	if l.conn != nil {
 		_ = l.conn.Close(context.Background()) // says goodbye, so that the server logs no error
 		l.conn = nil
+	}
+}
+
+// turn is a mutex for which one need not wait longer than a context lasts. It holds one element while it is locked.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
+
+// LockUntil locks it, or returns why it did not.
+func (t turn) LockUntil(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
