@@ -182,7 +182,8 @@ func (w *World) run(limit time.Duration, done func() bool) bool {
 
 // settle waits until nothing moves, and takes in what was posted meanwhile, in an order that does not depend on which goroutine was quicker.
 func (w *World) settle() {
-	synctest.Wait()
+	for synctest.Wait(); w.bury(); synctest.Wait() {
+	}
 	select {
 	case <-w.kick:
 	default:
@@ -203,6 +204,20 @@ func (w *World) settle() {
 		}
 		w.waiting = append(w.waiting, it)
 	}
+}
+
+// bury lets the goroutines of crashed nodes end. Whatever they ask for fails at once; but some of them also wait for a time, which is not part of the run.
+func (w *World) bury() (moved bool) {
+	now := w.now()
+	for _, n := range w.nodes {
+		if !n.crashed {
+			continue
+		}
+		for _, t := range n.clock.due(now) {
+			moved = n.clock.fire(t) || moved
+		}
+	}
+	return moved
 }
 
 func compareItems(a, b *item) int {
@@ -326,13 +341,14 @@ func (w *World) sleep(limit time.Duration) {
 		sooner(max(it.ready, it.heldUntil()))
 	}
 	for _, n := range w.nodes {
+		held := n.frozenUntil
 		if n.crashed {
-			continue
+			held = 0
 		}
 		if t, ok := n.clock.next(now); ok {
-			sooner(max(t, n.frozenUntil))
+			sooner(max(t, held))
 		}
-		sooner(n.frozenUntil)
+		sooner(held)
 	}
 	for _, e := range w.events {
 		sooner(e.at)
