@@ -85,9 +85,9 @@ test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, 
 
 .PHONY: e2e
 e2e: $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests: real processes, a real chain, minutes
-	@# -count=1: what these tests depend on is more than what Go's test cache looks at.
+	@# -count=1: what these tests depend on is more than what Go's test cache looks at. -parallel: most of them wait most of the time.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  gotestsum --format testname -- -count=1 -timeout 30m ./e2e/...
+	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m ./e2e/...
 
 # The run to repeat, without the faults that DROP names (numbers, separated by commas); 0 is none in particular.
 SEED ?= 0
