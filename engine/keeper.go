@@ -41,10 +41,14 @@ func newKeeper(e *Engine) *keeper {
 // margin is how much earlier than the database a node regards its lease as lapsed.
 func (k *keeper) margin() time.Duration { return k.e.LeaseDuration / 10 }
 
-// hold begins to renew a lease, in place of an older one of the same submitter. Its owner is ended once it is gone.
+// hold begins to renew a lease, in place of an older one of the same submitter. Its owner is ended once it is gone. An owner that was told to end already, since
+// the older lease was lost while this one was waited for, does not get it: nobody would work under it.
 func (k *keeper) hold(l *store.Lease, owner *actor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if owner.over.Load() {
+		return
+	}
 	k.held[l.Submitter()] = &holding{lease: l, owner: owner, deadline: l.TakenAt().Add(k.e.LeaseDuration - k.margin())}
 }
 

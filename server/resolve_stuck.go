@@ -41,7 +41,7 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 
 // resolved tells whether a decision is what became of a transaction. One that was put back into the queue and is STUCK again needs another decision.
 func resolved(tx txn.Tx, action txn.Action) bool {
-	if action == txn.ActionRequeue {
+	if action == txn.ActionRequeue || action == txn.ActionRequeueUnproven {
 		return tx.Requeued > 0 && tx.State != txn.Stuck
 	}
 	return tx.State == txn.Failed && tx.Executed == txn.No && tx.Reason == txn.ReasonNonceElsewhere

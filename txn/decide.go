@@ -26,6 +26,7 @@ type View struct {
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion
+	Used      *Used  // who used a nonce, as far as the last decision asked; nil: not asked
 	Head      uint64 // number of the newest block of this view; 0 before there is one
 	Seen      func(Hash) Inclusion
 }
@@ -47,6 +48,11 @@ type (
 	}
 	// Investigate asks who used a nonce, for the operator; Investigated tells what follows, whether that was found or not.
 	Investigate struct{ Finding Finding }
+	// AskWho asks who used the nonce of a transaction, for a decision of an operator.
+	AskWho struct {
+		Tx  Tx
+		For int64 // the command
+	}
 	// Prepare quotes and signs the head of the queue for the next nonce; Prepared tells what follows.
 	Prepare struct {
 		Tx    Tx
@@ -64,6 +70,7 @@ func (Rest) step()          {}
 func (Record) step()        {}
 func (LookAtAccount) step() {}
 func (Investigate) step()   {}
+func (AskWho) step()        {}
 func (Prepare) step()       {}
 func (Broadcast) step()     {}
 
@@ -225,7 +232,7 @@ func dueBroadcast(v View) (Broadcast, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) {
+		if !seen.Known || tx.Due.After(v.Now) || !surelyGone(v, tx) {
 			return Broadcast{}, false
 		}
 		return Broadcast{Tx: tx, Attempt: tx.newest()}, true
@@ -239,7 +246,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	if !unasked(answer.Class) {
 		next.SubmitAttempts++
 	}
-	next.Doubted = answer.Class == NonceTooLow
+	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 // a node that takes anything never says that the nonce is used
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
 	if !taken {

@@ -53,6 +53,12 @@ type Consumer struct {
 	TxHash    Hash // zero: no transaction of the account is in that block
 }
 
+// Used answers AskWho.
+type Used struct {
+	For int64     // the command
+	By  *Consumer // nil: nobody can tell
+}
+
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.
 var ErrUnavailable = errors.New("unavailable")
 

@@ -54,6 +54,8 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.apply(t, s.Change)
 	case LookAtAccount:
 		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), For: s.For})
+	case AskWho:
+		w.view.Used = &Used{For: s.For, By: w.consumer}
 	case Investigate:
 		w.apply(t, Investigated(w.view, s, w.consumer))
 	case Prepare:

@@ -42,6 +42,7 @@ func (l *ledger) decide(c txn.Command, account txn.Account) {
 	step := txn.Decide(txn.View{
 		Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 		Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
+		Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
 		Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 	})
 	record, ok := step.(txn.Record)
@@ -137,6 +138,7 @@ func TestTxResolve(t *testing.T) {
 		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
+	l.bad(exitUsage, "--keep-queue goes with --align-forward", "submitter", "exit-protect", "alice", "--protection", "1", "--resume", "--keep-queue", "--reason", "x")
 	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
 }
 

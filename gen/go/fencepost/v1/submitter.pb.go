@@ -130,6 +130,9 @@ const (
 	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
 	// Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
+	// As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
+	// they were compared with the chain, and that those which ran were cancelled.
+	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE ProtectionDecision = 3
 )
 
 // Enum value maps for ProtectionDecision.
@@ -138,11 +141,13 @@ var (
 		0: "PROTECTION_DECISION_UNSPECIFIED",
 		1: "PROTECTION_DECISION_RESUME",
 		2: "PROTECTION_DECISION_ALIGN_FORWARD",
+		3: "PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE",
 	}
 	ProtectionDecision_value = map[string]int32{
-		"PROTECTION_DECISION_UNSPECIFIED":   0,
-		"PROTECTION_DECISION_RESUME":        1,
-		"PROTECTION_DECISION_ALIGN_FORWARD": 2,
+		"PROTECTION_DECISION_UNSPECIFIED":              0,
+		"PROTECTION_DECISION_RESUME":                   1,
+		"PROTECTION_DECISION_ALIGN_FORWARD":            2,
+		"PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE": 3,
 	}
 )
 
@@ -182,6 +187,10 @@ const (
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
 	// It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
+	// As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4
+	// As REQUEUE, likewise.
+	StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN StuckDecision = 5
 )
 
 // Enum value maps for StuckDecision.
@@ -190,11 +199,15 @@ var (
 		0: "STUCK_DECISION_UNSPECIFIED",
 		1: "STUCK_DECISION_FAIL",
 		2: "STUCK_DECISION_REQUEUE",
+		4: "STUCK_DECISION_FAIL_UNPROVEN",
+		5: "STUCK_DECISION_REQUEUE_UNPROVEN",
 	}
 	StuckDecision_value = map[string]int32{
-		"STUCK_DECISION_UNSPECIFIED": 0,
-		"STUCK_DECISION_FAIL":        1,
-		"STUCK_DECISION_REQUEUE":     2,
+		"STUCK_DECISION_UNSPECIFIED":      0,
+		"STUCK_DECISION_FAIL":             1,
+		"STUCK_DECISION_REQUEUE":          2,
+		"STUCK_DECISION_FAIL_UNPROVEN":    4,
+		"STUCK_DECISION_REQUEUE_UNPROVEN": 5,
 	}
 )
 
@@ -2005,15 +2018,18 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0fSubmitterStatus\x12 \n" +
 	"\x1cSUBMITTER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SUBMITTER_STATUS_ACTIVE\x10\x01\x12\x1b\n" +
-	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*\x80\x01\n" +
+	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*\xb2\x01\n" +
 	"\x12ProtectionDecision\x12#\n" +
 	"\x1fPROTECTION_DECISION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPROTECTION_DECISION_RESUME\x10\x01\x12%\n" +
-	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02*d\n" +
+	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02\x120\n" +
+	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03*\xab\x01\n" +
 	"\rStuckDecision\x12\x1e\n" +
 	"\x1aSTUCK_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13STUCK_DECISION_FAIL\x10\x01\x12\x1a\n" +
-	"\x16STUCK_DECISION_REQUEUE\x10\x022\xce\x06\n" +
+	"\x16STUCK_DECISION_REQUEUE\x10\x02\x12 \n" +
+	"\x1cSTUCK_DECISION_FAIL_UNPROVEN\x10\x04\x12#\n" +
+	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xce\x06\n" +
 	"\x10SubmitterService\x12d\n" +
 	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\x12U\n" +
 	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\x12[\n" +

@@ -35,6 +35,22 @@ public enum StuckDecision
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
    */
   STUCK_DECISION_REQUEUE(2),
+  /**
+   * <pre>
+   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
+   */
+  STUCK_DECISION_FAIL_UNPROVEN(4),
+  /**
+   * <pre>
+   * As REQUEUE, likewise.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
+   */
+  STUCK_DECISION_REQUEUE_UNPROVEN(5),
   UNRECOGNIZED(-1),
   ;
 
@@ -67,6 +83,22 @@ public enum StuckDecision
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
    */
   public static final int STUCK_DECISION_REQUEUE_VALUE = 2;
+  /**
+   * <pre>
+   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
+   */
+  public static final int STUCK_DECISION_FAIL_UNPROVEN_VALUE = 4;
+  /**
+   * <pre>
+   * As REQUEUE, likewise.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
+   */
+  public static final int STUCK_DECISION_REQUEUE_UNPROVEN_VALUE = 5;
 
 
   public final int getNumber() {
@@ -96,6 +128,8 @@ public enum StuckDecision
       case 0: return STUCK_DECISION_UNSPECIFIED;
       case 1: return STUCK_DECISION_FAIL;
       case 2: return STUCK_DECISION_REQUEUE;
+      case 4: return STUCK_DECISION_FAIL_UNPROVEN;
+      case 5: return STUCK_DECISION_REQUEUE_UNPROVEN;
       default: return null;
     }
   }

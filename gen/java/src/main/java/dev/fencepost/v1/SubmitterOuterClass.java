@@ -271,36 +271,39 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "STRICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER" +
       "_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATU" +
       "S_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*" +
-      "\200\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
+      "\262\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
       "ISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISI" +
       "ON_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN" +
-      "_FORWARD\020\002*d\n\rStuckDecision\022\036\n\032STUCK_DEC" +
-      "ISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FA" +
-      "IL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\0022\316\006\n\020Sub" +
-      "mitterService\022d\n\021RegisterSubmitter\022&.fen" +
-      "cepost.v1.RegisterSubmitterRequest\032\'.fen" +
-      "cepost.v1.RegisterSubmitterResponse\022U\n\014G" +
-      "etSubmitter\022!.fencepost.v1.GetSubmitterR" +
-      "equest\032\".fencepost.v1.GetSubmitterRespon" +
-      "se\022[\n\016ListSubmitters\022#.fencepost.v1.List" +
-      "SubmittersRequest\032$.fencepost.v1.ListSub" +
-      "mittersResponse\022[\n\016PauseSubmitter\022#.fenc" +
-      "epost.v1.PauseSubmitterRequest\032$.fencepo" +
-      "st.v1.PauseSubmitterResponse\022^\n\017ResumeSu" +
-      "bmitter\022$.fencepost.v1.ResumeSubmitterRe" +
-      "quest\032%.fencepost.v1.ResumeSubmitterResp" +
-      "onse\022a\n\020ProtectSubmitter\022%.fencepost.v1." +
-      "ProtectSubmitterRequest\032&.fencepost.v1.P" +
-      "rotectSubmitterResponse\022R\n\013ExitProtect\022 " +
-      ".fencepost.v1.ExitProtectRequest\032!.fence" +
-      "post.v1.ExitProtectResponse\022U\n\014ResolveSt" +
-      "uck\022!.fencepost.v1.ResolveStuckRequest\032\"" +
-      ".fencepost.v1.ResolveStuckResponse\022U\n\014Li" +
-      "stCommands\022!.fencepost.v1.ListCommandsRe" +
-      "quest\032\".fencepost.v1.ListCommandsRespons" +
-      "eBT\n\020dev.fencepost.v1P\001Z>github.com/fenc" +
-      "epost/fencepost/gen/go/fencepost/v1;fenc" +
-      "epostv1b\006proto3"
+      "_FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_" +
+      "FORWARD_KEEP_QUEUE\020\003*\253\001\n\rStuckDecision\022\036" +
+      "\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_" +
+      "DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEU" +
+      "E\020\002\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n" +
+      "\037STUCK_DECISION_REQUEUE_UNPROVEN\020\0052\316\006\n\020S" +
+      "ubmitterService\022d\n\021RegisterSubmitter\022&.f" +
+      "encepost.v1.RegisterSubmitterRequest\032\'.f" +
+      "encepost.v1.RegisterSubmitterResponse\022U\n" +
+      "\014GetSubmitter\022!.fencepost.v1.GetSubmitte" +
+      "rRequest\032\".fencepost.v1.GetSubmitterResp" +
+      "onse\022[\n\016ListSubmitters\022#.fencepost.v1.Li" +
+      "stSubmittersRequest\032$.fencepost.v1.ListS" +
+      "ubmittersResponse\022[\n\016PauseSubmitter\022#.fe" +
+      "ncepost.v1.PauseSubmitterRequest\032$.fence" +
+      "post.v1.PauseSubmitterResponse\022^\n\017Resume" +
+      "Submitter\022$.fencepost.v1.ResumeSubmitter" +
+      "Request\032%.fencepost.v1.ResumeSubmitterRe" +
+      "sponse\022a\n\020ProtectSubmitter\022%.fencepost.v" +
+      "1.ProtectSubmitterRequest\032&.fencepost.v1" +
+      ".ProtectSubmitterResponse\022R\n\013ExitProtect" +
+      "\022 .fencepost.v1.ExitProtectRequest\032!.fen" +
+      "cepost.v1.ExitProtectResponse\022U\n\014Resolve" +
+      "Stuck\022!.fencepost.v1.ResolveStuckRequest" +
+      "\032\".fencepost.v1.ResolveStuckResponse\022U\n\014" +
+      "ListCommands\022!.fencepost.v1.ListCommands" +
+      "Request\032\".fencepost.v1.ListCommandsRespo" +
+      "nseBT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
+      "ncepost/fencepost/gen/go/fencepost/v1;fe" +
+      "ncepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
