@@ -211,7 +211,7 @@ func TestARequeuedTransactionThatRanBefore(t *testing.T) {
 			w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
 			if takeover {
 				n.stop()
-				n = w.node()
+				w.node()
 			}
 			if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
 				t.Fatal(err)

@@ -21,7 +21,6 @@ type call struct {
 	begun     time.Duration
 	answered  time.Duration // 0: never
 	answers   []txn.TxID    // of every successful answer, twins included
-	cancelled bool          // an answer said so
 	asking    int           // goroutines of it
 	why       error         // the last failure
 }
