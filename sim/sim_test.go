@@ -82,6 +82,7 @@ func TestASeedIsARun(t *testing.T) {
 					t.Fatalf("seed %d: step %d is\n%s\nand\n%s\nafter\n%s", p.Seed, i, a.trace[i], b.trace[i], strings.Join(a.trace[max(0, i-10):i], "\n"))
 				}
 			}
+			t.Fatalf("seed %d: one run has %d steps and the other %d", p.Seed, len(a.trace), len(b.trace))
 		})
 	}
 }
