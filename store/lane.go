@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -71,21 +72,19 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 	}
 	l.drop()
 	cfg := l.cfg.Copy()
-	dial, connected := cfg.DialFunc, new(atomic.Bool)
+	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		if err != nil || connected.Load() { // later dials are the driver's requests to cancel
-			return conn, err
+		if err != nil {
+			return nil, err
 		}
-		l.wire = newWire(conn, l.s.cfg.MaxGroupBytes)
-		return l.wire, nil
+		return newWire(conn, l.s.cfg.MaxGroupBytes), nil
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	connected.Store(true)
-	l.conn = conn
+	l.conn, l.wire = conn, wireUnder(conn)
 	if l.prepare != nil {
 		if err := l.prepare(ctx, conn); err != nil {
 			l.drop()
@@ -174,6 +173,16 @@ func (t turn) LockUntil(ctx context.Context) error {
 type wire struct {
 	net.Conn
 	written atomic.Int64
+}
+
+// wireUnder is the wire of a connection. It is asked of the connection itself: the driver dials for other ends too, such as requests to cancel, even after it has
+// given up a connection that was being made, and bytes counted on the wrong wire would call a statement that ran one that never left.
+func wireUnder(conn *pgx.Conn) *wire {
+	under := conn.PgConn().Conn()
+	if encrypted, ok := under.(*tls.Conn); ok {
+		under = encrypted.NetConn()
+	}
+	return under.(*wire)
 }
 
 // newWire wraps a connection whose socket takes a whole group in one go. A process that stops in the middle of a write keeps what the server has begun.

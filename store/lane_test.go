@@ -3,11 +3,14 @@ package store
 import (
 	"context"
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/store/internal/db"
 )
 
@@ -32,5 +35,52 @@ func TestWaitingForALaneEndsWithItsContext(t *testing.T) {
 	<-done
 	if renewed, err := s.Renew(k.ctx, []*Lease{lease}); err != nil || len(renewed) != 1 {
 		t.Errorf("renewed %d: %v", len(renewed), err)
+	}
+}
+
+// TestBytesAreCountedOnTheConnectionItself gives up a connection that is being made, and has the driver's request to cancel it get through only when another one
+// stands. The count of bytes must still be that one's, or a statement that ran would pass for one that never left.
+func TestBytesAreCountedOnTheConnectionItself(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	proxy := k.proxy()
+	held := proxy.On(pgproxy.Running("synchronous_commit"), pgproxy.HoldReply)
+	defer held.Release()
+	var dials atomic.Int32
+	late, made := make(chan struct{}), make(chan struct{})
+	s := k.open("a", func(c *Config) {
+		c.URL = proxy.URL()
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials.Add(1) == 2 {
+				<-late
+				defer close(made)
+			}
+			return (&net.Dialer{}).DialContext(context.WithoutCancel(ctx), network, address)
+		}
+	})
+	ctx, cancel := context.WithCancel(k.ctx)
+	go func() {
+		<-held.Fired()
+		cancel()
+	}()
+	nothingToDo := func(*pgx.Conn, *db.Queries) error { return nil }
+	if _, err := s.first.run(ctx, time.Minute, nothingToDo); err == nil {
+		t.Fatal("a connection was made although the answer to its first statement is held")
+	}
+	k.eventually("the request to cancel", func() bool { return dials.Load() == 2 })
+	_, err := s.first.run(k.ctx, time.Minute, nothingToDo)
+	k.must(err)
+	close(late)
+	<-made
+	for range 50 { // statements, so that what became of the late dial is there for some of them
+		before := s.first.wire.written.Load()
+		_, err := s.first.run(k.ctx, time.Minute, func(conn *pgx.Conn, _ *db.Queries) error {
+			_, err := conn.Exec(k.ctx, "SELECT 1")
+			return err
+		})
+		k.must(err)
+		if s.first.wire.written.Load() == before {
+			t.Fatal("a statement ran and no byte was counted")
+		}
 	}
 }
