@@ -58,9 +58,10 @@ const (
 	doNoChain    = "no chain"
 	doLag        = "provider lags" // N blocks
 	doNoSigner   = "no signer"
-	doReorg      = "reorg"       // N blocks; their transactions return to the pool
-	doReorgDrop  = "reorg drops" // N blocks; their transactions are forgotten
-	doReorgKeep  = "reorg keeps" // N blocks; the new blocks have them again
+	doReorg      = "reorg"                                           // N blocks; their transactions return to the pool
+	doReorgDrop  = "reorg drops"                                     // N blocks; their transactions are forgotten
+	doReorgKeep  = "reorg keeps"                                     // N blocks; the new blocks have them again
+	doReorgStale = "reorg drops and providers show the old receipts" // N blocks
 	doForgetPool = "pool forgotten"
 	doStall      = "no blocks"
 	doExternal   = "key used elsewhere" // N: the submitter, and whether it is the next nonce or the one after that
@@ -138,7 +139,7 @@ func (w *World) strike(f Fault) {
 	}
 	n := w.current(max(f.Node, 0))
 	w.struck(f, n)
-	if f.Node >= 0 || slices.Contains([]string{doReorg, doReorgDrop, doReorgKeep, doForgetPool, doStall, doExternal}, f.Do) {
+	if f.Node >= 0 || slices.Contains([]string{doReorg, doReorgDrop, doReorgStale, doReorgKeep, doForgetPool, doStall, doExternal}, f.Do) {
 		w.strikeOne(f, n)
 		return
 	}
@@ -178,9 +179,12 @@ func (w *World) strikeOne(f Fault, n *node) {
 
 // bendChain carries out the faults of the chain itself.
 func (w *World) bendChain(f Fault, until time.Duration) {
-	fate := map[string]chaintest.Fate{doReorg: chaintest.Return, doReorgDrop: chaintest.Drop, doReorgKeep: chaintest.Keep}[f.Do]
+	fate := map[string]chaintest.Fate{doReorg: chaintest.Return, doReorgDrop: chaintest.Drop, doReorgStale: chaintest.Drop, doReorgKeep: chaintest.Keep}[f.Do]
 	switch {
 	case fate != "":
+		if f.Do == doReorgStale {
+			w.staleUntil = until
+		}
 		if err := w.chain.Reorg(f.N, fate); err != nil {
 			w.remark("no reorg: the chain is too short")
 		}
@@ -285,7 +289,10 @@ func (w *World) deliver(l *link, m message, it *item) {
 		l.landed()
 		return
 	}
-	f, _ := w.trip(n, "sql:"+m.label)
+	f, ok := w.trip(n, "sql:"+m.label)
+	if !ok && m.commit != nil && m.commit.takes {
+		f, _ = w.trip(n, "sql:Take")
+	}
 	switch f.Do {
 	case doCutBefore:
 		l.sever(false)
@@ -397,8 +404,8 @@ func (w *World) finish(x *exchange) {
 	defer l.landed()
 	if s.failure != "" {
 		w.remark("PostgreSQL says %s", s.failure)
-		if m.label == "Commit" && !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
-			w.violated("L4", "PostgreSQL refuses a fenced commit: %s", s.failure)
+		if !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
+			w.violated("constraint", "PostgreSQL, the second line of defence, has to refuse %s: %s", m.label, s.failure)
 		}
 	}
 	if err != nil && !strings.HasPrefix(s.failure, "57P01") {

@@ -16,6 +16,7 @@ import (
 var (
 	mutantsFlag = flag.Bool("mutants", false, "let every mutant be caught, not only a few")
 	mutantFlag  = flag.String("mutant", "", "let this one be caught alone")
+	enoughFlag  = flag.Int("enough", 300, "how many seeds a mutant may take")
 	huntFlag    = flag.Int("hunt", 0, "run up to so many seeds, one after the other, until one breaks the law")
 )
 
@@ -29,7 +30,7 @@ type mutant struct {
 
 type edit struct{ old, new string }
 
-var sections = regexp.MustCompile(`(?s)<<<\n(.*?)===\n(.*?)>>>\n`)
+var sections = regexp.MustCompile(`(?s)<<<\n(.*?)===\n(.*?)>>>(?:\n|$)`)
 
 func readMutant(path string) (mutant, error) {
 	text, err := os.ReadFile(path)
@@ -49,8 +50,12 @@ func readMutant(path string) (mutant, error) {
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
 		file, body, _ := strings.Cut(strings.TrimPrefix(part, "\n"), "\n")
-		for _, s := range sections.FindAllStringSubmatch(body, -1) {
-			m.edits[file] = append(m.edits[file], edit{s[1], s[2]})
+		found := sections.FindAllStringSubmatch(body, -1)
+		if len(found) == 0 {
+			return m, fmt.Errorf("%s changes nothing in %s", path, file)
+		}
+		for _, s := range found {
+			m.edits[file] = append(m.edits[file], edit{strings.TrimSuffix(s[1], "\n"), strings.TrimSuffix(s[2], "\n")})
 		}
 	}
 	if m.what == "" || len(m.edits) == 0 {
@@ -109,14 +114,15 @@ func (m mutant) apply(t *testing.T, dir string) map[string]string {
 func TestMutantsFit(t *testing.T) {
 	t.Parallel()
 	for _, m := range allMutants(t) {
-		m.apply(t, t.TempDir())
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			m.apply(t, t.TempDir())
+		})
 	}
 }
 
-// the mutants that every run of the tests lets be caught, and seeds that are enough for any.
+// the mutants that every run of the tests lets be caught.
 var daily = []string{"fence-no-lock", "sent-before-recorded", "unknown-is-done"}
-
-const enoughSeeds = 300
 
 // TestMutants builds the simulation anew with each defect in turn, and lets it look for a seed that breaks the law.
 func TestMutants(t *testing.T) {
@@ -133,7 +139,7 @@ func TestMutants(t *testing.T) {
 			out, err := m.hunt(t)
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
-				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, enoughSeeds, err, tailOf(out))
+				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err, tailOf(out))
 			}
 			t.Logf("%s: %s", m.what, caught)
 		})
@@ -154,7 +160,7 @@ func (m mutant) hunt(t *testing.T) (string, error) {
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", config, "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("mutant %s does not compile: %v\n%s", m.name, err, out)
 	}
-	out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestHunt$", "-test.timeout", "20m", "-hunt", fmt.Sprint(enoughSeeds)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestHunt$", "-test.timeout", "20m", "-hunt", fmt.Sprint(*enoughFlag)).CombinedOutput()
 	return string(out), err
 }
 

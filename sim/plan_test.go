@@ -137,7 +137,7 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 		return Fault{Node: d.IntN(p.Nodes), Do: doLag, N: 1 + d.IntN(4), For: between(d, 2*time.Second, 30*time.Second)}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, Do: one(d, doReorg, doReorgDrop, doReorgKeep), N: 1 + d.IntN(maxReorg)}
+		return Fault{Node: -1, Do: one(d, doReorg, doReorgDrop, doReorgStale, doReorgKeep), N: 1 + d.IntN(maxReorg), For: between(d, 5*time.Second, 20*time.Second)}
 	},
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, Do: one(d, doForgetPool, doStall), For: between(d, 2*time.Second, 20*time.Second)}
@@ -146,7 +146,7 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 		return Fault{Node: d.IntN(p.Nodes), Do: doJump, For: between(d, -time.Minute, time.Minute)}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, On: "sql:Commit", Count: 1 + d.IntN(5), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
+		return Fault{Node: -1, On: "sql:" + one(d, "Commit", "Take"), Count: 1 + d.IntN(3), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
 	},
 	drawOnSQL, drawOnSQL, drawOnSQL, drawOnGate, drawOnGate, drawOnChain, drawOnChain,
 	func(d *rand.Rand, p Plan) Fault {
@@ -156,9 +156,9 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 
 // drawOnSQL is what happens to one message to PostgreSQL.
 func drawOnSQL(d *rand.Rand, p Plan) Fault {
-	what := one(d, "Commit", "Commit", "Commit", "Commit", "AcquireLeases", "AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs", "Orphans")
+	what := one(d, "Commit", "Commit", "Commit", "Take", "Take", "Take", "AcquireLeases", "AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs", "Orphans")
 	return Fault{
-		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(5), For: between(d, time.Second, 25*time.Second),
+		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(4), For: between(d, time.Second, 25*time.Second),
 		Do: one(d, doLoseReply, doLoseReply, doCutBefore, doArriveLate, doReplyLate, doFreeze, doCrash, doCrashBefore),
 	}
 }

@@ -76,7 +76,23 @@ func (p chainPort) Receipts(ctx context.Context, hashes []txn.Hash) []txn.Receip
 		}
 		return answers
 	}
-	return p.c.Receipts(ctx, hashes)
+	answers := p.c.Receipts(ctx, hashes)
+	p.n.w.stale(answers)
+	return answers
+}
+
+// stale puts the receipts of blocks that have left the chain into answers, while providers show an old branch.
+func (w *World) stale(answers []txn.ReceiptAnswer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, a := range answers {
+		switch {
+		case a.Receipt != nil:
+			w.receipts[a.Hash] = a.Receipt
+		case a.Err == nil && w.staleUntil > w.now():
+			answers[i].Receipt = w.receipts[a.Hash]
+		}
+	}
 }
 
 func (p chainPort) Send(ctx context.Context, signed txn.Signed) txn.Outcome {

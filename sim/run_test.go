@@ -71,7 +71,7 @@ func (w *World) play() {
 
 // heal ends all faults.
 func (w *World) heal() {
-	w.healed, w.triggers = true, nil
+	w.healed, w.triggers, w.staleUntil = true, nil, 0
 	for _, n := range w.nodes {
 		n.frozenUntil, n.noDatabase, n.noAnswers, n.noChain, n.noSigner, n.lagUntil = 0, 0, 0, 0, 0, 0
 	}

@@ -40,8 +40,10 @@ type World struct {
 	digest       uint64
 	broken       []string // what the oracles found on the way
 	faults       map[string]int
-	noBlocks     time.Duration // until then none is mined
-	closing      bool          // under mu
+	noBlocks     time.Duration             // until then none is mined
+	staleUntil   time.Duration             // until then providers show receipts of blocks that have left the chain; under mu
+	receipts     map[txn.Hash]*txn.Receipt // that were ever shown; under mu
+	closing      bool                      // under mu
 	lookAgain    time.Duration
 	rest         time.Duration
 	stuck        []*exchange // that wait for a lock
@@ -105,7 +107,7 @@ const (
 func newWorld(p Plan, db *database) *World {
 	w := &World{
 		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db, kick: make(chan struct{}, 1), faults: map[string]int{},
-		external: map[txn.SubmitterID]bool{}, deciding: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{},
+		external: map[txn.SubmitterID]bool{}, deciding: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{}, receipts: map[txn.Hash]*txn.Receipt{},
 	}
 	w.chain = chaintest.New(chaintest.Options{Poll: true, Now: time.Now})
 	w.chain.Intercept(func(ctx context.Context, _ chaintest.Call) chaintest.Fault {
