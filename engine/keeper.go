@@ -182,7 +182,7 @@ func (k *keeper) release(ctx context.Context, leases []*store.Lease) error {
 
 // beat says that the node lives, and hears which others do.
 func (k *keeper) beat(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, k.e.LeaseDuration/2)
+	limited, cancel := context.WithTimeout(ctx, k.e.RenewInterval) // or the next renewal would be late
 	defer cancel()
 	select {
 	case k.turn <- struct{}{}:

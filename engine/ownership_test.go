@@ -166,7 +166,7 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 			const submitters, each, lease = 12, 40, 6 * time.Second // a lease that lapsed would show
 			c := newCluster(t, submitters, lease)
 			c.mine(20 * time.Millisecond)
-			in := func(o *Options) { o.Mode, o.RenewInterval = mode, lease/3 }
+			in := func(o *Options) { o.Mode, o.RenewInterval, o.IdleAfter = mode, lease/3, time.Hour }
 			nodes := []*testNode{c.start("a", in), c.start("b", in), c.start("c", in)}
 			ids := make([][]txn.TxID, submitters)
 			for s := range submitters {
@@ -287,8 +287,8 @@ func (c *cluster) longestWithoutOwner() (longest time.Duration) {
 	return longest
 }
 
-// TestAWedgedOwnerIsReplaced has an owner hang in the middle of a step, deaf to its context, while its node lives and renews. It must lose its lease, the node
-// that it is on must not get the submitter back for a while, its stop must not hang, and when the owner wakes it must not send anything.
+// TestAWedgedOwnerIsReplaced has an owner hang in the middle of a step, deaf to its context, while its node lives and renews. It must lose its lease, the stop of
+// its node must not hang, and when the owner wakes it must not send anything.
 func TestAWedgedOwnerIsReplaced(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
@@ -330,12 +330,8 @@ func TestAWedgedOwnerIsReplaced(t *testing.T) {
 	if tx := c.awaitFinal(id); tx.State != txn.Confirmed {
 		t.Fatalf("%s: %s", tx.State, tx.LastError)
 	}
-	heir := c.holders()[c.submitters[i]]
-	for r := range 5 { // time for some sweeps
-		c.awaitFinal(c.createOn(a, i, fmt.Sprint("more-", r)))
-	}
-	if is := c.holders()[c.submitters[i]]; heir.node != b.store.Node() || is != heir {
-		t.Errorf("owned by %v after the takeover and by %v later; the one that took over is %s", heir, is, b.store.Node())
+	if heir := c.holders()[c.submitters[i]]; heir.node != b.store.Node() {
+		t.Errorf("owned by %v after the takeover, want %s", heir, b.store.Node())
 	}
 	began := time.Now()
 	a.stop()
