@@ -18,6 +18,7 @@ import (
 // Fault is one thing that goes wrong. Without On it happens at its time. With On it waits, from its time on, until the Count-th of what it names passes on its
 // node, and happens to that.
 type Fault struct {
+	No    int // within the plan of its seed
 	At    time.Duration
 	Node  int // -1: any
 	On    string
@@ -511,8 +512,7 @@ func (w *World) answer(l *link, answer []byte, f Fault) {
 		l.receive(answer)
 		return
 	}
-	w.serial++
-	it.serial = w.serial
+	it.serial = int(w.serial.Add(1))
 	w.waiting = append(w.waiting, it)
 }
 

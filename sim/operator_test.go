@@ -34,6 +34,11 @@ func (w *World) operate() {
 // decide makes one decision on a protected submitter, if there is one to be made. A decision that the owner refuses is made again at the next look.
 func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 	info, err := n.store.Submitter(ctx, id)
+	if err == nil && info.Status == txn.Paused && w.healed {
+		// A PAUSE that was given up for lost may arrive after the RESUME that was asked for later.
+		_, err = n.store.AddCommand(ctx, id, askOf(txn.CommandResume, ""))
+		return err
+	}
 	if err != nil || info.Cursor == nil || info.Cursor.Protected == nil {
 		return err
 	}

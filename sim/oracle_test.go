@@ -205,12 +205,16 @@ func (d *database) each(query string, row func(pgx.Rows) error) error {
 
 // judge compares everything with the laws, when the run is over.
 func (w *World) judge() {
+	if err := w.db.tick(); err != nil {
+		w.violated("sim", "%v", err)
+	}
 	l, err := w.readLedger()
 	if err != nil {
 		w.violated("sim", "%v", err)
 		return
 	}
 	w.judgeWrites()
+	w.judgeTimes()
 	w.judgeNonces(l)
 	w.judgeOrder(l)
 	w.judgeCalls(l)
@@ -249,6 +253,22 @@ func (w *World) judgeWrites() {
 	late, err := w.db.number(`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
 	if err != nil || late > 0 {
 		w.violated("L2", "%d writes under a token below one that had written before (%v)", late, err)
+	}
+}
+
+// judgeTimes: L12. Every time in the ledger is the database's own, however far off the clocks of the nodes are. The run itself, which replaces that clock, would
+// see the server's real time as one that lies before its beginning.
+func (w *World) judgeTimes() {
+	for _, column := range []string{
+		"created_at FROM submitter", "acquired_at FROM submitter_lease", "updated_at FROM submitter_nonce_cursor", "created_at FROM managed_tx", "updated_at FROM managed_tx",
+		"released_at FROM managed_tx", "terminal_at FROM managed_tx", "created_at FROM tx_attempt", "created_at FROM tx_event", "created_at FROM submitter_command",
+		"applied_at FROM submitter_command", "started_at FROM node", "created_at FROM nonce_gap",
+	} {
+		name, table, _ := strings.Cut(column, " FROM ")
+		n, err := w.db.number(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT BETWEEN $1 AND clock_timestamp()", table, name), w.db.base)
+		if err != nil || n > 0 {
+			w.violated("L12", "%d times in %s are not of the clock of the database (%v)", n, column, err)
+		}
 	}
 }
 

@@ -90,6 +90,9 @@ func Draw(seed uint64) Plan {
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
+	for i := range p.Faults {
+		p.Faults[i].No = i
+	}
 	return p
 }
 
@@ -191,15 +194,9 @@ func drawFault(d *rand.Rand, p Plan) Fault {
 	return f
 }
 
-// Without is the plan without some of its faults.
+// Without is the plan without the faults of these numbers.
 func (p Plan) Without(drop ...int) Plan {
-	var left []Fault
-	for i, f := range p.Faults {
-		if !slices.Contains(drop, i) {
-			left = append(left, f)
-		}
-	}
-	p.Faults = left
+	p.Faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f Fault) bool { return slices.Contains(drop, f.No) })
 	return p
 }
 
@@ -223,8 +220,8 @@ func (p Plan) String() string {
 	for _, k := range p.Pauses {
 		fmt.Fprintf(&s, "  at %.1fs s%d is paused for %.1fs\n", k.At.Seconds(), k.Submitter+1, k.For.Seconds())
 	}
-	for i, f := range p.Faults {
-		fmt.Fprintf(&s, "  fault %d: %s\n", i, f)
+	for _, f := range p.Faults {
+		fmt.Fprintf(&s, "  fault %d: %s\n", f.No, f)
 	}
 	return s.String()
 }

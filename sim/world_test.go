@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -28,7 +29,7 @@ type World struct {
 
 	mu      sync.Mutex
 	arrived []*item       // posted since the scheduler looked
-	serial  int           // of items, timers and connections
+	serial  atomic.Int64  // of items, timers and connections
 	kick    chan struct{} // something was posted while the scheduler slept
 
 	waiting      []*item
@@ -129,8 +130,7 @@ func (w *World) post(it *item) bool {
 	if it.node != nil && it.node.crashed {
 		return false
 	}
-	w.serial++
-	it.serial = w.serial
+	it.serial = int(w.serial.Add(1))
 	w.arrived = append(w.arrived, it)
 	select {
 	case w.kick <- struct{}{}:
@@ -158,8 +158,7 @@ func (w *World) ask(ctx context.Context, it *item) verdict {
 
 // at sets an event.
 func (w *World) at(when time.Duration, name string, run func()) {
-	w.serial++
-	w.events = append(w.events, &event{at: when, serial: w.serial, name: name, run: run})
+	w.events = append(w.events, &event{at: when, serial: int(w.serial.Add(1)), name: name, run: run})
 }
 
 // run lets things happen until done says so, or the time or the steps are used up.

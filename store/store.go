@@ -142,6 +142,7 @@ type Store struct {
 	wakes   *wakes
 	notices *notices
 	lookups lookups
+	settled head
 }
 
 // Open makes a store. It asks nothing of the database, which may be down: see [Store.CheckSchema].
