@@ -145,7 +145,7 @@ func TestTheClockIsTheWorlds(t *testing.T) {
 			if err := db.conn.QueryRow(db.ctx, "INSERT INTO chain (chain_id, genesis_hash) VALUES (nextval('command_id'), decode(repeat('00', 32), 'hex')) RETURNING created_at").Scan(&stamped); err != nil {
 				t.Fatal(err)
 			}
-			want := db.base.Add(time.Now().Sub(db.began))
+			want := db.base.Add(time.Since(db.began))
 			if !told.Equal(want) || !stamped.Equal(want) {
 				t.Errorf("it is %v, the database tells %v and stamps %v", want, told, stamped)
 			}
