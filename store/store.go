@@ -39,7 +39,7 @@
 // # Operators
 //
 // [Store.Audit] reads the ledger against its own laws. A number that the sequence of a submitter passes over is in nonce_gap, put there by an operator's decision
-// and by nothing else. [Store.Recover] is for a ledger that lost commits: it spends every lease, protects every submitter and voids every resume token.
+// and by nothing else. [Store.Recover] is for a ledger that lost commits: it spends every lease, stops every submitter and voids every resume token.
 //
 // # Events
 //

@@ -321,7 +321,7 @@ func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 		"tx resolve":                                 `TX_ID is missing; see "fencepost tx resolve --help"`,
 		"tx resolve a":                               `give one of --fail and --requeue; see "fencepost tx resolve --help"`,
 		"tx resolve a --requeue":                     `--reason is missing; it is kept for whoever asks later; see "fencepost tx resolve --help"`,
-		"recover":                                    `it protects every account until somebody decides on each; give --yes if that is what you want; see "fencepost recover --help"`,
+		"recover":                                    `it stops every account until somebody decides on each; give --yes if that is what you want; see "fencepost recover --help"`,
 		"recover --yes":                              `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost recover --help"`,
 		"migrate up":                                 `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost migrate up --help"`,
 		"migrate up --config x --database-url y":     `--config and --database-url are both given; give one of them; see "fencepost migrate up --help"`,
