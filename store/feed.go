@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -13,7 +12,7 @@ import (
 
 // head is the newest head of the feed whose snapshot outlives a crash of the database.
 type head struct {
-	mu       sync.Mutex
+	mu       turn
 	epoch    int64
 	snapshot string // empty: none yet
 }
@@ -22,7 +21,9 @@ type head struct {
 // are no events above it. A new one is given out only once all that it sees has outlived the next crash: see Settle in queries/open/event.sql.
 func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err error) {
 	const verb = "read the head of the feed"
-	s.settled.mu.Lock()
+	if err := s.settled.mu.LockUntil(ctx); err != nil { // others may wait for the database
+		return 0, "", s.failed(ctx, verb, err)
+	}
 	defer s.settled.mu.Unlock()
 	before := s.settled.snapshot
 	if before == "" {

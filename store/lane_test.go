@@ -84,3 +84,20 @@ func TestBytesAreCountedOnTheConnectionItself(t *testing.T) {
 		}
 	}
 }
+
+// So does a reader of the feed behind another one whose database is silent.
+func TestWaitingForTheFeedsHeadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	s.settled.mu.Lock()
+	ctx, cancel := context.WithTimeout(k.ctx, 20*time.Millisecond)
+	defer cancel()
+	if _, _, err := s.FeedHead(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the head of the feed: %v", err)
+	}
+	s.settled.mu.Unlock()
+	if _, _, err := s.FeedHead(k.ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -151,7 +151,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
-	s := &Store{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, wakes: newWakes()}
+	s := &Store{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, wakes: newWakes(), settled: head{mu: make(turn, 1)}}
 	s.nodes, _, _ = strings.Cut(cfg.Node, "/")
 	if err := s.connect(); err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)
