@@ -54,13 +54,13 @@ END $$;`
 const watchSQL = `
 CREATE TABLE sim_write (
     no BIGINT GENERATED ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT clock_timestamp(), xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    what TEXT NOT NULL, submitter_id INT NOT NULL, token BIGINT NOT NULL, live BIGINT NOT NULL, owner TEXT NOT NULL, lapsed BOOLEAN NOT NULL
+    what TEXT NOT NULL, submitter_id INT NOT NULL, token BIGINT NOT NULL, live BIGINT NOT NULL, owner TEXT NOT NULL, lapsed BOOLEAN NOT NULL, guarded BOOLEAN NOT NULL
 );
 CREATE FUNCTION sim_watch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed)
-    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp()
-      FROM submitter_lease l WHERE l.submitter_id = NEW.submitter_id;
+    INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL
+      FROM submitter_lease l LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id WHERE l.submitter_id = NEW.submitter_id;
     RETURN NULL;
 END $$;
 CREATE FUNCTION sim_watch_tx() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -69,9 +69,9 @@ BEGIN
     IF OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.fencing_token = OLD.fencing_token AND NEW.nonce IS NULL THEN
         RETURN NULL;
     END IF;
-    INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed)
-    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp()
-      FROM submitter_lease l WHERE l.submitter_id = NEW.submitter_id;
+    INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL
+      FROM submitter_lease l LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id WHERE l.submitter_id = NEW.submitter_id;
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER sim_watch AFTER UPDATE ON managed_tx DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_tx();

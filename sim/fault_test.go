@@ -123,10 +123,17 @@ func (w *World) trip(n *node, what string) (Fault, bool) {
 		}
 		w.triggers = slices.Delete(w.triggers, i, i+1)
 		w.struck(f, n)
+		if slices.Contains(worldly, f.Do) {
+			w.strikeOne(f, n)
+			return Fault{}, false
+		}
 		return f, true
 	}
 	return Fault{}, false
 }
+
+// worldly are the faults that happen to the chain, whichever node they are named with.
+var worldly = []string{doReorg, doReorgDrop, doReorgStale, doReorgKeep, doForgetPool, doStall, doExternal}
 
 func (w *World) struck(f Fault, n *node) {
 	w.faults[f.Do]++
@@ -140,7 +147,7 @@ func (w *World) strike(f Fault) {
 	}
 	n := w.current(max(f.Node, 0))
 	w.struck(f, n)
-	if f.Node >= 0 || slices.Contains([]string{doReorg, doReorgDrop, doReorgStale, doReorgKeep, doForgetPool, doStall, doExternal}, f.Do) {
+	if f.Node >= 0 || slices.Contains(worldly, f.Do) {
 		w.strikeOne(f, n)
 		return
 	}

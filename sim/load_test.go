@@ -71,6 +71,12 @@ func (w *World) prepare() error {
 		w.at(w.now()+p.At, "pause", func() { w.command(w.submitters[p.Submitter], txn.CommandPause) })
 		w.at(w.now()+p.At+p.For, "resume", func() { w.command(w.submitters[p.Submitter], txn.CommandResume) })
 	}
+	for _, p := range w.plan.Protects {
+		w.at(w.now()+p.At, "protect", func() {
+			w.guarded[w.submitters[p.Submitter]] = true
+			w.command(w.submitters[p.Submitter], txn.CommandProtect)
+		})
+	}
 	for i := range w.plan.Watchers {
 		w.watch(i)
 	}

@@ -249,6 +249,10 @@ func (w *World) judgeWrites() {
 	if err != nil {
 		w.violated("sim", "%v", err)
 	}
+	taken, err := w.db.number("SELECT count(*) FROM sim_write WHERE what = 'tx_attempt' AND guarded")
+	if err != nil || taken > 0 {
+		w.violated("L10", "%d nonces were taken while their submitter was protected (%v)", taken, err)
+	}
 	// The order of tokens: nothing of an older token is written after something of a newer one.
 	late, err := w.db.number(`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
 	if err != nil || late > 0 {
@@ -300,7 +304,7 @@ func (w *World) judgeNonces(l *ledger) {
 		}
 	}
 	for id, n := range l.guarded {
-		if n > 0 && !w.external[txn.SubmitterID(id)] {
+		if n > 0 && !w.external[txn.SubmitterID(id)] && !w.guarded[txn.SubmitterID(id)] {
 			w.violated("L10", "s%d was protected %d times although nobody else has used its key", id, n)
 		}
 	}

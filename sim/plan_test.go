@@ -22,7 +22,8 @@ type Plan struct {
 	Skews      []Skew
 	Calls      []CallPlan
 	Pauses     []PausePlan
-	Requeue    bool // what the operator does with a transaction whose nonce somebody else has used
+	Protects   []PausePlan // that an operator asks for; it ends by another decision
+	Requeue    bool        // what the operator does with a transaction whose nonce somebody else has used
 	Faults     []Fault
 }
 
@@ -75,11 +76,12 @@ func Draw(seed uint64) Plan {
 	for range p.Nodes {
 		p.Skews = append(p.Skews, drawSkew(d))
 	}
-	for i := range 6 + d.IntN(10) {
-		p.Calls = append(p.Calls, drawCall(d, p, i))
-	}
+	p.Calls = drawCalls(d, p)
 	if d.IntN(4) == 0 {
 		p.Pauses = append(p.Pauses, PausePlan{At: between(d, 0, loadTime), For: between(d, time.Second, 20*time.Second), Submitter: d.IntN(p.Submitters)})
+	}
+	if d.IntN(4) == 0 {
+		p.Protects = append(p.Protects, PausePlan{At: between(d, 0, loadTime), Submitter: d.IntN(p.Submitters)})
 	}
 	for range 4 + d.IntN(12) {
 		p.Faults = append(p.Faults, drawFault(d, p))
@@ -111,8 +113,26 @@ func drawSkew(d *rand.Rand) Skew {
 	return Skew{Offset: between(d, -5*time.Second, 5*time.Second), Rate: 0.99 + 0.02*d.Float64()}
 }
 
-func drawCall(d *rand.Rand, p Plan, no int) CallPlan {
-	c := CallPlan{No: no, At: between(d, 0, loadTime), Submitter: d.IntN(p.Submitters), Node: d.IntN(p.Nodes), Twin: -1}
+// drawCalls spreads the calls over the time, or lets them come in a few bursts, so that there are queues.
+func drawCalls(d *rand.Rand, p Plan) (calls []CallPlan) {
+	var bursts []time.Duration
+	if d.IntN(2) == 0 {
+		for range 1 + d.IntN(3) {
+			bursts = append(bursts, between(d, 0, loadTime))
+		}
+	}
+	for i := range 8 + d.IntN(10) {
+		at := between(d, 0, loadTime)
+		if len(bursts) > 0 {
+			at = bursts[d.IntN(len(bursts))] + between(d, 0, 2*time.Second)
+		}
+		calls = append(calls, drawCall(d, p, i, at))
+	}
+	return calls
+}
+
+func drawCall(d *rand.Rand, p Plan, no int, at time.Duration) CallPlan {
+	c := CallPlan{No: no, At: at, Submitter: d.IntN(p.Submitters), Node: d.IntN(p.Nodes), Twin: -1}
 	if d.IntN(4) == 0 {
 		c.Twin = d.IntN(p.Nodes)
 	}
@@ -141,6 +161,12 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 	},
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, Do: one(d, doReorg, doReorgDrop, doReorgStale, doReorgKeep), N: 1 + d.IntN(maxReorg), For: between(d, 5*time.Second, 20*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault { // right after an inclusion has been recorded, as like as not
+		return Fault{
+			Node: -1, On: "gate:after-record", Count: 1 + d.IntN(8), Do: one(d, doReorg, doReorgDrop, doReorgDrop, doReorgStale), N: 1 + d.IntN(maxReorg),
+			For: between(d, 5*time.Second, 20*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, Do: one(d, doForgetPool, doStall), For: between(d, 2*time.Second, 20*time.Second)}
@@ -219,6 +245,9 @@ func (p Plan) String() string {
 	}
 	for _, k := range p.Pauses {
 		fmt.Fprintf(&s, "  at %.1fs s%d is paused for %.1fs\n", k.At.Seconds(), k.Submitter+1, k.For.Seconds())
+	}
+	for _, k := range p.Protects {
+		fmt.Fprintf(&s, "  at %.1fs s%d is protected\n", k.At.Seconds(), k.Submitter+1)
 	}
 	for _, f := range p.Faults {
 		fmt.Fprintf(&s, "  fault %d: %s\n", f.No, f)

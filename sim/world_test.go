@@ -55,6 +55,7 @@ type World struct {
 	submitters []txn.SubmitterID
 	external   map[txn.SubmitterID]bool     // whose key was used elsewhere
 	deciding   map[txn.SubmitterID]bool     // the operator is at it; under mu
+	guarded    map[txn.SubmitterID]bool     // that an operator asked to protect
 	senders    map[txn.Hash]txn.SubmitterID // of everything signed; under mu
 	logs       []logLine                    // under mu
 	defects    []string                     // under mu
@@ -108,7 +109,7 @@ const (
 func newWorld(p Plan, db *database) *World {
 	w := &World{
 		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db, kick: make(chan struct{}, 1), faults: map[string]int{},
-		external: map[txn.SubmitterID]bool{}, deciding: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{}, receipts: map[txn.Hash]*txn.Receipt{},
+		external: map[txn.SubmitterID]bool{}, deciding: map[txn.SubmitterID]bool{}, guarded: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{}, receipts: map[txn.Hash]*txn.Receipt{},
 	}
 	w.chain = chaintest.New(chaintest.Options{Poll: true, Now: time.Now})
 	w.chain.Intercept(func(ctx context.Context, _ chaintest.Call) chaintest.Fault {
