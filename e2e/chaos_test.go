@@ -23,7 +23,9 @@ func TestChaos(t *testing.T) {
 		"embedded": {func(t *testing.T, keys int) *testChain { return lasting(t, 250*time.Millisecond, keys) }, "basic", time.Second, time.Minute},
 		"geth":     {geth, "worker-queue", 4 * time.Second, 35 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) { chaos(t, c.chain, cmp.Or(os.Getenv("CHAOS_MODE"), c.mode), c.pace, chaosTime(t, c.length)) })
+		t.Run(name, func(t *testing.T) {
+			chaos(t, c.chain, cmp.Or(os.Getenv("CHAOS_MODE"), c.mode), c.pace, chaosTime(t, c.length))
+		})
 	}
 }
 

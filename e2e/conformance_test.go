@@ -10,6 +10,7 @@ import (
 
 // TestGethConforms runs the connector's suite against geth as a process of its own: the suite that the in-memory chain and the embedded one pass as well.
 func TestGethConforms(t *testing.T) {
+	t.Parallel()
 	c := geth(t, 1)
 	conformance.Run(t, func(t *testing.T) *conformance.Harness {
 		client, err := chain.Dial(t.Context(), chain.Options{Name: "geth", ChainID: txn.ChainID(c.id), Endpoints: []string{c.url}})

@@ -28,11 +28,10 @@ func TestAKeyThatIsUsedElsewhere(t *testing.T) {
 	cl := newCluster(t, c, 1, nodeOptions{confirmations: 2, poll: 200 * time.Millisecond}, freshDatabase(t))
 	s := &foreign{t: t, cl: cl, m: cl.members[0]}
 	s.contract = s.m.deploy(t, c)
-	t.Run("before a nonce is taken", s.before)
-	t.Run("between taking and sending", s.during)
-	t.Run("after it was sent", s.after)
-	cl.verifySendings(t)
-	cl.stopAll(t)
+	if t.Run("before a nonce is taken", s.before) && t.Run("between taking and sending", s.during) && t.Run("after it was sent", s.after) {
+		cl.verifySendings(t)
+		cl.stopAll(t)
+	}
 }
 
 type foreign struct {

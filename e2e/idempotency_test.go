@@ -18,6 +18,7 @@ var transfer = &fencepostv1.Payload{To: "0x0000000000000000000000000000000000000
 
 // TestOneKeyIsOneTransaction asks for the same intent a hundred times at once.
 func TestOneKeyIsOneTransaction(t *testing.T) {
+	t.Parallel()
 	c := embedded(t, 50*time.Millisecond, 1)
 	n := newNode(t, c, nodeOptions{confirmations: 1, poll: 25 * time.Millisecond})
 	const callers = 100

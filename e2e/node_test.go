@@ -191,7 +191,7 @@ func (n *node) edit(t *testing.T, from, to string) {
 func (n *node) start(t *testing.T) {
 	t.Helper()
 	n.proc = startProcess(t, exec.Command(program, "serve", "--config", n.config), filepath.Join(n.dir, "node.log"))
-	eventually(t, 30*time.Second, "the node serves", func() error {
+	eventually(t, 2*time.Minute, "the node serves", func() error { // registering thousands of submitters takes a while on a busy machine
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		n.conn.ResetConnectBackoff()

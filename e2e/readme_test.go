@@ -16,6 +16,7 @@ import (
 
 // TestReadmeCommands runs every command of the README as it is written there. `make test` is what CI runs beside this test, and not run inside it.
 func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 // TestTheNodeRefusesToStart with a mistake that no waiting mends, and says in a sentence what to do.
 func TestTheNodeRefusesToStart(t *testing.T) {
+	t.Parallel()
 	c := embedded(t, time.Second, 2)
 	for name, mistake := range map[string]struct {
 		make func(t *testing.T, n *node)
@@ -69,6 +70,7 @@ func TestTheNodeRefusesToStart(t *testing.T) {
 
 // TestTheDatabaseGoesAndComes starts a node without its database, takes the database away while it works, and sees everything end well.
 func TestTheDatabaseGoesAndComes(t *testing.T) {
+	t.Parallel()
 	c := embedded(t, 100*time.Millisecond, 1)
 	postgres, err := pgembed.Start(t.Context(), pgembed.Options{Settings: pgembed.Disposable()})
 	if err != nil {
@@ -129,6 +131,7 @@ func restart(t *testing.T, s *pgembed.Server) {
 
 // TestTheChainGoesAndComes starts a node without its chain, takes the chain away while it works, and sees everything end well.
 func TestTheChainGoesAndComes(t *testing.T) {
+	t.Parallel()
 	o := devchain.Options{Period: 100 * time.Millisecond, Accounts: 1, DataDir: t.TempDir()}
 	dev, err := devchain.Start(o)
 	if err != nil {

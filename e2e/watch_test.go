@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +69,23 @@ func (w *watcher) follow(ctx context.Context, n *node, token string, ready chan<
 	}
 }
 
+// lacks tells what is missing of transactions with these versions, nil when nothing is. The caller holds the lock.
+func (w *watcher) lacks(versions map[string]uint64) error {
+	const most = 5
+	missing, all := 0, ""
+	for id, version := range versions {
+		if seen := w.seqs[id]; len(seen) < int(version) {
+			if missing++; missing <= most {
+				all += fmt.Sprintf("; %d of %s, which has %d", seen, id, version)
+			}
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	return fmt.Errorf("events of %d transactions are missing: it saw only %s", missing, all[2:])
+}
+
 // verify waits until the watcher has every event of these transactions, and checks that it got each once and in order.
 func (w *watcher) verify(t *testing.T, n *node, ids []string) {
 	t.Helper()
@@ -82,12 +100,7 @@ func (w *watcher) verify(t *testing.T, n *node, ids []string) {
 	eventually(t, 30*time.Second, "the watcher has every event", func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for id, version := range versions {
-			if len(w.seqs[id]) < int(version) {
-				return errNotYet
-			}
-		}
-		return nil
+		return w.lacks(versions)
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -37,6 +37,7 @@ type actor struct {
 	headAt    headSeen
 	account   *txn.Account
 	suspicion *txn.Suspicion
+	used      *txn.Used
 	conflicts int       // in a row
 	busyAt    time.Time // last time that there was anything to follow or to do
 }
@@ -206,8 +207,9 @@ func (a *actor) load(ctx context.Context) error {
 	a.forget()
 	a.track, a.chain = track, track.chain
 	a.name(ledger.Submitter.Name)
-	for _, tx := range ledger.Open {
+	for i, tx := range ledger.Open {
 		a.follow(tx.Attempts, tx.Receipt)
+		ledger.Open[i].Doubted = tx.HandedOver() // nobody has looked while there was no owner
 	}
 	a.ledger, a.audited, a.account, a.suspicion, a.loaded = ledger, audited, nil, nil, true
 	for i := range a.inbox.Queue {
@@ -245,7 +247,7 @@ func (a *actor) view() txn.View {
 	a.letGo(head)
 	return txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Head: head, Seen: seen,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen,
 		Audited: a.audited, Canonical: canonical,
 	}
 }

@@ -232,7 +232,8 @@ func TestWhatALookAtTheAccountDoesNotOutlive(t *testing.T) {
 	}{
 		"a reorg":      {write(txn.EventReorged, func(s *txn.Status) { s.Sub, s.Receipt = txn.Pending, nil }), false},
 		"a decision":   {txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 4, To: 4}}, false},
-		"an inclusion": {write(txn.EventIncluded, func(s *txn.Status) { s.Receipt = &txn.Receipt{BlockNumber: 10} }), true},
+		"an inclusion": {write(txn.EventIncluded, func(s *txn.Status) { s.Receipt = &txn.Receipt{BlockNumber: 10} }), false}, // of one that was thought lost
+		"a hand-over":  {write(txn.EventResubmitted, func(*txn.Status) {}), true},
 	} {
 		c0 := chaintest.New(chaintest.Options{})
 		a := &actor{track: newTracker(ChainOptions{Chain: c0, Policy: guarded}, clock.Real{}, slog.New(slog.DiscardHandler)), log: slog.New(slog.DiscardHandler)}

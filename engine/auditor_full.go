@@ -18,8 +18,8 @@ type AuditOptions struct {
 
 // AuditProgress is how far a full audit has come.
 type AuditProgress struct {
-	Transactions int       // final ones that were compared with the chain
-	Nonce        txn.Nonce // of the last of them
+	Transactions int       // that were compared with the chain: final ones, and those that gave up their nonce
+	Nonce        txn.Nonce // of the last final one of them
 	Next         txn.Nonce // where the cursor stood at the beginning
 }
 
@@ -27,7 +27,7 @@ type AuditProgress struct {
 type AuditReport struct {
 	Submitter    txn.Submitter
 	Cursor       *txn.Cursor // nil: no nonce was ever taken
-	Transactions int         // final ones that were compared with the chain
+	Transactions int         // that were compared with the chain: final ones, and those that gave up their nonce
 	Hashes       int         // signed transactions that the chain was asked for
 	Unanswered   int         // of those, how many it could not be asked for, or whose endpoint has not come that far: ask again
 	Violations   []store.Violation
@@ -40,8 +40,8 @@ const (
 	auditLooks = 3
 )
 
-// Audit holds the whole ledger of one submitter to its laws, and to the chain: each final transaction is where its receipt says, none that never ran is there,
-// and the account's nonce fits the cursor. It only reads, beside an owner at work. The error says what could not be read; what was found until then comes with it.
+// Audit holds the whole ledger of one submitter to its laws, and to the chain: each final transaction is where its receipt says, none that never ran or
+// that gave up its nonce is there, and the account's nonce fits the cursor. It only reads, beside an owner at work. The error says what could not be read; what was found until then comes with it.
 func Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	a := fullAudit{AuditOptions: o}
 	info, err := o.Store.Submitter(ctx, o.Submitter)
@@ -49,11 +49,9 @@ func Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 		return a.report, fmt.Errorf("engine: audit submitter %d: %w", o.Submitter, err)
 	}
 	a.report.Submitter, a.report.Cursor = info.Submitter, info.Cursor
-	a.report.Violations, _, err = o.Store.Audit(ctx, o.Submitter, 0)
+	a.report.Violations, _, err = o.Store.AuditWhole(ctx, o.Submitter)
 	if err == nil && o.Chain != nil && info.Cursor != nil {
-		if err = a.finals(ctx); err == nil {
-			err = a.account(ctx)
-		}
+		err = a.chain(ctx)
 	}
 	if err != nil {
 		return a.report, fmt.Errorf("engine: audit submitter %d: %w", o.Submitter, err)
@@ -65,10 +63,20 @@ func Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 type fullAudit struct {
 	AuditOptions
 	report AuditReport
+	nonce  txn.Nonce // of the last final transaction that was compared
 }
 
 func (a *fullAudit) found(law string, tx *txn.TxID, what string, args ...any) {
 	a.report.Violations = append(a.report.Violations, store.Violation{Law: law, Tx: tx, What: fmt.Sprintf(what, args...)})
+}
+
+func (a *fullAudit) chain(ctx context.Context) error {
+	for _, check := range []func(context.Context) error{a.finals, a.requeued, a.account} {
+		if err := check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // finals compares every final transaction with the chain, page by page.
@@ -81,11 +89,31 @@ func (a *fullAudit) finals(ctx context.Context) error {
 		if err := a.compare(ctx, page); err != nil {
 			return err
 		}
-		from = page[len(page)-1].Nonce + 1
-		a.report.Transactions += len(page)
-		if a.Progress != nil {
-			a.Progress(AuditProgress{Transactions: a.report.Transactions, Nonce: from - 1, Next: a.report.Cursor.Next})
+		a.nonce = page[len(page)-1].Nonce
+		from = a.nonce + 1
+		a.progress(len(page))
+	}
+}
+
+// requeued compares every transaction that gave up its nonce and has no other: whatever was signed for it must not be on chain.
+func (a *fullAudit) requeued(ctx context.Context) error {
+	for after := (txn.TxID{}); ; {
+		page, err := a.Store.RequeuedTxs(ctx, a.Submitter, after, auditPage)
+		if err != nil || len(page) == 0 {
+			return err
 		}
+		if err := a.compare(ctx, page); err != nil {
+			return err
+		}
+		after = page[len(page)-1].ID
+		a.progress(len(page))
+	}
+}
+
+func (a *fullAudit) progress(compared int) {
+	a.report.Transactions += compared
+	if a.Progress != nil {
+		a.Progress(AuditProgress{Transactions: a.report.Transactions, Nonce: a.nonce, Next: a.report.Cursor.Next})
 	}
 }
 
@@ -113,7 +141,7 @@ func (a *fullAudit) compare(ctx context.Context, page []store.FinalTx) error {
 	return ctx.Err()
 }
 
-// final compares one final transaction with what the chain has of it.
+// final compares one transaction with what the chain has of it.
 func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.ReceiptAnswer) {
 	for _, attempt := range tx.Attempts {
 		recorded, seen := tx.Receipt != nil && tx.Receipt.TxHash == attempt.Hash, on[attempt.Hash]
@@ -125,7 +153,7 @@ func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.Rec
 		case seen.Receipt == nil:
 		case attempt.Kind == txn.Cancel:
 			a.found("L6", &tx.ID, "it is %s, and its cancellation %s is in block %d, which the ledger does not know", tx.State, attempt.Hash.Hex(), seen.Receipt.BlockNumber)
-		case tx.Executed == txn.No:
+		case tx.Executed == txn.No, tx.State == txn.Queued:
 			a.found("L6", &tx.ID, "it is %s and never ran by the ledger, and its attempt %s (nonce %d) is in block %d",
 				tx.State, attempt.Hash.Hex(), attempt.Nonce, seen.Receipt.BlockNumber)
 		default:

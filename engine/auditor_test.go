@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -27,7 +28,7 @@ type meter struct {
 func measured(t *testing.T, o *Options) *meter {
 	m := &meter{t, metric.NewManualReader()}
 	o.Meter = metric.NewMeterProvider(metric.WithReader(m.reader)).Meter("")
-	o.AuditInterval = 1
+	o.AuditInterval, o.IdleAfter = 1, time.Hour // who has no owner is not audited, and a slow machine takes long
 	return m
 }
 
@@ -313,6 +314,41 @@ func TestFullAudit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What gave up its nonce, and waits in the queue or was cancelled there, must not be on chain by what was signed for it before.
+func TestFullAuditOfARequeuedTransaction(t *testing.T) {
+	t.Parallel()
+	w, id, n := protectedAfterLoss(t, 0)
+	before := w.attempts()[id.String()]
+	w.chain.MineEmpty(int(w.policy.AuditDepth))
+	w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
+	n.stop()
+	finds := func(words ...string) {
+		t.Helper()
+		report, err := Audit(t.Context(), AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+		if err != nil || report.Transactions != 2 || report.Hashes != 2 || len(report.Violations) != len(words) {
+			t.Fatalf("%+v %v", report, err)
+		}
+		for i, v := range report.Violations {
+			if v.Law != "L6" || v.Tx == nil || *v.Tx != id || !strings.Contains(v.What, words[i]) {
+				t.Errorf("%s; want %q", describe(v), words[i])
+			}
+		}
+	}
+	finds()
+	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
+		t.Fatal(err)
+	}
+	if o := w.chain.Send(t.Context(), w.signed(before)); o.Class != txn.Accepted {
+		t.Fatalf("%+v", o)
+	}
+	w.chain.Mine(1)
+	finds("it is QUEUED and never ran by the ledger, and its attempt")
+	if cancelled, err := w.admin.CancelQueued(t.Context(), id); err != nil || !cancelled {
+		t.Fatal(cancelled, err)
+	}
+	finds("it is CANCELLED and never ran by the ledger, and its attempt")
 }
 
 // rollback undoes all blocks, and makes as many others.

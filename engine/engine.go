@@ -2,17 +2,17 @@
 //
 // # Parts
 //
-// The [keeper] renews all leases of the node in one statement on a connection of its own and ends whoever lost one or is stuck. The [router] finds submitters with work
-// and no owner, acquires them, and gives each an [actor]. An actor holds the ledger of its submitter in memory and repeats one step: look at what is known,
-// let [txn.Decide] say the one thing to do, do at most one thing outside, commit at most one [txn.Change] under the lease. A [tracker] per chain follows the
-// head and tells which hashes are in canonical blocks; actors read that as facts.
+// The [keeper] renews all leases of the node in one statement on a connection of its own and ends whoever lost one or is stuck. The [router] finds submitters
+// with work and no owner, acquires them, and gives each an [actor]. An actor holds the ledger of its submitter in memory and repeats one step: look at what is
+// known, let [txn.Decide] say the one thing to do, do at most one thing outside, commit at most one [txn.Change] under the lease. A [tracker] per chain follows
+// the head and tells which hashes are in canonical blocks; actors read that as facts.
 //
 // # Ownership
 //
-// Nodes say in the ledger that they live, and hear from it which others do. In basic mode each takes what it finds free. In worker-queue mode rendezvous hashing
-// ([placement]) names one of them for each submitter, which takes it; the others leave it to that one for a while, and hand over, between two steps, what they
-// have of its. Views may differ and wake-ups get lost: both cost time alone, since nobody writes but under a lease. A node that stops first says that it takes
-// nothing more, lets its owners end between two steps, and gives all leases back in one statement, which the others hear of.
+// Nodes say in the ledger that they live, and hear from it which others do. In basic mode each takes what it finds free. In worker-queue mode rendezvous
+// hashing ([placement]) names one of them for each submitter, which takes it; the others leave it to that one for a while, and hand over, between two steps,
+// what they have of its. Views may differ and wake-ups get lost: both cost time alone, since nobody writes but under a lease. A node that stops first says that
+// it takes nothing more, lets its owners end between two steps, and gives all leases back in one statement, which the others hear of.
 //
 // # Failure
 //
@@ -87,36 +87,11 @@ const queueHead = 8
 
 // New checks the options and makes an engine. It does nothing before Run.
 func New(o Options) (*Engine, error) {
-	if o.Store == nil || o.Signer == nil || o.Clock == nil || o.Logger == nil || len(o.Chains) == 0 {
-		return nil, errors.New("engine: new: store, signer, clock, logger and at least one chain are needed")
+	o, err := o.complete()
+	if err != nil {
+		return nil, fmt.Errorf("engine: new: %w", err)
 	}
-	if o.RenewInterval <= 0 || o.RenewInterval*3 > o.LeaseDuration {
-		return nil, fmt.Errorf("engine: new: renew interval %s must be positive and at most a third of the lease duration %s", o.RenewInterval, o.LeaseDuration)
-	}
-	if o.Mode == "" {
-		o.Mode = Basic
-	}
-	if o.Mode != Basic && o.Mode != WorkerQueue {
-		return nil, fmt.Errorf("engine: new: mode %q is neither %q nor %q", o.Mode, Basic, WorkerQueue)
-	}
-	o.ProgressTimeout = orDefault(o.ProgressTimeout, max(time.Minute, 2*o.LeaseDuration))
-	if o.ProgressTimeout <= o.LeaseDuration {
-		return nil, fmt.Errorf("engine: new: progress timeout %s must be longer than the lease duration %s", o.ProgressTimeout, o.LeaseDuration)
-	}
-	o.StuckTimeout = min(orDefault(o.StuckTimeout, 5*time.Second), o.ProgressTimeout/2)
-	if o.AuditInterval == 0 {
-		o.AuditInterval = time.Minute
-	}
-	o.SweepInterval = orDefault(o.SweepInterval, time.Second)
-	o.PollInterval = orDefault(o.PollInterval, time.Second)
-	o.IdleAfter = orDefault(o.IdleAfter, 30*time.Second)
-	if o.MaxSubmitters <= 0 {
-		o.MaxSubmitters = 10_000
-	}
-	o.Gate = o.Gate.orEnd()
-	o.Logger = o.Logger.With("node_id", o.Store.Node())
 	e := &Engine{Options: o, trackers: map[txn.ChainID]*tracker{}, members: newMembers(o.Store.Node(), o.LeaseDuration)}
-	var err error
 	if e.metrics, err = newMetrics(o.Meter); err != nil {
 		return nil, err
 	}
@@ -133,6 +108,39 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// complete checks how the options relate and fills in what is left out.
+func (o Options) complete() (Options, error) {
+	if o.Store == nil || o.Signer == nil || o.Clock == nil || o.Logger == nil || len(o.Chains) == 0 {
+		return o, errors.New("store, signer, clock, logger and at least one chain are needed")
+	}
+	if o.RenewInterval <= 0 || o.RenewInterval*3 > o.LeaseDuration {
+		return o, fmt.Errorf("renew interval %s must be positive and at most a third of the lease duration %s", o.RenewInterval, o.LeaseDuration)
+	}
+	if o.Mode == "" {
+		o.Mode = Basic
+	}
+	if o.Mode != Basic && o.Mode != WorkerQueue {
+		return o, fmt.Errorf("mode %q is neither %q nor %q", o.Mode, Basic, WorkerQueue)
+	}
+	o.ProgressTimeout = orDefault(o.ProgressTimeout, max(time.Minute, 2*o.LeaseDuration))
+	if o.ProgressTimeout <= o.LeaseDuration {
+		return o, fmt.Errorf("progress timeout %s must be longer than the lease duration %s", o.ProgressTimeout, o.LeaseDuration)
+	}
+	o.StuckTimeout = min(orDefault(o.StuckTimeout, 5*time.Second), o.ProgressTimeout/2)
+	if o.AuditInterval == 0 {
+		o.AuditInterval = time.Minute
+	}
+	o.SweepInterval = orDefault(o.SweepInterval, time.Second)
+	o.PollInterval = orDefault(o.PollInterval, time.Second)
+	o.IdleAfter = orDefault(o.IdleAfter, 30*time.Second)
+	if o.MaxSubmitters <= 0 {
+		o.MaxSubmitters = 10_000
+	}
+	o.Gate = o.Gate.orEnd()
+	o.Logger = o.Logger.With("node_id", o.Store.Node())
+	return o, nil
 }
 
 func orDefault(d, fallback time.Duration) time.Duration {

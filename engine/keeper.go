@@ -41,10 +41,14 @@ func newKeeper(e *Engine) *keeper {
 // margin is how much earlier than the database a node regards its lease as lapsed.
 func (k *keeper) margin() time.Duration { return k.e.LeaseDuration / 10 }
 
-// hold begins to renew a lease, in place of an older one of the same submitter. Its owner is ended once it is gone.
+// hold begins to renew a lease, in place of an older one of the same submitter. Its owner is ended once it is gone. An owner that was told to end already, since
+// the older lease was lost while this one was waited for, does not get it: nobody would work under it.
 func (k *keeper) hold(l *store.Lease, owner *actor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if owner.over.Load() {
+		return
+	}
 	k.held[l.Submitter()] = &holding{lease: l, owner: owner, deadline: l.TakenAt().Add(k.e.LeaseDuration - k.margin())}
 }
 
@@ -94,7 +98,6 @@ func (k *keeper) run(ctx context.Context) {
 // renew extends every lease that is held. A lease that the database no longer grants ends its owner at once; when the database cannot be asked, the deadline
 // does.
 func (k *keeper) renew(ctx context.Context) {
-	k.expire() // what shall not be renewed
 	leases := k.leases()
 	if len(leases) == 0 {
 		return
@@ -179,7 +182,7 @@ func (k *keeper) release(ctx context.Context, leases []*store.Lease) error {
 
 // beat says that the node lives, and hears which others do.
 func (k *keeper) beat(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, k.e.LeaseDuration/2)
+	limited, cancel := context.WithTimeout(ctx, k.e.RenewInterval) // or the next renewal would be late
 	defer cancel()
 	select {
 	case k.turn <- struct{}{}:

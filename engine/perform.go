@@ -15,6 +15,8 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 		return a.lookAtAccount(ctx, v, s)
 	case txn.Investigate:
 		return a.investigate(ctx, v, s)
+	case txn.AskWho:
+		return a.askWho(ctx, v, s)
 	case txn.Prepare:
 		return a.prepare(ctx, v, s)
 	case txn.Broadcast:
@@ -46,7 +48,7 @@ func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccou
 	}
 	account.For = s.For
 	if v.Cursor != nil {
-		account.Expected = v.Cursor.Next
+		account.Expected = v.Expected()
 	}
 	a.suspicion, a.ledger.Open = txn.AccountSeen(v, &account)
 	a.account = &account
@@ -74,6 +76,20 @@ func (a *actor) investigate(ctx context.Context, v txn.View, s txn.Investigate) 
 		return txn.Change{}, nil
 	}
 	return txn.Investigated(v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
+}
+
+// askWho asks who used the nonce of a transaction that an operator decides on. That nobody can tell is an answer.
+func (a *actor) askWho(ctx context.Context, v txn.View, s txn.AskWho) (txn.Change, error) {
+	by, err := a.chain.Consumer(ctx, v.Submitter.Address, *s.Tx.Nonce)
+	if ctx.Err() != nil {
+		return txn.Change{}, ctx.Err()
+	}
+	if err != nil {
+		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(*s.Tx.Nonce), "error", err)
+		by = nil
+	}
+	a.used = &txn.Used{For: s.For, By: by}
+	return txn.Change{}, nil
 }
 
 // prepare quotes and signs for the nonce at which the cursor stands. Nothing is taken yet: bytes that are not recorded are dropped.

@@ -51,8 +51,8 @@ func (p placement) preferred(id txn.SubmitterID, chain txn.ChainID, owner string
 	return best
 }
 
-// weight is as good as random for each pair of node and submitter. FNV-1a alone is not: of texts that differ in their last bytes, as the ids of submitters do, its high
-// bits, which decide who has the most, are nearly the same. So each part is mixed by itself, and both together once more.
+// weight is as good as random for each pair of node and submitter. FNV-1a alone is not: of texts that differ in their last bytes, as the ids of submitters do,
+// its high bits, which decide who has the most, are nearly the same. So each part is mixed by itself, and both together once more.
 func (s seat) weight(id txn.SubmitterID) uint64 {
 	return mix(s.hash ^ mix(uint64(uint32(id))+0x9e3779b97f4a7c15))
 }

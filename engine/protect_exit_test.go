@@ -97,7 +97,7 @@ func (w *watched) gaps() (gaps []string) {
 // healthy asks the ledger for every law.
 func (w *watched) healthy() {
 	w.t.Helper()
-	found, _, err := w.admin.Audit(context.Background(), w.submitters[0], 0)
+	found, _, err := w.admin.AuditWhole(context.Background(), w.submitters[0])
 	if err != nil || len(found) > 0 {
 		w.t.Errorf("%+v %v", found, err)
 	}
@@ -211,7 +211,7 @@ func TestARequeuedTransactionThatRanBefore(t *testing.T) {
 			w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
 			if takeover {
 				n.stop()
-				n = w.node()
+				w.node()
 			}
 			if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
 				t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// router finds submitters that have work and no owner, acquires them and gives each an actor; in worker-queue mode it leaves those to others that others
-// should own, and hands over what it has of theirs. Where work is found and who gets it decides speed only: whatever is missed by a wake-up is found by the next
+// router finds submitters that have work and no owner, acquires them and gives each an actor; in worker-queue mode it leaves those to others that others should
+// own, and hands over what it has of theirs. Where work is found and who gets it decides speed only: whatever is missed by a wake-up is found by the next
 // sweep, and whatever its preferred node does not take is taken by any other after a while.
 type router struct {
 	e       *Engine
@@ -80,8 +80,8 @@ func (r *router) run(ctx, actors context.Context) {
 	}
 }
 
-// woken passes on what it is told: mail to owners here, what is free and ours to new ones. What was written on this node and finds neither is told to the other nodes, of which
-// one is the owner or should be; what they told is not, or two nodes could tell each other for ever.
+// woken passes on what it is told: mail to owners here, what is free and ours to new ones. What was written on this node and finds neither is told to the other
+// nodes, of which one is the owner or should be; what they told is not, or two nodes could tell each other for ever.
 func (r *router) woken(ctx, actors context.Context) (look bool) {
 	written, told, look := r.e.Store.TakeWoken()
 	place := r.e.members.now(r.e.Clock.Now())

@@ -33,6 +33,7 @@ type sweeping struct {
 type kept struct {
 	from  string
 	until time.Time
+	times int // in a row
 }
 
 func newSweeping() sweeping {
@@ -44,9 +45,23 @@ func newSweeping() sweeping {
 // grace is how long an orphan is left to the node that should own it.
 func (r *router) grace() time.Duration { return r.e.LeaseDuration }
 
-// keepFor is how long what was taken after the grace is not handed over to the node that did not take it. It may be unable to, for instance because an owner
-// of it is stuck there; then the submitter has no owner for one grace in thirty.
-func (r *router) keepFor() time.Duration { return 30 * r.grace() }
+// Limits, in graces, of how long what was taken after the grace is not handed over to the node that did not take it.
+const (
+	firstKeep = 3
+	mostKeep  = 96
+)
+
+// keep notes that a submitter is taken in place of the node that should own it. That node may only have been slow; or it is unable to take it, for instance
+// because an owner is stuck there. So it gets another chance soon, and each time later, until hardly any time is lost by it.
+func (r *router) keep(id txn.SubmitterID, from string, now time.Time) {
+	k := r.kept[id]
+	if k.from != from {
+		k = kept{from: from}
+	}
+	k.until = now.Add(r.grace() * time.Duration(min(firstKeep<<min(k.times, 8), mostKeep)))
+	k.times++
+	r.kept[id] = k
+}
 
 // soon is how long a sweep that somebody asks for waits.
 func (r *router) soon() time.Duration {
@@ -135,7 +150,7 @@ func (r *router) claim(place placement, orphans []txn.SubmitterID, now time.Time
 		left[id] = since
 		if now.Sub(since) >= r.grace() {
 			ours = append(ours, id)
-			r.kept[id] = kept{preferred, now.Add(r.keepFor())}
+			r.keep(id, preferred, now)
 		}
 	}
 	r.left = left
@@ -151,7 +166,7 @@ func (r *router) handOver(place placement, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, k := range r.kept {
-		if now.After(k.until) {
+		if now.After(k.until.Add(mostKeep * r.grace())) {
 			delete(r.kept, id)
 		}
 	}
@@ -166,7 +181,10 @@ func (r *router) handOver(place placement, now time.Time) {
 			continue // not known: it has only begun
 		}
 		to := place.preferred(id, chain, r.e.members.self)
-		if to != r.e.members.self && r.kept[id].from != to && r.e.members.settled(to, now) {
+		if k := r.kept[id]; k.from == to && !now.After(k.until) {
+			continue
+		}
+		if to != r.e.members.self && r.e.members.settled(to, now) {
 			moving = append(moving, a)
 		}
 	}

@@ -190,13 +190,28 @@ func TestOrphansOfOthers(t *testing.T) {
 	if got := tb.claim(see(both...), rest, tb.clock.Now()); !slices.Equal(got, rest) {
 		t.Fatalf("%d of %d are taken after the grace", len(got), len(rest))
 	}
+	tb.claim(see(both...), nil, tb.clock.Now()) // they are no orphans now
 	tb.own(rest...)
-	for range 29 {
-		tb.clock.Advance(10 * time.Second)
-		see(both...)
-		if got := tb.going(); len(got) > 0 {
-			t.Fatalf("%d are handed back to the node that did not take them", len(got))
+	for _, graces := range []int{3, 6, 12, 24, 48, 96, 96} { // each time that it does not take them it is tried later
+		for range graces {
+			if got := tb.going(); len(got) > 0 {
+				t.Fatalf("%d are handed back to the node that did not take them", len(got))
+			}
+			tb.clock.Advance(10 * time.Second)
+			see(both...)
 		}
+		tb.clock.Advance(1)
+		see(both...)
+		if got := tb.going(); !slices.Equal(got, rest[:min(len(rest), handOverLimit)]) {
+			t.Fatalf("%d of %d are handed over after %d graces", len(got), len(rest), graces)
+		}
+		tb.claim(see(both...), rest, tb.clock.Now())
+		tb.clock.Advance(10 * time.Second)
+		if got := tb.claim(see(both...), rest, tb.clock.Now()); !slices.Equal(got, rest) {
+			t.Fatalf("%d of %d are taken after another grace", len(got), len(rest))
+		}
+		tb.claim(see(both...), nil, tb.clock.Now()) // they are no orphans now
+		tb.own(rest...)
 	}
 	three := append(both, tb.node("third", true))
 	see(three...)
@@ -252,7 +267,8 @@ func TestMailOfAnOwnerThatLostItsLease(t *testing.T) {
 	tb.actors[2].over.Store(true)
 	others := tb.deliver([]txn.SubmitterID{1, 2, 3})
 	free, not := tb.unowned(others)
-	if !slices.Equal(others, []txn.SubmitterID{2, 3}) || !slices.Equal(free, []txn.SubmitterID{3}) || !slices.Equal(not, []txn.SubmitterID{2}) || !tb.actors[1].mail.Load() {
+	if !slices.Equal(others, []txn.SubmitterID{2, 3}) || !slices.Equal(free, []txn.SubmitterID{3}) || !slices.Equal(not, []txn.SubmitterID{2}) ||
+		!tb.actors[1].mail.Load() {
 		t.Errorf("not delivered here: %v; of these to be acquired: %v, for others: %v", others, free, not)
 	}
 }

@@ -190,6 +190,6 @@ func wireID(id *txn.TxID) string {
 func wireCommand(c store.CommandInfo) *pb.Command {
 	return &pb.Command{
 		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx), Reason: c.Reason, Operator: c.Operator,
-		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result,
+		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result, ProtectionId: c.Expect,
 	}
 }

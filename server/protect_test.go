@@ -46,6 +46,7 @@ func (o *owner) decide(account txn.Account) {
 		view := txn.View{
 			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
+			Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
 			Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 		}
 		switch step := txn.Decide(view).(type) {

@@ -66,7 +66,7 @@ func (s *Server) resolved(ctx context.Context, tx txn.Tx, action txn.Action) (bo
 
 // became tells whether a decision is what became of a transaction.
 func became(tx txn.Tx, action txn.Action) bool {
-	if action == txn.ActionRequeue {
+	if action == txn.ActionRequeue || action == txn.ActionRequeueUnproven {
 		return tx.Requeued > 0 && tx.State != txn.Stuck
 	}
 	return tx.State == txn.Failed && tx.Executed == txn.No && tx.Reason == txn.ReasonNonceElsewhere

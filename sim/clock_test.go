@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +23,9 @@ type nodeClock struct {
 }
 
 type timer struct {
-	c   chan time.Time
-	due time.Duration
+	c     chan time.Time
+	due   time.Duration
+	label string // where it was made
 }
 
 // Now is the local time.
@@ -35,7 +38,7 @@ func (c *nodeClock) Now() time.Time {
 
 // NewTimer makes a timer that the scheduler fires.
 func (c *nodeClock) NewTimer(d time.Duration) *clock.Timer {
-	t := &timer{c: make(chan time.Time)}
+	t := &timer{c: make(chan time.Time), label: origin()}
 	c.set(t, d)
 	return clock.NewTimer(t.c, func() bool { return c.unset(t) }, func(d time.Duration) bool {
 		was := c.unset(t)
@@ -68,7 +71,19 @@ func (c *nodeClock) unset(t *timer) bool {
 	return i >= 0
 }
 
-// due lists the timers that may fire.
+// origin names the function that makes a timer.
+func origin() string {
+	callers := make([]uintptr, 2)
+	runtime.Callers(3, callers)
+	frames := runtime.CallersFrames(callers)
+	frame, more := frames.Next()
+	if more && strings.HasSuffix(frame.Function, "clock.Sleep") {
+		frame, _ = frames.Next()
+	}
+	return frame.Function[strings.LastIndex(frame.Function, "/")+1:]
+}
+
+// due lists the timers that may fire. Those of different functions may have been set at the same moment by goroutines that ran side by side: their names order them.
 func (c *nodeClock) due(now time.Duration) []*timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,6 +93,7 @@ func (c *nodeClock) due(now time.Duration) []*timer {
 			due = append(due, t)
 		}
 	}
+	slices.SortStableFunc(due, func(a, b *timer) int { return strings.Compare(a.label, b.label) })
 	return due
 }
 
@@ -93,11 +109,14 @@ func (c *nodeClock) next(now time.Duration) (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// fire gives a timer's listener the time, if there is one.
+// fire gives a timer's listener the time, if there is one. The lock keeps the listener from setting the timer anew before it is off the list.
 func (c *nodeClock) fire(t *timer) bool {
+	now := c.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	select {
-	case t.c <- c.Now():
-		c.unset(t)
+	case t.c <- now:
+		c.timers = slices.DeleteFunc(c.timers, func(other *timer) bool { return other == t })
 		return true
 	default:
 		return false

@@ -25,5 +25,5 @@
 //
 // # When it fails
 //
-// A failing seed prints its plan without the faults that do not matter (each was left out in turn), the last steps, and how to run it again.
+// A failing seed prints its plan, the last steps, and how to run it again; `make sim SEED=... DROP=...` leaves out faults of the plan, to find those that matter.
 package sim

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 // Fault is one thing that goes wrong. Without On it happens at its time. With On it waits, from its time on, until the Count-th of what it names passes on its
 // node, and happens to that.
 type Fault struct {
+	No    int // within the plan of its seed
 	At    time.Duration
 	Node  int // -1: any
 	On    string
@@ -57,12 +59,13 @@ const (
 	doNoChain    = "no chain"
 	doLag        = "provider lags" // N blocks
 	doNoSigner   = "no signer"
-	doReorg      = "reorg"       // N blocks; their transactions return to the pool
-	doReorgDrop  = "reorg drops" // N blocks; their transactions are forgotten
-	doReorgKeep  = "reorg keeps" // N blocks; the new blocks have them again
+	doReorg      = "reorg"                                           // N blocks; their transactions return to the pool
+	doReorgDrop  = "reorg drops"                                     // N blocks; their transactions are forgotten
+	doReorgKeep  = "reorg keeps"                                     // N blocks; the new blocks have them again
+	doReorgStale = "reorg drops and providers show the old receipts" // N blocks
 	doForgetPool = "pool forgotten"
 	doStall      = "no blocks"
-	doExternal   = "key used elsewhere" // N: submitter
+	doExternal   = "key used elsewhere" // N: the submitter, and whether it is the next nonce or the one after that
 	doJump       = "clock jumps"
 )
 
@@ -120,10 +123,17 @@ func (w *World) trip(n *node, what string) (Fault, bool) {
 		}
 		w.triggers = slices.Delete(w.triggers, i, i+1)
 		w.struck(f, n)
+		if slices.Contains(worldly, f.Do) {
+			w.strikeOne(f, n)
+			return Fault{}, false
+		}
 		return f, true
 	}
 	return Fault{}, false
 }
+
+// worldly are the faults that happen to the chain, whichever node they are named with.
+var worldly = []string{doReorg, doReorgDrop, doReorgStale, doReorgKeep, doForgetPool, doStall, doExternal}
 
 func (w *World) struck(f Fault, n *node) {
 	w.faults[f.Do]++
@@ -137,7 +147,7 @@ func (w *World) strike(f Fault) {
 	}
 	n := w.current(max(f.Node, 0))
 	w.struck(f, n)
-	if f.Node >= 0 || slices.Contains([]string{doReorg, doReorgDrop, doReorgKeep, doForgetPool, doStall, doExternal}, f.Do) {
+	if f.Node >= 0 || slices.Contains(worldly, f.Do) {
 		w.strikeOne(f, n)
 		return
 	}
@@ -177,9 +187,12 @@ func (w *World) strikeOne(f Fault, n *node) {
 
 // bendChain carries out the faults of the chain itself.
 func (w *World) bendChain(f Fault, until time.Duration) {
-	fate := map[string]chaintest.Fate{doReorg: chaintest.Return, doReorgDrop: chaintest.Drop, doReorgKeep: chaintest.Keep}[f.Do]
+	fate := map[string]chaintest.Fate{doReorg: chaintest.Return, doReorgDrop: chaintest.Drop, doReorgStale: chaintest.Drop, doReorgKeep: chaintest.Keep}[f.Do]
 	switch {
 	case fate != "":
+		if f.Do == doReorgStale {
+			w.staleUntil = until
+		}
 		if err := w.chain.Reorg(f.N, fate); err != nil {
 			w.remark("no reorg: the chain is too short")
 		}
@@ -193,16 +206,17 @@ func (w *World) bendChain(f Fault, until time.Duration) {
 }
 
 // useKey sends a transaction around Fencepost.
-func (w *World) useKey(submitter int) {
-	ctx := w.db.ctx
-	account, err := w.chain.Account(ctx, chaintest.Address(submitter), 0)
+func (w *World) useKey(which int) {
+	submitter := which % w.plan.Submitters
+	account, err := w.chain.Account(w.db.ctx, chaintest.Address(submitter), 0)
 	if err != nil {
 		return
 	}
+	nonce := uint64(account.Latest) + uint64(which/w.plan.Submitters)
 	to := txn.Address{0xee}
 	chainID := chainBig(w.chain.ID())
 	tx, err := types.SignNewTx(chaintest.Key(submitter), types.LatestSignerForChainID(chainID), &types.DynamicFeeTx{
-		ChainID: chainID, Nonce: uint64(account.Latest), To: &to, Gas: 21_000, GasFeeCap: gwei(90), GasTipCap: gwei(80),
+		ChainID: chainID, Nonce: nonce, To: &to, Gas: 21_000, GasFeeCap: gwei(90), GasTipCap: gwei(80),
 	})
 	if err == nil {
 		err = w.chain.Inject(tx)
@@ -212,7 +226,7 @@ func (w *World) useKey(submitter int) {
 		return
 	}
 	w.external[w.submitters[submitter]] = true
-	w.remark("nonce %d of s%d is used elsewhere", account.Latest, w.submitters[submitter])
+	w.remark("nonce %d of s%d is used elsewhere", nonce, w.submitters[submitter])
 }
 
 // pass is what happens to something that a node asks for.
@@ -283,7 +297,10 @@ func (w *World) deliver(l *link, m message, it *item) {
 		l.landed()
 		return
 	}
-	f, _ := w.trip(n, "sql:"+m.label)
+	f, ok := w.trip(n, "sql:"+m.label)
+	if !ok && m.commit != nil && m.commit.takes {
+		f, _ = w.trip(n, "sql:Take")
+	}
 	switch f.Do {
 	case doCutBefore:
 		l.sever(false)
@@ -310,14 +327,16 @@ func (w *World) deliver(l *link, m message, it *item) {
 		return
 	}
 	x := &exchange{link: l, message: m, fault: f}
-	if err := l.server.send(m); err != nil {
-		w.finish(x, err)
+	if x.err = l.server.send(m); x.err != nil {
+		w.finish(x)
 		return
 	}
 	if !w.advance(x) {
 		w.remark("it waits for a lock")
 		w.stuck = append(w.stuck, x)
+		return
 	}
+	w.finish(x)
 	w.unstick()
 }
 
@@ -326,55 +345,75 @@ type exchange struct {
 	link    *link
 	message message
 	fault   Fault
+	done    bool
+	err     error
 }
 
-// advance reads until the answer is there, or it is sure that the session waits for a lock: then only another exchange can let it go on.
-func (w *World) advance(x *exchange) (done bool) {
-	for giveUp := time.Now().Add(hangLimit); ; {
-		done, err := x.link.server.receive(lookAfter)
-		if done || err != nil {
-			w.finish(x, err)
-			return true
+// advance reads until the answer is there, or it is sure that the session waits for a lock that another session of the world holds.
+func (w *World) advance(x *exchange) bool {
+	for giveUp := time.Now().Add(hangLimit); !x.done; {
+		if x.done, x.err = x.link.server.receive(lookAfter); x.done || x.err != nil {
+			x.done = true
+			break
 		}
-		if w.db.blocked(x.link.server.pid) {
+		if w.blocked(x) {
 			return false
 		}
 		if time.Now().After(giveUp) {
-			w.violated("sim", "PostgreSQL does not answer %s", x.message.label)
-			w.finish(x, errSwitch)
-			return true
+			x.done, x.err = true, errors.New("no answer")
 		}
 	}
+	return true
 }
 
-// unstick goes on with what waited for a lock and does not any more.
-func (w *World) unstick() {
-	for again := true; again; {
-		again = false
-		for _, x := range w.stuck {
-			if w.db.blocked(x.link.server.pid) {
-				continue
-			}
-			w.stuck = slices.DeleteFunc(w.stuck, func(other *exchange) bool { return other == x })
-			w.remark("%s of %s has its lock", x.message.label, x.link.node.title())
-			if !w.advance(x) {
-				w.stuck = append(w.stuck, x)
-			}
-			again = true // it may have let go of others
-			break
+func (w *World) blocked(x *exchange) bool {
+	var ours []int32
+	for _, n := range w.nodes {
+		for _, l := range n.links {
+			ours = append(ours, l.server.pid)
 		}
+	}
+	for _, k := range w.locks {
+		ours = append(ours, int32(k.conn.PgConn().PID()))
+	}
+	return w.db.blocked(x.link.server.pid, ours)
+}
+
+// unstick goes on with what waited for a lock and does not any more. PostgreSQL lets them go one after the other, in the order in which they came; all of that
+// is let happen before any of it is told.
+func (w *World) unstick() {
+	for moved := true; moved; {
+		moved = false
+		for _, x := range w.stuck {
+			if !x.done && !w.blocked(x) {
+				moved = w.advance(x) || moved
+			}
+		}
+	}
+	var stuck, done []*exchange
+	for _, x := range w.stuck {
+		if x.done {
+			done = append(done, x)
+		} else {
+			stuck = append(stuck, x)
+		}
+	}
+	w.stuck = stuck
+	for _, x := range done {
+		w.remark("%s of %s does not wait any more", x.message.label, x.link.node.title())
+		w.finish(x)
 	}
 }
 
 // finish is the end of an exchange: PostgreSQL has answered, or the session is gone.
-func (w *World) finish(x *exchange, err error) {
-	l, m, f, s := x.link, x.message, x.fault, x.link.server
+func (w *World) finish(x *exchange) {
+	l, m, f, s, err := x.link, x.message, x.fault, x.link.server, x.err
 	n := l.node
 	defer l.landed()
 	if s.failure != "" {
 		w.remark("PostgreSQL says %s", s.failure)
-		if m.label == "Commit" && !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
-			w.violated("L4", "PostgreSQL refuses a fenced commit: %s", s.failure)
+		if !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
+			w.violated("constraint", "PostgreSQL, the second line of defence, has to refuse %s: %s", m.label, s.failure)
 		}
 	}
 	if err != nil && !strings.HasPrefix(s.failure, "57P01") {
@@ -457,11 +496,11 @@ func (w *World) lock(m message, f Fault) {
 
 func (w *World) unlock(k *rowLock) {
 	w.locks = slices.DeleteFunc(w.locks, func(other *rowLock) bool { return other == k })
+	if err := w.db.tick(); err != nil { // before whoever waits goes on, and looks at the clock
+		w.violated("sim", "%v", err)
+	}
 	_ = k.conn.Close(w.db.ctx)
 	for giveUp := time.Now().Add(hangLimit); w.db.lives(int32(k.conn.PgConn().PID())) && time.Now().Before(giveUp); { // its locks last until its end
-	}
-	if err := w.db.tick(); err != nil {
-		w.violated("sim", "%v", err)
 	}
 	w.unstick()
 }
@@ -480,8 +519,7 @@ func (w *World) answer(l *link, answer []byte, f Fault) {
 		l.receive(answer)
 		return
 	}
-	w.serial++
-	it.serial = w.serial
+	it.serial = int(w.serial.Add(1))
 	w.waiting = append(w.waiting, it)
 }
 

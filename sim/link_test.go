@@ -381,14 +381,15 @@ func restart(b []byte) (text []byte, role string) {
 type fencedCommit struct {
 	submitters []int32
 	tokens     []int64
+	takes      bool // a nonce
 }
 
-// readCommit finds the submitters and tokens among the parameters of a Bind message. They are the second and third, in binary form.
+// readCommit finds the submitters and tokens among the parameters of a Bind message. They are the second and third, in binary form; the fifth says whether a nonce is taken.
 func readCommit(b []byte) *fencedCommit {
 	formats := int(binary.BigEndian.Uint16(b))
 	b = b[2+2*formats+2:]
 	var params [][]byte
-	for range 3 {
+	for range 5 {
 		n := int32(binary.BigEndian.Uint32(b))
 		b = b[4:]
 		if n < 0 {
@@ -404,6 +405,9 @@ func readCommit(b []byte) *fencedCommit {
 	}
 	for _, v := range arrayItems(params[2]) {
 		c.tokens = append(c.tokens, int64(binary.BigEndian.Uint64(v)))
+	}
+	for _, v := range arrayItems(params[4]) {
+		c.takes = c.takes || int64(binary.BigEndian.Uint64(v)) >= 0
 	}
 	return c
 }

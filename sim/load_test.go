@@ -21,7 +21,6 @@ type call struct {
 	begun     time.Duration
 	answered  time.Duration // 0: never
 	answers   []txn.TxID    // of every successful answer, twins included
-	cancelled bool          // an answer said so
 	asking    int           // goroutines of it
 	why       error         // the last failure
 }
@@ -72,9 +71,16 @@ func (w *World) prepare() error {
 		w.at(w.now()+p.At, "pause", func() { w.command(w.submitters[p.Submitter], txn.CommandPause) })
 		w.at(w.now()+p.At+p.For, "resume", func() { w.command(w.submitters[p.Submitter], txn.CommandResume) })
 	}
+	for _, p := range w.plan.Protects {
+		w.at(w.now()+p.At, "protect", func() {
+			w.guarded[w.submitters[p.Submitter]] = true
+			w.command(w.submitters[p.Submitter], txn.CommandProtect)
+		})
+	}
 	for i := range w.plan.Watchers {
 		w.watch(i)
 	}
+	w.operate()
 	return nil
 }
 
@@ -110,8 +116,9 @@ func (w *World) place(c *call, first int) {
 		c.begun = w.now()
 	}
 	c.asking++
+	who := fmt.Sprintf("%d.%d", c.plan.No, c.asking)
 	go func() {
-		w.retry(first, func(ctx context.Context, n *node) bool {
+		w.retry(who, first, func(ctx context.Context, n *node) bool {
 			info, _, err := n.store.CreateTx(ctx, store.Intent{Submitter: c.submitter, RequestID: c.request(), Payload: c.payload()})
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -133,20 +140,30 @@ func (w *World) place(c *call, first int) {
 // retryPause is how long a client waits before it tries another node.
 const retryPause = 700 * time.Millisecond
 
-// retry tries something on one node after the other until it is done or the run ends.
-func (w *World) retry(first int, try func(context.Context, *node) bool) {
+// retry tries something on one node after the other until it is done or the run ends. Each try passes the scheduler under the name of who tries: of two that
+// woke at the same moment the seed decides who is first.
+func (w *World) retry(who string, first int, try func(context.Context, *node) bool) {
 	for i := first; !w.ended(); i++ {
-		n := w.working(i % w.plan.Nodes)
-		if n != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-			ok := try(ctx, n)
-			cancel()
-			if ok {
-				return
-			}
+		if w.try(who, i%w.plan.Nodes, try) {
+			return
 		}
 		time.Sleep(retryPause)
 	}
+}
+
+func (w *World) try(who string, index int, try func(context.Context, *node) bool) bool {
+	n := w.working(index)
+	if n == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	it := &item{node: n, kind: "call", label: who}
+	it.run = func() { it.granted <- verdict{} }
+	if w.ask(ctx, it).err != nil {
+		return false
+	}
+	return try(ctx, n)
 }
 
 func (w *World) ended() bool {
@@ -172,13 +189,15 @@ func (w *World) cancel(c *call) {
 		return
 	}
 	id := c.answers[0]
-	go w.retry(c.plan.Node, func(ctx context.Context, n *node) bool {
+	go w.retry(fmt.Sprintf("cancel %d", c.plan.No), c.plan.Node, func(ctx context.Context, n *node) bool {
 		done, err := n.store.CancelQueued(ctx, id)
 		if err != nil {
 			return errors.Is(err, store.ErrTxNotFound)
 		}
 		if !done {
-			_, err = n.store.AddCommand(ctx, id.Submitter(), store.Ask{Kind: txn.CommandCancel, Tx: &id})
+			ask := askOf(txn.CommandCancel, "")
+			ask.Tx = &id
+			_, err = n.store.AddCommand(ctx, id.Submitter(), ask)
 		}
 		return err == nil
 	})
@@ -186,8 +205,8 @@ func (w *World) cancel(c *call) {
 
 // command asks something of the owner of a submitter.
 func (w *World) command(of txn.SubmitterID, kind txn.CommandKind) {
-	go w.retry(0, func(ctx context.Context, n *node) bool {
-		_, err := n.store.AddCommand(ctx, of, store.Ask{Kind: kind, Operator: "sim"})
+	go w.retry(string(kind), 0, func(ctx context.Context, n *node) bool {
+		_, err := n.store.AddCommand(ctx, of, askOf(kind, ""))
 		return err == nil
 	})
 }
@@ -205,13 +224,11 @@ const watchPage = 3 // events at a time: small, so that pages are met
 func (w *World) watch(no int) {
 	r := &watcher{no: no, heard: map[txn.TxID][]txn.Event{}}
 	w.watchers = append(w.watchers, r)
+	who := fmt.Sprintf("watcher %d", no)
 	go func() {
 		for i := no; !w.ended(); i++ {
-			n := w.working(i % w.plan.Nodes)
-			if n != nil {
-				for r.read(w, n) == nil && !w.ended() {
-					time.Sleep(2 * time.Second)
-				}
+			for !w.ended() && w.try(who, i%w.plan.Nodes, func(ctx context.Context, n *node) bool { return r.read(ctx, w, n) == nil }) {
+				time.Sleep(2 * time.Second)
 			}
 			time.Sleep(retryPause)
 		}
@@ -219,9 +236,7 @@ func (w *World) watch(no int) {
 }
 
 // read delivers what is new since the position, by way of one node.
-func (r *watcher) read(w *World, n *node) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
+func (r *watcher) read(ctx context.Context, w *World, n *node) error {
 	if r.at.Until == "" {
 		epoch, head, err := n.store.FeedHead(ctx)
 		if err != nil {
@@ -255,4 +270,8 @@ func (r *watcher) read(w *World, n *node) error {
 		r.at = again
 	}
 	return err
+}
+
+func askOf(kind txn.CommandKind, action txn.Action) store.Ask {
+	return store.Ask{Kind: kind, Action: action, Operator: "sim"}
 }

@@ -40,8 +40,6 @@ type node struct {
 	unsettled   map[txn.SubmitterID]int64 // tokens under which a commit was sent whose fate the node does not know; under World.mu
 }
 
-const forever = time.Duration(1<<62 - 1)
-
 // Times of the simulated cluster.
 const (
 	leaseDuration = 10 * time.Second

@@ -124,12 +124,13 @@ type ledger struct {
 	rows     map[string]*row
 	bySub    map[int32][]*row
 	cursors  map[int32][2]int64 // init, next
+	guarded  map[int32]int64    // protections that there have been
 	gaps     map[int32][][2]int64
 	attempts map[txn.Hash]*row
 }
 
 func (w *World) readLedger() (*ledger, error) {
-	l := &ledger{rows: map[string]*row{}, bySub: map[int32][]*row{}, cursors: map[int32][2]int64{}, gaps: map[int32][][2]int64{}, attempts: map[txn.Hash]*row{}}
+	l := &ledger{rows: map[string]*row{}, bySub: map[int32][]*row{}, cursors: map[int32][2]int64{}, guarded: map[int32]int64{}, gaps: map[int32][][2]int64{}, attempts: map[txn.Hash]*row{}}
 	q := w.db
 	err := q.each(`SELECT tx_id::TEXT, request_id, submitter_id, nonce, queue_seq, state, executed, reason, version, fencing_token, tx_hash, receipt_tx_hash, requeued FROM managed_tx`,
 		func(rows pgx.Rows) error {
@@ -167,11 +168,12 @@ func (w *World) readLedger() (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = q.each(`SELECT submitter_id, init_nonce, next_nonce FROM submitter_nonce_cursor`, func(rows pgx.Rows) error {
+	err = q.each(`SELECT submitter_id, init_nonce, next_nonce, protections FROM submitter_nonce_cursor`, func(rows pgx.Rows) error {
 		var id int32
 		var c [2]int64
-		err := rows.Scan(&id, &c[0], &c[1])
-		l.cursors[id] = c
+		var protections int64
+		err := rows.Scan(&id, &c[0], &c[1], &protections)
+		l.cursors[id], l.guarded[id] = c, protections
 		return err
 	})
 	if err != nil {
@@ -203,12 +205,16 @@ func (d *database) each(query string, row func(pgx.Rows) error) error {
 
 // judge compares everything with the laws, when the run is over.
 func (w *World) judge() {
+	if err := w.db.tick(); err != nil {
+		w.violated("sim", "%v", err)
+	}
 	l, err := w.readLedger()
 	if err != nil {
 		w.violated("sim", "%v", err)
 		return
 	}
 	w.judgeWrites()
+	w.judgeTimes()
 	w.judgeNonces(l)
 	w.judgeOrder(l)
 	w.judgeCalls(l)
@@ -243,10 +249,30 @@ func (w *World) judgeWrites() {
 	if err != nil {
 		w.violated("sim", "%v", err)
 	}
+	taken, err := w.db.number("SELECT count(*) FROM sim_write WHERE what = 'tx_attempt' AND guarded")
+	if err != nil || taken > 0 {
+		w.violated("L10", "%d nonces were taken while their submitter was protected (%v)", taken, err)
+	}
 	// The order of tokens: nothing of an older token is written after something of a newer one.
 	late, err := w.db.number(`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
 	if err != nil || late > 0 {
 		w.violated("L2", "%d writes under a token below one that had written before (%v)", late, err)
+	}
+}
+
+// judgeTimes: L12. Every time in the ledger is the database's own, however far off the clocks of the nodes are. The run itself, which replaces that clock, would
+// see the server's real time as one that lies before its beginning.
+func (w *World) judgeTimes() {
+	for _, column := range []string{
+		"created_at FROM submitter", "acquired_at FROM submitter_lease", "updated_at FROM submitter_nonce_cursor", "created_at FROM managed_tx", "updated_at FROM managed_tx",
+		"released_at FROM managed_tx", "terminal_at FROM managed_tx", "created_at FROM tx_attempt", "created_at FROM tx_event", "created_at FROM submitter_command",
+		"applied_at FROM submitter_command", "started_at FROM node", "created_at FROM nonce_gap",
+	} {
+		name, table, _ := strings.Cut(column, " FROM ")
+		n, err := w.db.number(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT BETWEEN $1 AND clock_timestamp()", table, name), w.db.base)
+		if err != nil || n > 0 {
+			w.violated("L12", "%d times in %s are not of the clock of the database (%v)", n, column, err)
+		}
 	}
 }
 
@@ -275,6 +301,11 @@ func (w *World) judgeNonces(l *ledger) {
 		}
 		for n := range used {
 			w.violated("L4", "nonce %d of s%d lies outside of %d to %d", n, id, c[0], c[1]-1)
+		}
+	}
+	for id, n := range l.guarded {
+		if n > 0 && !w.external[txn.SubmitterID(id)] && !w.guarded[txn.SubmitterID(id)] {
+			w.violated("L10", "s%d was protected %d times although nobody else has used its key", id, n)
 		}
 	}
 	for id, gaps := range l.gaps {
@@ -420,7 +451,9 @@ func (w *World) judgeChain(l *ledger) {
 		next[in.Sender] = in.Nonce + 1
 		if r := l.attempts[in.Receipt.TxHash]; r != nil {
 			executed[r.id] = append(executed[r.id], in)
-		} else if !w.external[w.submitterAt(in.Sender)] {
+		} else if w.external[w.submitterAt(in.Sender)] {
+			w.judgeForeign(l, int32(w.submitterAt(in.Sender)), int64(in.Nonce))
+		} else {
 			w.violated("L3", "the chain has executed nonce %d of %s, which is not in the ledger", in.Nonce, in.Sender.Hex())
 		}
 	}
@@ -434,6 +467,21 @@ func (w *World) judgeChain(l *ledger) {
 		w.judgeOutcome(r, executed[r.id])
 	}
 	w.judgePayloads()
+}
+
+// judgeForeign: L10. A number that somebody else has used is one that the ledger has given up, by a decision, or has not come to yet.
+func (w *World) judgeForeign(l *ledger, id int32, nonce int64) {
+	if nonce >= l.cursors[id][1] || nonce < l.cursors[id][0] {
+		return
+	}
+	if l.guarded[id] == 0 {
+		w.violated("L10", "nonce %d of s%d was used elsewhere, the cursor is beyond it, and the submitter was never protected", nonce, id)
+	}
+	for _, r := range l.bySub[id] {
+		if r.nonce != nil && *r.nonce == nonce && r.executed != string(txn.No) {
+			w.violated("L10", "%s of s%d is %s %s with nonce %d, which somebody else has used", r.request, id, r.state, r.executed, nonce)
+		}
+	}
 }
 
 func (w *World) addressOf(id txn.SubmitterID) txn.Address {

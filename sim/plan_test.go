@@ -22,6 +22,8 @@ type Plan struct {
 	Skews      []Skew
 	Calls      []CallPlan
 	Pauses     []PausePlan
+	Protects   []PausePlan // that an operator asks for; it ends by another decision
+	Requeue    bool        // what the operator does with a transaction whose nonce somebody else has used
 	Faults     []Fault
 }
 
@@ -74,16 +76,25 @@ func Draw(seed uint64) Plan {
 	for range p.Nodes {
 		p.Skews = append(p.Skews, drawSkew(d))
 	}
-	for i := range 6 + d.IntN(10) {
-		p.Calls = append(p.Calls, drawCall(d, p, i))
-	}
+	p.Calls = drawCalls(d, p)
 	if d.IntN(4) == 0 {
 		p.Pauses = append(p.Pauses, PausePlan{At: between(d, 0, loadTime), For: between(d, time.Second, 20*time.Second), Submitter: d.IntN(p.Submitters)})
+	}
+	if d.IntN(4) == 0 {
+		p.Protects = append(p.Protects, PausePlan{At: between(d, 0, loadTime), Submitter: d.IntN(p.Submitters)})
 	}
 	for range 4 + d.IntN(12) {
 		p.Faults = append(p.Faults, drawFault(d, p))
 	}
+	if p.Requeue = d.IntN(2) == 0; d.IntN(4) == 0 {
+		for range 1 + d.IntN(2) {
+			p.Faults = append(p.Faults, Fault{Node: -1, At: between(d, 3*time.Second, loadTime), Do: doExternal, N: d.IntN(2 * p.Submitters)})
+		}
+	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
+	for i := range p.Faults {
+		p.Faults[i].No = i
+	}
 	return p
 }
 
@@ -102,8 +113,26 @@ func drawSkew(d *rand.Rand) Skew {
 	return Skew{Offset: between(d, -5*time.Second, 5*time.Second), Rate: 0.99 + 0.02*d.Float64()}
 }
 
-func drawCall(d *rand.Rand, p Plan, no int) CallPlan {
-	c := CallPlan{No: no, At: between(d, 0, loadTime), Submitter: d.IntN(p.Submitters), Node: d.IntN(p.Nodes), Twin: -1}
+// drawCalls spreads the calls over the time, or lets them come in a few bursts, so that there are queues.
+func drawCalls(d *rand.Rand, p Plan) (calls []CallPlan) {
+	var bursts []time.Duration
+	if d.IntN(2) == 0 {
+		for range 1 + d.IntN(3) {
+			bursts = append(bursts, between(d, 0, loadTime))
+		}
+	}
+	for i := range 8 + d.IntN(10) {
+		at := between(d, 0, loadTime)
+		if len(bursts) > 0 {
+			at = bursts[d.IntN(len(bursts))] + between(d, 0, 2*time.Second)
+		}
+		calls = append(calls, drawCall(d, p, i, at))
+	}
+	return calls
+}
+
+func drawCall(d *rand.Rand, p Plan, no int, at time.Duration) CallPlan {
+	c := CallPlan{No: no, At: at, Submitter: d.IntN(p.Submitters), Node: d.IntN(p.Nodes), Twin: -1}
 	if d.IntN(4) == 0 {
 		c.Twin = d.IntN(p.Nodes)
 	}
@@ -131,7 +160,13 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 		return Fault{Node: d.IntN(p.Nodes), Do: doLag, N: 1 + d.IntN(4), For: between(d, 2*time.Second, 30*time.Second)}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, Do: one(d, doReorg, doReorgDrop, doReorgKeep), N: 1 + d.IntN(maxReorg)}
+		return Fault{Node: -1, Do: one(d, doReorg, doReorgDrop, doReorgStale, doReorgKeep), N: 1 + d.IntN(maxReorg), For: between(d, 5*time.Second, 20*time.Second)}
+	},
+	func(d *rand.Rand, p Plan) Fault { // right after an inclusion has been recorded, as like as not
+		return Fault{
+			Node: -1, On: "gate:after-record", Count: 1 + d.IntN(8), Do: one(d, doReorg, doReorgDrop, doReorgDrop, doReorgStale), N: 1 + d.IntN(maxReorg),
+			For: between(d, 5*time.Second, 20*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, Do: one(d, doForgetPool, doStall), For: between(d, 2*time.Second, 20*time.Second)}
@@ -140,7 +175,7 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 		return Fault{Node: d.IntN(p.Nodes), Do: doJump, For: between(d, -time.Minute, time.Minute)}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, On: "sql:Commit", Count: 1 + d.IntN(5), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
+		return Fault{Node: -1, On: "sql:" + one(d, "Commit", "Take"), Count: 1 + d.IntN(3), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
 	},
 	drawOnSQL, drawOnSQL, drawOnSQL, drawOnGate, drawOnGate, drawOnChain, drawOnChain,
 	func(d *rand.Rand, p Plan) Fault {
@@ -150,9 +185,9 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 
 // drawOnSQL is what happens to one message to PostgreSQL.
 func drawOnSQL(d *rand.Rand, p Plan) Fault {
-	what := one(d, "Commit", "Commit", "Commit", "Commit", "AcquireLeases", "AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs", "Orphans")
+	what := one(d, "Commit", "Commit", "Commit", "Take", "Take", "Take", "AcquireLeases", "AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs", "Orphans")
 	return Fault{
-		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(5), For: between(d, time.Second, 25*time.Second),
+		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(4), For: between(d, time.Second, 25*time.Second),
 		Do: one(d, doLoseReply, doLoseReply, doCutBefore, doArriveLate, doReplyLate, doFreeze, doCrash, doCrashBefore),
 	}
 }
@@ -185,15 +220,9 @@ func drawFault(d *rand.Rand, p Plan) Fault {
 	return f
 }
 
-// Without is the plan without some of its faults.
+// Without is the plan without the faults of these numbers.
 func (p Plan) Without(drop ...int) Plan {
-	var left []Fault
-	for i, f := range p.Faults {
-		if !slices.Contains(drop, i) {
-			left = append(left, f)
-		}
-	}
-	p.Faults = left
+	p.Faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f Fault) bool { return slices.Contains(drop, f.No) })
 	return p
 }
 
@@ -217,8 +246,11 @@ func (p Plan) String() string {
 	for _, k := range p.Pauses {
 		fmt.Fprintf(&s, "  at %.1fs s%d is paused for %.1fs\n", k.At.Seconds(), k.Submitter+1, k.For.Seconds())
 	}
-	for i, f := range p.Faults {
-		fmt.Fprintf(&s, "  fault %d: %s\n", i, f)
+	for _, k := range p.Protects {
+		fmt.Fprintf(&s, "  at %.1fs s%d is protected\n", k.At.Seconds(), k.Submitter+1)
+	}
+	for _, f := range p.Faults {
+		fmt.Fprintf(&s, "  fault %d: %s\n", f.No, f)
 	}
 	return s.String()
 }

@@ -76,7 +76,23 @@ func (p chainPort) Receipts(ctx context.Context, hashes []txn.Hash) []txn.Receip
 		}
 		return answers
 	}
-	return p.c.Receipts(ctx, hashes)
+	answers := p.c.Receipts(ctx, hashes)
+	p.n.w.stale(answers)
+	return answers
+}
+
+// stale puts the receipts of blocks that have left the chain into answers, while providers show an old branch.
+func (w *World) stale(answers []txn.ReceiptAnswer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, a := range answers {
+		switch {
+		case a.Receipt != nil:
+			w.receipts[a.Hash] = a.Receipt
+		case a.Err == nil && w.staleUntil > w.now():
+			answers[i].Receipt = w.receipts[a.Hash]
+		}
+	}
 }
 
 func (p chainPort) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
@@ -101,6 +117,30 @@ func (p chainPort) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.O
 		return txn.Quote{}, txn.Outcome{Class: txn.Unavailable}
 	}
 	return p.c.Quote(ctx, draft)
+}
+
+func (p chainPort) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
+	ctx, err := p.ask(ctx, chaintest.MethodFees, 0, nil)
+	if err != nil {
+		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable}
+	}
+	return p.c.Fees(ctx, speed, limit)
+}
+
+func (p chainPort) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error) {
+	ctx, err := p.ask(ctx, chaintest.MethodPooled, p.n.w.submitterAt(address), nil)
+	if err != nil {
+		return txn.Undiagnosed, txn.ErrUnavailable
+	}
+	return p.c.Pooled(ctx, address, nonce, hashes)
+}
+
+func (p chainPort) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
+	ctx, err := p.ask(ctx, chaintest.MethodTagged, 0, nil)
+	if err != nil {
+		return nil, txn.ErrUnavailable
+	}
+	return p.c.Tagged(ctx, tag)
 }
 
 func (p chainPort) Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Result is what a run came to.
@@ -61,12 +63,15 @@ func (w *World) play() {
 		w.violated("liveness", "%v after the last fault not everything is final: %s", restTime, w.unfinished())
 	}
 	w.rest = w.now() - healed
+	if verbose() {
+		w.dump()
+	}
 	w.judge()
 }
 
 // heal ends all faults.
 func (w *World) heal() {
-	w.healed, w.triggers = true, nil
+	w.healed, w.triggers, w.staleUntil = true, nil, 0
 	for _, n := range w.nodes {
 		n.frozenUntil, n.noDatabase, n.noAnswers, n.noChain, n.noSigner, n.lagUntil = 0, 0, 0, 0, 0, 0
 	}
@@ -131,10 +136,13 @@ func (w *World) unfinished() string {
 func (w *World) tail() string {
 	var s strings.Builder
 	from := max(0, len(w.trace)-traceTail)
+	if verbose() {
+		from = 0
+	}
 	logs := w.logs
 	for i := from; i < len(w.trace); i++ {
 		for len(logs) > 0 && logs[0].at <= i {
-			if logs[0].at >= from && (verbose() || !strings.Contains(logs[0].text, " DEBUG ")) {
+			if logs[0].at >= from && !strings.Contains(logs[0].text, " DEBUG ") {
 				s.WriteString(logs[0].text + "\n")
 			}
 			logs = logs[1:]
@@ -142,4 +150,23 @@ func (w *World) tail() string {
 		s.WriteString(w.trace[i] + "\n")
 	}
 	return s.String()
+}
+
+// dump adds the ledger to the trace.
+func (w *World) dump() {
+	for _, query := range []string{
+		"SELECT format('tx %s of s%s: %s %s nonce %s, %s, attempts %s, requeued %s, %s', request_id, submitter_id, state, sub_state, nonce, reason, submit_attempts, requeued, last_error) FROM managed_tx ORDER BY submitter_id, nonce",
+		"SELECT format('command %s of s%s: %s %s expect %s: %s', command_id, submitter_id, kind, action, expect, result) FROM submitter_command ORDER BY submitter_id, command_id",
+		"SELECT format('cursor of s%s: next %s, %s protections, %s: %s', submitter_id, next_nonce, protections, protect_reason, protect_evidence) FROM submitter_nonce_cursor ORDER BY 1",
+		"SELECT format('gap of s%s: %s to %s: %s', submitter_id, first_nonce, last_nonce, reason) FROM nonce_gap ORDER BY 1",
+	} {
+		if err := w.db.each(query, func(rows pgx.Rows) error {
+			var line string
+			err := rows.Scan(&line)
+			w.trace = append(w.trace, line)
+			return err
+		}); err != nil {
+			w.trace = append(w.trace, err.Error())
+		}
+	}
 }

@@ -4,9 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -27,53 +31,124 @@ func verbose() bool { return *seedFlag != 0 }
 // TestSeeds runs seed after seed.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	if *seedFlag != 0 {
-		var drop []int
-		for _, text := range strings.FieldsFunc(*dropFlag, func(r rune) bool { return r == ',' }) {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				t.Fatalf("-drop: %v", err)
-			}
-			drop = append(drop, n)
+	switch {
+	case *huntFlag != 0:
+	case *seedFlag != 0:
+		r := Play(t, Draw(*seedFlag).Without(dropped(t)...))
+		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan, r.tail, r.Steps, r.Rest, r.Digest, r.Faults)
+		if len(r.Broken) > 0 {
+			t.Errorf("seed %d breaks the law:\n  %s", r.Plan.Seed, strings.Join(r.Broken, "\n  "))
 		}
-		p := Draw(*seedFlag).Without(drop...)
-		r := Play(t, p)
-		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, %v, digest %x, faults %v\n", p, strings.Join(r.trace, "\n"), r.Steps, r.Rest, r.Digest, r.Faults)
-		r.report(t)
-		return
-	}
-	for i := range *seedsFlag {
-		seed := *firstFlag + uint64(i)
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			r := Play(t, Draw(seed))
-			t.Logf("seed %d: %d steps, at rest after %.0fs, %v", seed, r.Steps, r.Rest.Seconds(), r.Faults)
-			r.report(t)
-		})
+	default:
+		for i := range *seedsFlag {
+			seed := *firstFlag + uint64(i)
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				r := Play(t, Draw(seed))
+				t.Logf("seed %d: %d steps, at rest after %.0fs, %v", seed, r.Steps, r.Rest.Seconds(), r.Faults)
+				if len(r.Broken) > 0 {
+					r.report(t)
+				}
+			})
+		}
 	}
 }
 
-func (r Result) report(t *testing.T) {
-	if len(r.Broken) == 0 {
-		return
+func dropped(t *testing.T) (drop []int) {
+	t.Helper()
+	for _, text := range strings.FieldsFunc(*dropFlag, func(r rune) bool { return r == ',' }) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("-drop: %v", err)
+		}
+		drop = append(drop, n)
 	}
-	t.Errorf("seed %d breaks the law:\n  %s\n\n%s\nthe last steps:\n%s\nagain: make sim SEED=%d", r.Plan.Seed, strings.Join(r.Broken, "\n  "), r.Plan, r.tail, r.Plan.Seed)
+	return drop
+}
+
+// report fails a test with the smallest plan that still breaks the law.
+func (r Result) report(t *testing.T) {
+	t.Helper()
+	small, drop := r.shrink(t)
+	again := fmt.Sprintf("make sim SEED=%d", r.Plan.Seed)
+	if len(drop) > 0 {
+		again += " DROP=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(drop), " ", ","), "[]")
+	}
+	t.Errorf("seed %d breaks the law:\n  %s\n\n%s\nWith no more faults than it takes:\n  %s\n\n%s\nthe last steps:\n%s\nagain: %s",
+		r.Plan.Seed, strings.Join(r.Broken, "\n  "), r.Plan, strings.Join(small.Broken, "\n  "), small.Plan, small.tail, again)
+}
+
+// shrinks bounds the runs that are spent on making plans smaller, all failures together.
+var shrinks atomic.Int32
+
+const maxShrinks = 60
+
+// shrink leaves out one fault after the other, as long as the same law is broken without it.
+func (r Result) shrink(t *testing.T) (smallest Result, drop []int) {
+	t.Helper()
+	law, _, _ := strings.Cut(r.Broken[0], ":")
+	smallest = r
+	for _, f := range r.Plan.Faults {
+		if shrinks.Add(1) > maxShrinks {
+			break
+		}
+		try := Play(t, r.Plan.Without(append(slices.Clone(drop), f.No)...))
+		if len(try.Broken) > 0 && strings.HasPrefix(try.Broken[0], law+":") {
+			smallest, drop = try, append(drop, f.No)
+		}
+	}
+	return smallest, drop
 }
 
 // TestASeedIsARun: the same seed is the same run, step by step.
 func TestASeedIsARun(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{7, 8, 9} {
-		p := Draw(seed)
-		a, b := Play(t, p), Play(t, p)
-		if a.Digest == b.Digest {
-			continue
+	if *seedFlag != 0 || *huntFlag != 0 {
+		return
+	}
+	for i := range max(3, *seedsFlag/20) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			p := Draw(*firstFlag + uint64(i))
+			a, b := Play(t, p), Play(t, p)
+			if a.Digest == b.Digest {
+				return
+			}
+			for i := range min(len(a.trace), len(b.trace)) {
+				if a.trace[i] != b.trace[i] {
+					t.Fatalf("seed %d: step %d is\n%s\nand\n%s\nafter\n%s", p.Seed, i, a.trace[i], b.trace[i], strings.Join(a.trace[max(0, i-10):i], "\n"))
+				}
+			}
+			t.Fatalf("seed %d: one run has %d steps and the other %d", p.Seed, len(a.trace), len(b.trace))
+		})
+	}
+}
+
+// TestTheClockIsTheWorlds: whatever the database stamps or judges by a clock, it does by that of the bubble, in statements, defaults and functions.
+func TestTheClockIsTheWorlds(t *testing.T) {
+	t.Parallel()
+	db := openDatabase(t)
+	synctest.Test(t, func(t *testing.T) {
+		if err := db.open(); err != nil {
+			t.Fatal(err)
 		}
-		for i := range min(len(a.trace), len(b.trace)) {
-			if a.trace[i] != b.trace[i] {
-				t.Errorf("seed %d: step %d is\n%s\nand\n%s\nafter\n%s", seed, i, a.trace[i], b.trace[i], strings.Join(a.trace[max(0, i-8):i], "\n"))
-				break
+		defer db.close()
+		for range 3 {
+			time.Sleep(1000 * time.Hour)
+			if err := db.tick(); err != nil {
+				t.Fatal(err)
+			}
+			var told, stamped time.Time
+			if err := db.conn.QueryRow(db.ctx, "SELECT clock_timestamp()").Scan(&told); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.conn.QueryRow(db.ctx, "INSERT INTO chain (chain_id, genesis_hash) VALUES (nextval('command_id'), decode(repeat('00', 32), 'hex')) RETURNING created_at").Scan(&stamped); err != nil {
+				t.Fatal(err)
+			}
+			want := db.base.Add(time.Since(db.began))
+			if !told.Equal(want) || !stamped.Equal(want) {
+				t.Errorf("it is %v, the database tells %v and stamps %v", want, told, stamped)
 			}
 		}
-	}
+	})
 }

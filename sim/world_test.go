@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -27,7 +29,7 @@ type World struct {
 
 	mu      sync.Mutex
 	arrived []*item       // posted since the scheduler looked
-	serial  int           // of items, timers and connections
+	serial  atomic.Int64  // of items, timers and connections
 	kick    chan struct{} // something was posted while the scheduler slept
 
 	waiting      []*item
@@ -39,8 +41,10 @@ type World struct {
 	digest       uint64
 	broken       []string // what the oracles found on the way
 	faults       map[string]int
-	noBlocks     time.Duration // until then none is mined
-	closing      bool          // under mu
+	noBlocks     time.Duration             // until then none is mined
+	staleUntil   time.Duration             // until then providers show receipts of blocks that have left the chain; under mu
+	receipts     map[txn.Hash]*txn.Receipt // that were ever shown; under mu
+	closing      bool                      // under mu
 	lookAgain    time.Duration
 	rest         time.Duration
 	stuck        []*exchange // that wait for a lock
@@ -50,6 +54,8 @@ type World struct {
 
 	submitters []txn.SubmitterID
 	external   map[txn.SubmitterID]bool     // whose key was used elsewhere
+	deciding   map[txn.SubmitterID]bool     // the operator is at it; under mu
+	guarded    map[txn.SubmitterID]bool     // that an operator asked to protect
 	senders    map[txn.Hash]txn.SubmitterID // of everything signed; under mu
 	logs       []logLine                    // under mu
 	defects    []string                     // under mu
@@ -92,6 +98,8 @@ var (
 	errSwitch  = errors.New("sim: unavailable")
 )
 
+var arrivals = os.Getenv("SIM_ARRIVALS") != ""
+
 const (
 	maxSteps   = 120_000
 	traceTail  = 60
@@ -101,7 +109,7 @@ const (
 func newWorld(p Plan, db *database) *World {
 	w := &World{
 		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db, kick: make(chan struct{}, 1), faults: map[string]int{},
-		external: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{},
+		external: map[txn.SubmitterID]bool{}, deciding: map[txn.SubmitterID]bool{}, guarded: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{}, receipts: map[txn.Hash]*txn.Receipt{},
 	}
 	w.chain = chaintest.New(chaintest.Options{Poll: true, Now: time.Now})
 	w.chain.Intercept(func(ctx context.Context, _ chaintest.Call) chaintest.Fault {
@@ -123,8 +131,7 @@ func (w *World) post(it *item) bool {
 	if it.node != nil && it.node.crashed {
 		return false
 	}
-	w.serial++
-	it.serial = w.serial
+	it.serial = int(w.serial.Add(1))
 	w.arrived = append(w.arrived, it)
 	select {
 	case w.kick <- struct{}{}:
@@ -152,8 +159,7 @@ func (w *World) ask(ctx context.Context, it *item) verdict {
 
 // at sets an event.
 func (w *World) at(when time.Duration, name string, run func()) {
-	w.serial++
-	w.events = append(w.events, &event{at: when, serial: w.serial, name: name, run: run})
+	w.events = append(w.events, &event{at: when, serial: int(w.serial.Add(1)), name: name, run: run})
 }
 
 // run lets things happen until done says so, or the time or the steps are used up.
@@ -178,7 +184,8 @@ func (w *World) run(limit time.Duration, done func() bool) bool {
 
 // settle waits until nothing moves, and takes in what was posted meanwhile, in an order that does not depend on which goroutine was quicker.
 func (w *World) settle() {
-	synctest.Wait()
+	for synctest.Wait(); w.bury(); synctest.Wait() {
+	}
 	select {
 	case <-w.kick:
 	default:
@@ -194,8 +201,25 @@ func (w *World) settle() {
 			continue
 		}
 		it.ready = w.now() + w.delay(it)
+		if arrivals {
+			w.write(fmt.Sprintf("%10.4fs %-5s   + %s %s %d, ready %v", w.now().Seconds(), it.node.title(), it.kind, it.label, it.of, it.ready))
+		}
 		w.waiting = append(w.waiting, it)
 	}
+}
+
+// bury lets the goroutines of crashed nodes end. Whatever they ask for fails at once; but some of them also wait for a time, which is not part of the run.
+func (w *World) bury() (moved bool) {
+	now := w.now()
+	for _, n := range w.nodes {
+		if !n.crashed {
+			continue
+		}
+		for _, t := range n.clock.due(now) {
+			moved = n.clock.fire(t) || moved
+		}
+	}
+	return moved
 }
 
 func compareItems(a, b *item) int {
@@ -296,7 +320,7 @@ func (w *World) fire(n *node, t *timer) bool {
 	if !n.clock.fire(t) {
 		return false
 	}
-	w.note(n, "timer", "", 0)
+	w.note(n, "timer", t.label, 0)
 	return true
 }
 
@@ -319,13 +343,14 @@ func (w *World) sleep(limit time.Duration) {
 		sooner(max(it.ready, it.heldUntil()))
 	}
 	for _, n := range w.nodes {
+		held := n.frozenUntil
 		if n.crashed {
-			continue
+			held = 0
 		}
 		if t, ok := n.clock.next(now); ok {
-			sooner(max(t, n.frozenUntil))
+			sooner(max(t, held))
 		}
-		sooner(n.frozenUntil)
+		sooner(held)
 	}
 	for _, e := range w.events {
 		sooner(e.at)

@@ -23,19 +23,28 @@ type Violation struct {
 const (
 	auditLimit    = 10 * time.Minute // of each statement; the context bounds all of them
 	maxViolations = 100              // of one kind: the first of them say enough
-	auditedQueue  = 1000             // transactions of the queue that an audit of a part looks at
+	auditedQueue  = 200              // transactions at the head of the queue that an audit of a part looks at
 )
 
 // Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that it may run beside an owner at work. Transactions with a nonce
-// below from are left out: an audit of a part costs what the part costs. next is where the cursor stands, from which the next part may begin once all below is
-// final.
+// below from are left out, and those without a nonce but for the head of the queue: an audit of a part costs what the part costs. next is where the cursor stands,
+// from which the next part may begin once all below is final.
 func (s *Store) Audit(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce) (violations []Violation, next txn.Nonce, err error) {
+	return s.audit(ctx, submitter, from, false)
+}
+
+// AuditWhole is Audit of everything that the ledger holds of a submitter.
+func (s *Store) AuditWhole(ctx context.Context, submitter txn.SubmitterID) (violations []Violation, next txn.Nonce, err error) {
+	return s.audit(ctx, submitter, 0, true)
+}
+
+func (s *Store) audit(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce, whole bool) ([]Violation, txn.Nonce, error) {
 	verb := fmt.Sprintf("audit submitter %d", submitter)
 	if !storable(uint64(from)) {
 		return nil, 0, fmt.Errorf("store: %s: nonce %d is beyond 2^63-1", verb, from)
 	}
-	a := &audit{id: int32(submitter), from: int64(from)}
-	err = s.snapshot(ctx, func(q *db.Queries) error { return a.run(ctx, q) })
+	a := &audit{id: int32(submitter), from: int64(from), whole: whole}
+	err := s.snapshot(ctx, func(q *db.Queries) error { return a.run(ctx, q) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, 0, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}
@@ -49,6 +58,7 @@ func (s *Store) Audit(ctx context.Context, submitter txn.SubmitterID, from txn.N
 type audit struct {
 	id    int32
 	from  int64
+	whole bool // transactions without a nonce too, and not the head of the queue alone
 	of    db.AuditSubmitterRow
 	found []Violation
 }
@@ -77,8 +87,8 @@ func (a *audit) report(law string, tx *uuid.UUID, what string, args ...any) {
 // submitter checks what is said of it as a whole.
 func (a *audit) submitter() {
 	of := a.of
-	if !of.Started && of.NumbersUsed > 0 {
-		a.report("L4", nil, "%d nonces are in use, and there is no cursor", of.NumbersUsed)
+	if of.UsedUnstarted {
+		a.report("L4", nil, "nonces are in use, and there is no cursor")
 	}
 	if of.InFlight > int64(of.MaxInFlight) {
 		a.report("L5", nil, "%d transactions are in flight and not released, the limit is %d", of.InFlight, of.MaxInFlight)
@@ -116,7 +126,7 @@ func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
 // events checks each transaction against what was told of it.
 func (a *audit) events(ctx context.Context, q *db.Queries) error {
 	rows, err := q.AuditEvents(ctx, db.AuditEventsParams{
-		SubmitterID: a.id, FromNonce: a.from, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
+		SubmitterID: a.id, FromNonce: a.from, Whole: a.whole, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
 	})
 	for _, r := range rows {
 		if r.Told != r.Version || r.FirstSeq != 1 || r.LastSeq != r.Version {
@@ -141,7 +151,7 @@ func (a *audit) events(ctx context.Context, q *db.Queries) error {
 // attempts checks each transaction against its signed forms.
 func (a *audit) attempts(ctx context.Context, q *db.Queries) error {
 	rows, err := q.AuditAttempts(ctx, db.AuditAttemptsParams{
-		SubmitterID: a.id, FromNonce: a.from, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
+		SubmitterID: a.id, FromNonce: a.from, Whole: a.whole, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
 	})
 	for _, r := range rows {
 		if r.Nonce >= 0 && r.ForNonce == 0 {
@@ -164,59 +174,4 @@ func (a *audit) attempts(ctx context.Context, q *db.Queries) error {
 		}
 	}
 	return err
-}
-
-// FinalTx is a final transaction with a nonce, as it is compared with the chain.
-type FinalTx struct {
-	ID       txn.TxID
-	Nonce    txn.Nonce
-	State    txn.State
-	Executed txn.Executed
-	Receipt  *txn.Receipt // nil: none of its attempts was included
-	Attempts []AttemptHash
-}
-
-// AttemptHash names a signed form of a transaction.
-type AttemptHash struct {
-	Kind  txn.AttemptKind
-	Nonce txn.Nonce
-	Hash  txn.Hash
-}
-
-// FinalTxs reads final transactions that have a nonce, by nonce, from a nonce upwards.
-func (s *Store) FinalTxs(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce, limit int) (list []FinalTx, err error) {
-	verb := fmt.Sprintf("read the final transactions of submitter %d", submitter)
-	if !storable(uint64(from)) {
-		return nil, fmt.Errorf("store: %s: nonce %d is beyond 2^63-1", verb, from)
-	}
-	err = s.snapshot(ctx, func(q *db.Queries) error {
-		list, err = finalTxs(ctx, q, db.FinalTxsParams{SubmitterID: int32(submitter), FromNonce: int64(from), MaxRows: rowLimit(limit)})
-		return err
-	})
-	if err != nil {
-		return nil, s.failed(ctx, verb, err)
-	}
-	return list, nil
-}
-
-func finalTxs(ctx context.Context, q *db.Queries, p db.FinalTxsParams) ([]FinalTx, error) {
-	rows, err := q.FinalTxs(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	list, ids, place := make([]FinalTx, len(rows)), make([]uuid.UUID, len(rows)), make(map[uuid.UUID]int, len(rows))
-	for i, r := range rows {
-		ids[i], place[r.TxID] = r.TxID, i
-		list[i] = FinalTx{ID: txn.TxID(r.TxID), Nonce: txn.Nonce(r.Nonce), State: txn.State(r.State), Executed: txn.Executed(r.Executed)}
-		list[i].Receipt, err = toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
-		if err != nil {
-			return nil, err
-		}
-	}
-	hashes, err := q.AttemptHashes(ctx, db.AttemptHashesParams{SubmitterID: p.SubmitterID, TxIds: ids})
-	for _, h := range hashes {
-		tx := &list[place[h.TxID]]
-		tx.Attempts = append(tx.Attempts, AttemptHash{Kind: txn.AttemptKind(h.Kind), Nonce: txn.Nonce(h.Nonce), Hash: toHash(h.TxHash)})
-	}
-	return list, err
 }

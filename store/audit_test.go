@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
-	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -76,6 +75,9 @@ func TestAudit(t *testing.T) {
 			t.Fatalf("from %d: %+v, cursor %d, %v", from, found, next, err)
 		}
 	}
+	if found, next, err := s.AuditWhole(k.ctx, id); len(found) > 0 || next != 8 || err != nil {
+		t.Fatalf("the whole: %+v, cursor %d, %v", found, next, err)
+	}
 	if _, _, err := s.Audit(k.ctx, 4711, 0); !errors.Is(err, ErrSubmitterNotFound) {
 		t.Fatalf("nobody's ledger: %v", err)
 	}
@@ -131,7 +133,7 @@ func TestAuditFinds(t *testing.T) {
 			for sql := range strings.SplitSeq(c.sql, "; ") {
 				k.exec(sql)
 			}
-			found, _, err := s.Audit(k.ctx, id, 0)
+			found, _, err := s.AuditWhole(k.ctx, id)
 			k.must(err)
 			if !violates(found, c.law, c.says) {
 				t.Errorf("the audit finds %v, want %s: %s", found, c.law, c.says)
@@ -214,25 +216,34 @@ func TestFinalTxs(t *testing.T) {
 	}
 }
 
-// TestAuditIsCheap: an audit of the end of a long history reads that end along the keys.
-func TestAuditIsCheap(t *testing.T) {
+// TestRequeuedTxs reads what gave up its nonce and has no other, queued or cancelled, with what was signed for it.
+func TestRequeuedTxs(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, dbtest.WithoutGuard())
+	k := newKit(t)
 	s := k.open("a")
-	crowd(k, s, 5000)
-	k.exec(`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
-		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), 'x', 1, 1, 1, FALSE, 1 FROM managed_tx`)
-	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT submitter_id, tx_id, n, 'X', state, '', executed, '', '' FROM managed_tx, generate_series(1, 4) n`)
-	k.exec("ANALYZE managed_tx, tx_event, tx_attempt, nonce_gap")
-	conn := k.session()
-	tap := &explain{DBTX: conn, t: t}
-	a := &audit{id: 3, from: 9}
-	k.must(a.run(k.ctx, db.New(tap)))
-	if strings.Contains(tap.plan, "Seq Scan on managed_tx") || strings.Contains(tap.plan, "Seq Scan on tx_event") || strings.Contains(tap.plan, "Seq Scan on tx_attempt") {
-		t.Fatal(tap.plan)
+	id, l := k.lived(s)
+	none := func(after txn.TxID) {
+		t.Helper()
+		if list, err := s.RequeuedTxs(k.ctx, id, after, 10); err != nil || len(list) != 0 {
+			t.Fatalf("%+v, %v", list, err)
+		}
 	}
-	if len(a.found) == 0 { // its transactions have version 5 and four events
-		t.Fatal("nothing was looked at")
+	none(txn.TxID{}) // one was requeued, and has another nonce
+	back := k.load(s, l).Open[0]
+	for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write { return move(tx, txn.EventStuck, txn.Stuck) }, requeued} {
+		w := write(back)
+		k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+		back = after(back, w)
+	}
+	for _, state := range []txn.State{txn.Queued, txn.Cancelled} {
+		list, err := s.RequeuedTxs(k.ctx, id, txn.TxID{}, 10)
+		k.must(err)
+		if len(list) != 1 || list[0].ID != back.ID || list[0].State != state || len(list[0].Attempts) != 2 || list[0].Attempts[0].Nonce != 6 || list[0].Attempts[1].Nonce != 7 {
+			t.Fatalf("%s: %+v", state, list)
+		}
+		none(back.ID)
+		if _, err := s.CancelQueued(k.ctx, back.ID); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -10,13 +10,37 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// FeedHead is where the feed ends now: the epoch of the ledger, and a snapshot that says of every event whether it is within.
+// head is the newest head of the feed whose snapshot outlives a crash of the database.
+type head struct {
+	mu       turn
+	epoch    int64
+	snapshot string // empty: none yet
+}
+
+// FeedHead is where the feed ends now: the epoch of the ledger, and a snapshot that says of every event whether it is within. It stays where it was while there
+// are no events above it. A new one is given out only once all that it sees has outlived the next crash: see Settle in queries/open/event.sql.
 func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err error) {
-	head, err := s.read().FeedHead(ctx)
-	if err != nil {
-		return 0, "", s.failed(ctx, "read the head of the feed", err)
+	const verb = "read the head of the feed"
+	if err := s.settled.mu.LockUntil(ctx); err != nil { // others may wait for the database
+		return 0, "", s.failed(ctx, verb, err)
 	}
-	return head.FeedEpoch, head.Snapshot, nil
+	defer s.settled.mu.Unlock()
+	before := s.settled.snapshot
+	if before == "" {
+		before = "1:1:" // sees nothing
+	}
+	now, err := s.read().FeedHead(ctx, before)
+	if err != nil {
+		return 0, "", s.failed(ctx, verb, err)
+	}
+	if s.settled.snapshot != "" && now.FeedEpoch == s.settled.epoch && !now.News {
+		return s.settled.epoch, s.settled.snapshot, nil
+	}
+	if err := s.read().Settle(ctx); err != nil {
+		return 0, "", s.failed(ctx, verb, err)
+	}
+	s.settled.epoch, s.settled.snapshot = now.FeedEpoch, now.Snapshot
+	return now.FeedEpoch, now.Snapshot, nil
 }
 
 // EventsSince reads the events that snapshot until sees and snapshot since does not, in an order that is the order of seq within each transaction, those after

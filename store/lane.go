@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,7 @@ type lane struct {
 	cfg     *pgx.ConnConfig
 	prepare func(context.Context, *pgx.Conn) error // nil: nothing to prepare
 
-	mu     sync.Mutex
+	mu     turn
 	conn   *pgx.Conn
 	wire   *wire
 	made   time.Time
@@ -34,13 +35,15 @@ const idleLimit = time.Second
 const ageLimit = 10 * time.Minute
 
 func newLane(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *lane {
-	return &lane{s: s, cfg: cfg, prepare: prepare}
+	return &lane{s: s, cfg: cfg, prepare: prepare, mu: make(turn, 1)}
 }
 
-// run carries out statements and tells their fate. ctx bounds connecting, and the statements too unless they ignore it. A watchdog closes the connection when
-// nothing has come back for longer than the server itself allows.
+// run carries out statements and tells their fate. ctx bounds waiting for others, connecting, and the statements too unless they ignore it. A watchdog closes
+// the connection when nothing has come back for longer than the server itself allows.
 func (l *lane) run(ctx context.Context, limit time.Duration, statement func(*pgx.Conn, *db.Queries) error) (fate, error) {
-	l.mu.Lock()
+	if err := l.mu.LockUntil(ctx); err != nil {
+		return nothing, err
+	}
 	defer l.mu.Unlock()
 	conn, err := l.connected(ctx)
 	if err != nil {
@@ -69,21 +72,19 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 	}
 	l.drop()
 	cfg := l.cfg.Copy()
-	dial, connected := cfg.DialFunc, new(atomic.Bool)
+	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		if err != nil || connected.Load() { // later dials are the driver's requests to cancel
-			return conn, err
+		if err != nil {
+			return nil, err
 		}
-		l.wire = newWire(conn, l.s.cfg.MaxGroupBytes)
-		return l.wire, nil
+		return newWire(conn, l.s.cfg.MaxGroupBytes), nil
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	connected.Store(true)
-	l.conn = conn
+	l.conn, l.wire = conn, wireUnder(conn)
 	if l.prepare != nil {
 		if err := l.prepare(ctx, conn); err != nil {
 			l.drop()
@@ -152,10 +153,36 @@ func (l *lane) close() {
 	}
 }
 
+// turn is a mutex for which one need not wait longer than a context lasts. It holds one element while it is locked.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
+
+// LockUntil locks it, or returns why it did not.
+func (t turn) LockUntil(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // wire counts the bytes that left: the proof of whether a statement can have run.
 type wire struct {
 	net.Conn
 	written atomic.Int64
+}
+
+// wireUnder is the wire of a connection. It is asked of the connection itself: the driver dials for other ends too, such as requests to cancel, even after it has
+// given up a connection that was being made, and bytes counted on the wrong wire would call a statement that ran one that never left.
+func wireUnder(conn *pgx.Conn) *wire {
+	under := conn.PgConn().Conn()
+	if encrypted, ok := under.(*tls.Conn); ok {
+		under = encrypted.NetConn()
+	}
+	return under.(*wire)
 }
 
 // newWire wraps a connection whose socket takes a whole group in one go. A process that stops in the middle of a write keeps what the server has begun.

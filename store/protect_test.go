@@ -119,7 +119,7 @@ func (k *kit) queue2(s *Store, id txn.SubmitterID, request string) txn.Tx {
 // lawful has the auditor find nothing.
 func (k *kit) lawful(s *Store, id txn.SubmitterID) {
 	k.t.Helper()
-	found, _, err := s.Audit(k.ctx, id, 0)
+	found, _, err := s.AuditWhole(k.ctx, id)
 	k.must(err)
 	if len(found) > 0 {
 		k.t.Fatalf("the audit finds %+v", found)

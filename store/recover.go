@@ -17,19 +17,31 @@ var ErrLedgerLive = errors.New("the ledger is in use")
 // tokenRaise is more tokens than the lost part of a ledger can have given: each takes a commit.
 const tokenRaise = 1 << 40
 
-// restoredEvidence tells an operator what a protection by Recover means.
-const restoredEvidence = "the database was restored from a backup, or failed over and lost commits: transactions that were accepted or signed after what it holds " +
-	"are not in it, and may be on chain or in a pool. Have callers repeat what was not final, by the same request_ids; wait until the account stands still " +
-	"(its next nonce the same by the newest block, by the pool and when settled); then leave with ALIGN_FORWARD, or with RESUME if the chain stands where the cursor does"
+// protectionRaise is more protections of one submitter than the lost part can have counted: an operator decides on each.
+const protectionRaise = 1_000_000
+
+// What Recover leaves for operators to read.
+const (
+	restoredEvidence = "the database was restored from a backup, or failed over and lost commits: transactions that were accepted or signed after what it holds " +
+		"are not in it, and what it holds as queued may have run since, and would run again. Wait until the account stands still (its next nonce the same by the newest " +
+		"block, by the pool and when settled); see on chain what it sent after the backup; cancel what is queued here and ran (fencepost tx cancel), and let callers " +
+		"repeat only what did not run; then leave with ALIGN_FORWARD (with ALIGN_FORWARD_KEEP_QUEUE when all that is still queued was compared and did not run), or with " +
+		"RESUME if the chain stands where the cursor does"
+	unstartedReason = "the database was restored from a backup, or failed over and lost commits: by it this account has never sent, and it may have since. What is " +
+		"queued may have run, and would run again: see on chain what the account sent, cancel what is queued here and ran (fencepost tx cancel), then resume it"
+	restoredResult = "VOID: the ledger was restored"
+)
 
 // RecoverReport tells what Recover did.
 type RecoverReport struct {
 	Submitters int // that are protected by it
+	Paused     int // that are paused by it: they have no cursor to protect
 	FeedEpoch  int64
 }
 
 // Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost commits. What the lost part signed is not known any more. So, in one
-// transaction: every fencing token is raised beyond all that can have been given, every cursor is protected (DATABASE_RESTORED), and resume tokens are void.
+// transaction: every fencing token is raised beyond all that can have been given, every cursor is protected (DATABASE_RESTORED), who has no cursor is paused,
+// commands that nobody carried out are ended, and resume tokens and decisions on protections of before are void.
 // Nodes must be stopped: ErrLedgerLive while a node or a lease is live.
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
@@ -81,7 +93,14 @@ func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error)
 	if _, err := q.SpendLeases(ctx, tokenRaise); err != nil {
 		return r, err
 	}
-	n, err := q.ProtectRestored(ctx, db.ProtectRestoredParams{Evidence: restoredEvidence, Reason: txn.ProtectRestored})
-	r.Submitters = int(n)
+	if _, err := q.EndCommands(ctx, restoredResult); err != nil {
+		return r, err
+	}
+	paused, err := q.PauseUnstarted(ctx, unstartedReason)
+	if err != nil {
+		return r, err
+	}
+	protected, err := q.ProtectRestored(ctx, db.ProtectRestoredParams{Evidence: restoredEvidence, Reason: txn.ProtectRestored, Raise: protectionRaise})
+	r.Submitters, r.Paused = int(protected), int(paused)
 	return r, err
 }

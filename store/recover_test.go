@@ -16,7 +16,13 @@ func TestRecover(t *testing.T) {
 	alice, al := k.owned(s, "alice")
 	bob, bl, _ := k.protected(s, "bob")
 	fresh := k.submitter(s, "carol") // never looked at: there is no cursor to protect
-	tx := k.queue(s, alice, "r1")
+	tx, first := k.queue(s, alice, "r1"), k.queue(s, fresh, "r1")
+	asked := map[txn.SubmitterID]int64{}
+	for id, ask := range map[txn.SubmitterID]Ask{bob: {Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}, fresh: {Kind: txn.CommandResume}} {
+		command, err := s.AddCommand(k.ctx, id, ask)
+		k.must(err)
+		asked[id] = command
+	}
 	_, err := s.Heartbeat(k.ctx, nil, true)
 	k.must(err)
 
@@ -38,7 +44,7 @@ func TestRecover(t *testing.T) {
 
 	report, err := operator.Recover(k.ctx)
 	k.must(err)
-	if report != (RecoverReport{Submitters: 2, FeedEpoch: 2}) {
+	if report != (RecoverReport{Submitters: 2, Paused: 1, FeedEpoch: 2}) {
 		t.Fatalf("report %+v", report)
 	}
 	if epoch, _, err := s.FeedHead(k.ctx); err != nil || epoch != 2 {
@@ -53,27 +59,52 @@ func TestRecover(t *testing.T) {
 		if l.Token() < tokenRaise || l.Before() != (Before{Released: true}) {
 			t.Fatalf("submitter %d: token %d, before %+v", id, l.Token(), l.Before())
 		}
-		c := k.load(s, l).Cursor
+		if result, done, err := s.CommandResult(k.ctx, id, asked[id]); asked[id] > 0 && (!done || result != restoredResult || err != nil) {
+			t.Fatalf("submitter %d: what was asked before ended with %q, %v", id, result, err)
+		}
+		ledger := k.load(s, l)
+		c := ledger.Cursor
 		switch {
 		case id == fresh:
 			if c != nil {
 				t.Fatalf("a cursor came to be: %+v", c)
 			}
+			k.stands(s, l, first)
 			continue
-		case c.Protected == nil || c.Protected.Reason != txn.ProtectRestored || c.Protected.ID != c.Protections:
+		case ledger.Submitter.Status != txn.Active:
+			t.Fatalf("submitter %d is protected, and %s", id, ledger.Submitter.Status)
+		case c.Protected == nil || c.Protected.Reason != txn.ProtectRestored || c.Protected.ID != c.Protections || c.Protections < protectionRaise:
 			t.Fatalf("submitter %d: cursor %+v %+v", id, c, c.Protected)
-		case id == bob && (c.Protections != 2 || !strings.HasSuffix(c.Protected.Evidence, "; protected before that because of NONCE_USED_ELSEWHERE: seen twice")):
+		case id == bob && (c.Protections != protectionRaise+1 || !strings.HasSuffix(c.Protected.Evidence, "; protected before that because of NONCE_USED_ELSEWHERE: seen twice")):
 			t.Fatalf("the evidence of before is lost: %+v", c.Protected)
 		case id == alice:
 			if c.Protected.Evidence != restoredEvidence {
 				t.Fatalf("evidence %q", c.Protected.Evidence)
 			}
 			k.want(k.commit(s, l, take(tx, 0)), Conflict)
-			k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: 1, To: 0, Reason: "the account never sent"}})
+			k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: c.Protections, To: 0, Reason: "the account never sent"}})
 			k.done(s, l, take(tx, 0))
 		}
 		k.lawful(s, id)
 	}
+}
+
+// stands checks that a submitter without a cursor was stopped by a recovery, that its log tells why, and that an operator can resume it.
+func (k *kit) stands(s *Store, l *Lease, first txn.Tx) {
+	k.t.Helper()
+	id := l.Submitter()
+	if status := k.load(s, l).Submitter.Status; status != txn.Paused {
+		k.t.Fatalf("submitter %d has no cursor, and is %s", id, status)
+	}
+	commands, err := s.Commands(k.ctx, id, 0, 10)
+	k.must(err)
+	if len(commands) != 2 || commands[0].Kind != txn.CommandPause || commands[0].Result != txn.Applied || commands[0].Reason != unstartedReason || commands[0].AppliedAt.IsZero() {
+		k.t.Fatalf("the log of submitter %d: %+v", id, commands)
+	}
+	k.done(s, l, txn.Change{Init: &txn.CursorInit{Block: 7, BlockHash: hashOf(7)}})
+	k.want(k.commit(s, l, take(first, 0)), Conflict)
+	k.done(s, l, txn.Change{Status: txn.Active})
+	k.done(s, l, take(first, 0))
 }
 
 // TestRecoverWaitsForACommit: one that is under way when the lease lapses is seen whole.

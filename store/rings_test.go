@@ -113,6 +113,8 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 		// Recover is an operator's act on a ledger that nobody works on: TestRecover.
 		"RaiseFeedEpoch":  {"UPDATE ledger"},
 		"SpendLeases":     {"UPDATE submitter_lease"},
+		"EndCommands":     {"UPDATE submitter_command"},
+		"PauseUnstarted":  {"INSERT INTO submitter_command", "UPDATE submitter"},
 		"ProtectRestored": {"UPDATE submitter_nonce_cursor"},
 	}
 	sqls := statements(t, "open")

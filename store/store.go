@@ -39,7 +39,7 @@
 // # Operators
 //
 // [Store.Audit] reads the ledger against its own laws. A number that the sequence of a submitter passes over is in nonce_gap, put there by an operator's decision
-// and by nothing else. [Store.Recover] is for a ledger that lost commits: it spends every lease, protects every submitter and voids every resume token.
+// and by nothing else. [Store.Recover] is for a ledger that lost commits: it spends every lease, stops every submitter and voids every resume token.
 //
 // # Events
 //
@@ -142,6 +142,7 @@ type Store struct {
 	wakes   *wakes
 	notices *notices
 	lookups lookups
+	settled head
 }
 
 // Open makes a store. It asks nothing of the database, which may be down: see [Store.CheckSchema].
@@ -150,7 +151,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
-	s := &Store{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, wakes: newWakes()}
+	s := &Store{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, wakes: newWakes(), settled: head{mu: make(turn, 1)}}
 	s.nodes, _, _ = strings.Cut(cfg.Node, "/")
 	if err := s.connect(); err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)

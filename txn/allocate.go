@@ -45,7 +45,10 @@ func surelyGone(v View, tx Tx) bool {
 	if tx.Requeued > 0 && len(tx.Attempts) == 0 {
 		return false // they are not read yet
 	}
-	return !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { one := v.Seen(a.Hash); return !one.Known || one.Receipt != nil })
+	return !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool {
+		one := v.Seen(a.Hash)
+		return (tx.Nonce == nil || a.Nonce != *tx.Nonce) && (!one.Known || one.Receipt != nil)
+	})
 }
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing

@@ -23,7 +23,7 @@ func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
 	for name, refused := range map[string]Preparation{"by arithmetic": accepted, "by the chain": {Outcome: Outcome{Class: FeeCapBelowBaseFee}}} {
 		w := capped(t)
 		for range 3 {
-			w.do(t, Decide(w.view), Outcome{}, refused)
+			w.do(t, w.looked(t), Outcome{}, refused)
 			if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached || tx.LastError == "" {
 				t.Fatalf("%s: %+v", name, tx.Status)
 			}
@@ -35,7 +35,7 @@ func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
 			w.view.Now = w.view.Now.Add(time.Hour)
 		}
 		w.view.Policy.BumpMaxFee = wei(1000)
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, w.looked(t), Outcome{}, accepted)
 		b := Decide(w.view).(Broadcast)
 		if b.Attempt.No != 2 || w.view.Open[0].State != Stuck {
 			t.Fatalf("%s: %+v", name, b)
@@ -56,7 +56,7 @@ func TestWhatNoNodeTookGoesOnFromItsCap(t *testing.T) {
 	w.do(t, Decide(w.view), Outcome{}, Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}})
 	w.do(t, Decide(w.view), Outcome{Class: Underpriced}, accepted)
 	w.view.Now = w.view.Now.Add(time.Hour)
-	if s, ok := Decide(w.view).(Replace); !ok || s.Kind != Bump {
+	if s, ok := w.looked(t).(Replace); !ok || s.Kind != Bump {
 		t.Fatalf("%T %+v", Decide(w.view), w.view.Open[0].Status)
 	}
 }
@@ -117,7 +117,7 @@ func TestACancelAtTheCap(t *testing.T) {
 	w.do(t, b, Outcome{Class: ReplacementUnderpriced}, accepted)
 	for range 5 {
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.do(t, Decide(w.view), Outcome{Class: ReplacementUnderpriced}, accepted)
+		w.do(t, w.looked(t), Outcome{Class: ReplacementUnderpriced}, accepted)
 	}
 	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.State != Stuck || tx.Reason != ReasonFeeCapReached {
 		t.Fatalf("%d attempts, %+v", len(tx.Attempts), tx.Status)
@@ -145,7 +145,7 @@ func TestEachFormIsHandedOver(t *testing.T) {
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.do(t, Decide(w.view).(Replace), Outcome{}, accepted)
+		w.do(t, w.looked(t).(Replace), Outcome{}, accepted)
 	}
 }
 

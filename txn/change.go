@@ -93,11 +93,16 @@ type Action string
 
 // The decisions.
 const (
-	ActionResume  Action = "RESUME"        // EXIT_PROTECT: go on where the cursor stands; the chain must agree
-	ActionAlign   Action = "ALIGN_FORWARD" // EXIT_PROTECT: go on at the chain's settled nonce; the numbers between are recorded as gaps
-	ActionFail    Action = "FAIL"          // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
-	ActionRequeue Action = "REQUEUE"       // RESOLVE: put it back at its place in the queue, to be sent under another nonce
-	ActionRetry   Action = "RETRY"         // RESOLVE: count its hand-overs anew, beginning at once
+	ActionResume Action = "RESUME"        // EXIT_PROTECT: go on where the cursor stands; the chain must agree
+	ActionAlign  Action = "ALIGN_FORWARD" // EXIT_PROTECT: go on at the chain's settled nonce; the numbers between are recorded as gaps
+	// EXIT_PROTECT: as ALIGN_FORWARD, after a restore with transactions still queued: they were compared with the chain and have not run
+	ActionAlignKeep Action = "ALIGN_FORWARD_KEEP_QUEUE"
+	ActionFail      Action = "FAIL"    // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
+	ActionRequeue   Action = "REQUEUE" // RESOLVE: put it back at its place in the queue, to be sent under another nonce
+	ActionRetry     Action = "RETRY"   // RESOLVE: count its hand-overs anew, beginning at once
+	// RESOLVE: as FAIL and REQUEUE, when no endpoint can show any more who used the nonce; the operator has found out otherwise that it was not this transaction
+	ActionFailUnproven    Action = "FAIL_UNPROVEN"
+	ActionRequeueUnproven Action = "REQUEUE_UNPROVEN"
 )
 
 // CommandResult ends a command.

@@ -34,6 +34,7 @@ type View struct {
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion
+	Used      *Used  // who used a nonce, as far as the last decision asked; nil: not asked
 	Head      uint64 // number of the newest block of this view; 0 before there is one
 	Seen      func(Hash) Inclusion
 	Canonical func(number uint64) (Hash, bool) // of the blocks that the view has; nil: none
@@ -56,6 +57,11 @@ type (
 	}
 	// Investigate asks who used a nonce, for the operator; Investigated tells what follows, whether that was found or not.
 	Investigate struct{ Finding Finding }
+	// AskWho asks who used the nonce of a transaction, for a decision of an operator.
+	AskWho struct {
+		Tx  Tx
+		For int64 // the command
+	}
 	// Prepare quotes and signs the head of the queue for the next nonce; Prepared tells what follows.
 	Prepare struct {
 		Tx    Tx
@@ -73,6 +79,7 @@ func (Rest) step()          {}
 func (Record) step()        {}
 func (LookAtAccount) step() {}
 func (Investigate) step()   {}
+func (AskWho) step()        {}
 func (Prepare) step()       {}
 func (Broadcast) step()     {}
 
@@ -253,7 +260,7 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Claimed && tx.Answer == "" {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Claimed && tx.Answer == "" || !surelyGone(v, tx) {
 			return nil, false
 		}
 		if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Diagnosed {
@@ -279,7 +286,8 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	if !unasked(answer.Class) {
 		next.SubmitAttempts++
 	}
-	next.Doubted, next.Claimed, next.Answer, next.Diagnosed, next.Kept = answer.Class == NonceTooLow, false, "", false, false
+	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
+	next.Claimed, next.Answer, next.Diagnosed, next.Kept = false, "", false, false
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
 	if taken {
@@ -358,6 +366,11 @@ func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 		next.Version = tx.Version + 1
 	}
 	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
+}
+
+// HandedOver tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
+func (tx Tx) HandedOver() bool {
+	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.newest().Kind != Original)
 }
 
 func (tx Tx) newest() Attempt { return tx.Attempts[len(tx.Attempts)-1] }

@@ -65,6 +65,12 @@ const (
 	NonceConsumed    Diagnosis = "NONCE_CONSUMED"    // the newest block is past our nonce
 )
 
+// Used answers AskWho.
+type Used struct {
+	For int64     // the command
+	By  *Consumer // nil: nobody can tell
+}
+
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.
 var ErrUnavailable = errors.New("unavailable")
 

@@ -133,7 +133,7 @@ func TestAStuckPolicy(t *testing.T) {
 		}
 		w.view.Policy.Stuck, w.answer = true, answer
 		w.view.Now = w.view.Now.Add(time.Hour)
-		claim, ok := Decide(w.view).(Record)
+		claim, ok := w.looked(t).(Record)
 		if !ok || claim.Change.Writes[0].Delay != policy.ResubmitInterval || claim.Change.Writes[0].Kind != "" {
 			t.Fatalf("the asking is not claimed first: %+v", Decide(w.view))
 		}

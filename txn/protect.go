@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// Expected is the next nonce that the account should have on chain: the lowest that is in no block, as far as the ledger knows.
+func (v View) Expected() Nonce {
+	if tx, ok := lowestMissing(v); ok {
+		return *tx.Nonce
+	}
+	return v.Cursor.Next
+}
+
 // Suspicion is a first look at the account that disagrees with the ledger. Only a second one, at a later block, makes it a finding: one reading may come from
 // anywhere (requirements H18, H21). It is the owner's, in memory alone: a new owner looks twice again.
 type Suspicion struct {
@@ -221,8 +229,10 @@ func exitProtect(v View, c Command) (Step, bool) {
 	}
 	a, next := v.Account, v.Cursor.Next
 	missing, inFlight := lowestMissing(v)
-	if c.Action == ActionAlign {
+	if c.Action == ActionAlign || c.Action == ActionAlignKeep {
 		switch {
+		case c.Action == ActionAlign && v.Cursor.Protected.Reason == ProtectRestored && len(v.Queue) > 0:
+			return refuse(ResultRefused, "transactions are queued, %s before others, that may have run after the backup: cancel those that ran, and say ALIGN_FORWARD_KEEP_QUEUE for those that have not", v.Queue[0].ID)
 		case inFlight:
 			return refuse(ResultRefused, "transaction %s holds nonce %d and is in no block; resolve it first", missing.ID, *missing.Nonce)
 		case a.Latest != a.Settled || a.Pending != a.Settled:
@@ -262,12 +272,13 @@ func resolve(v View, c Command) (Step, bool) {
 	refuse := func(result, sentence string, args ...any) (Step, bool) {
 		return Record{told(c, result, fmt.Sprintf(sentence, args...))}, true
 	}
-	depth := v.Policy.Confirmations
+	depth, requeue := v.Policy.Confirmations, c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
+	proven := c.Action == ActionFail || c.Action == ActionRequeue
 	switch c.Action {
-	case ActionFail:
+	case ActionFail, ActionFailUnproven:
 	case ActionRetry:
 		return retry(v, c)
-	case ActionRequeue:
+	case ActionRequeue, ActionRequeueUnproven:
 		depth = max(depth, v.Policy.AuditDepth)
 	default:
 		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
@@ -288,13 +299,20 @@ func resolve(v View, c Command) (Step, bool) {
 		return refuse(ResultRefused, "nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included", *tx.Nonce, depth, v.Account.Settled)
 	case !seen.Known || v.Head < v.Account.Head:
 		return nil, false // the receipts are being looked up once more
-	case tx.CancelRequested && c.Action == ActionRequeue:
+	case tx.CancelRequested && requeue:
 		return refuse(ResultRefused, "it was asked to be cancelled: FAIL it")
+	case v.Used == nil || v.Used.For != c.ID:
+		return AskWho{Tx: tx, For: c.ID}, true
+	case (Finding{Tx: &tx}).RefutedBy(v.Used.By):
+		return refuse(ResultRefused, "it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt", v.Used.By.TxHash.Hex(), *tx.Nonce, v.Used.By.Block)
+	case v.Used.By == nil && proven:
+		return refuse(ResultRefused, "no endpoint can show who used nonce %d, so it may have been this transaction, with its receipt missing: use an endpoint that keeps older state, or "+
+			"find out from a block explorer and say %s_UNPROVEN", *tx.Nonce, c.Action)
 	}
 	done := told(c, Applied, "")
 	next, kind := tx.Status, EventFailed
 	next.Sub, next.Doubted = None, false
-	if c.Action == ActionFail {
+	if !requeue {
 		next.State, next.Executed, next.Released, next.Reason = Failed, No, true, ReasonNonceElsewhere
 		next.LastError = "an operator ended it: its nonce was used by somebody else"
 	} else {

@@ -217,213 +217,38 @@ func TestOurOwnReorgIsNoUseElsewhere(t *testing.T) {
 	}
 }
 
-// exit asks for a decision and gives the owner a view of the account.
-func (w *world) exit(t *testing.T, c Command, a Account) string {
-	t.Helper()
-	c.ID = 77
-	w.view.Commands = []Command{c}
-	if look, ok := Decide(w.view).(LookAtAccount); ok {
-		if look.For != 77 {
-			t.Fatalf("%+v", look)
+// A provider that takes whatever it is given never says that a nonce is used.
+func TestAUseElsewhereIsSeenWithoutBeingTold(t *testing.T) {
+	t.Parallel()
+	for name, bump := range map[string]BumpPolicy{"the same bytes": nil, "another form each time": always{}} {
+		w, _ := sent(t, 1)
+		w.view.Policy.Bump = bump
+		w.elsewhere = 1
+		for range 6 {
+			w.head++
+			w.view.Head = w.head
+			w.view.Now = w.view.Now.Add(2 * time.Minute)
+			w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
+			w.settle(t)
 		}
-		a.For = look.For
-		w.look(a)
-	}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
-	if len(w.view.Commands) != 0 {
-		t.Fatalf("%+v is not ended", w.view.Commands)
-	}
-	return w.results[len(w.results)-1].Result
-}
-
-func TestExitProtect(t *testing.T) {
-	t.Parallel()
-	agree := Account{Latest: 5, Pending: 5, Settled: 5}
-	ahead := Account{Latest: 8, Pending: 8, Settled: 8}
-	for name, c := range map[string]struct {
-		action Action
-		id     int64
-		a      Account
-		want   string
-		next   Nonce
-	}{
-		"resume":                         {ActionResume, 1, agree, Applied, 5},
-		"resume, used meanwhile":         {ActionResume, 1, ahead, ResultRefused, 5},
-		"resume, used in the pool":       {ActionResume, 1, Account{Latest: 5, Pending: 6, Settled: 5}, ResultRefused, 5},
-		"resume, chain behind":           {ActionResume, 1, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
-		"align":                          {ActionAlign, 1, ahead, Applied, 8},
-		"align, nothing to skip":         {ActionAlign, 1, agree, Applied, 5},
-		"align, not settled":             {ActionAlign, 1, Account{Latest: 8, Pending: 8, Settled: 7}, ResultRefused, 5},
-		"align, more in the pool":        {ActionAlign, 1, Account{Latest: 8, Pending: 9, Settled: 8}, ResultRefused, 5},
-		"align, chain behind":            {ActionAlign, 1, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
-		"about another protection":       {ActionAlign, 2, ahead, ResultProtectionChanged, 5},
-		"a decision of a newer program":  {"SHRUG", 1, ahead, ResultUnknownCommand, 5},
-		"an id that was never given out": {ActionResume, 0, agree, ResultProtectionChanged, 5},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := idle(t)
-			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere, Evidence: "seen"}
-			got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: c.id, Reason: "looked at it"}, c.a)
-			if code, _, _ := strings.Cut(got, ":"); code != c.want || w.view.Cursor.Next != c.next || (protected(w) == nil) != (c.want == Applied) {
-				t.Fatalf("%s; cursor %+v", got, w.view.Cursor)
-			}
-			if len(w.gaps) != int(c.next-5) {
-				t.Fatalf("gaps %v", w.gaps)
-			}
-		})
-	}
-}
-
-func TestExitProtectWithoutProtection(t *testing.T) {
-	t.Parallel()
-	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != ResultNotProtected {
-		t.Fatal(got)
-	}
-}
-
-// lost is a world under protection whose transaction has lost nonce 0.
-func lost(t *testing.T) *world {
-	t.Helper()
-	w, _ := sent(t, 2)
-	w.elsewhere = 1
-	f := Finding{Reason: ReasonNonceElsewhere, Nonce: 0, Tx: &w.view.Open[0], Evidence: "seen"}
-	w.apply(t, Investigated(w.view, Investigate{f}, nil))
-	return w
-}
-
-func TestExitProtectWaitsForWhatIsInFlight(t *testing.T) {
-	t.Parallel()
-	for _, action := range []Action{ActionResume, ActionAlign} {
-		w := lost(t)
-		got := w.exit(t, Command{Kind: CommandExitProtect, Action: action, Expect: 1}, Account{Latest: 1, Pending: 1, Settled: 1})
-		if !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, w.view.Open[0].ID.String()) {
-			t.Errorf("%s: %s", action, got)
+		if protected(w) == nil || w.view.Open[0].Reason != ReasonNonceElsewhere || len(w.view.Open[0].Attempts) > 1 != (bump != nil) {
+			t.Fatalf("%s: %+v %+v", name, protected(w), w.view.Open[0].Status)
 		}
 	}
 }
 
-func TestResolve(t *testing.T) {
+// Its old bytes have run: the new ones must not be handed over.
+func TestWhatRanBeforeIsNotHandedOver(t *testing.T) {
 	t.Parallel()
-	used := Account{Latest: 1, Pending: 1, Settled: 1}
-	for name, c := range map[string]struct {
-		action Action
-		a      Account
-		before func(*world)
-		want   string
-	}{
-		"fail":                     {ActionFail, used, nil, Applied},
-		"requeue":                  {ActionRequeue, used, nil, Applied},
-		"fail, not settled":        {ActionFail, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
-		"requeue, not settled":     {ActionRequeue, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
-		"fail, included":           {ActionFail, used, func(w *world) { w.include(w.view.Open[0].newest().Hash, true) }, ResultRefused},
-		"fail, on its way":         {ActionFail, used, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
-		"requeue, to be cancelled": {ActionRequeue, used, func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
-		"another decision":         {"SHRUG", used, nil, ResultUnknownCommand},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := lost(t)
-			if c.before != nil {
-				c.before(w)
-			}
-			id := w.view.Open[0].ID
-			got := w.exit(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.a)
-			if code, _, _ := strings.Cut(got, ":"); code != c.want || (len(w.view.Open) == 0) != (c.want == Applied) {
-				t.Fatalf("%s; %+v", got, w.view.Open)
-			}
-		})
-	}
-	w := lost(t)
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID}, used); !strings.HasPrefix(got, ResultRefused) {
-		t.Errorf("a queued transaction was resolved: %s", got)
-	}
-}
-
-// The owner looks as deep as the decision needs, and waits until the receipts are known once more.
-func TestResolveLooksDeepAndWaits(t *testing.T) {
-	t.Parallel()
-	for action, depth := range map[Action]uint64{ActionFail: guarded.Confirmations, ActionRequeue: guarded.AuditDepth} {
-		w := lost(t)
-		w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}}
-		look, ok := Decide(w.view).(LookAtAccount)
-		if !ok || look.Depth != depth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
-			t.Fatalf("%s: %+v", action, look)
-		}
-		w.look(Account{Latest: 1, Pending: 1, Settled: 1, For: 5})
-		hash := w.view.Open[0].newest().Hash
-		w.unknown[hash] = true
-		if _, ok := Decide(w.view).(Rest); !ok {
-			t.Fatalf("%s: %T while a receipt is not known", action, Decide(w.view))
-		}
-		delete(w.unknown, hash)
-		if r, ok := Decide(w.view).(Record); !ok || r.Change.Commands[0].Result != Applied {
-			t.Fatalf("%s: %+v", action, Decide(w.view))
-		}
-	}
-}
-
-func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
-	t.Parallel()
-	w := lost(t)
-	id, old := w.view.Open[0].ID, w.view.Open[0].newest().Hash
-	w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, Account{Latest: 1, Pending: 1, Settled: 1})
-	if w.view.Queue[0].ID != id || w.view.Queue[0].Requeued != 1 || !slices.Equal(w.gaps, []Nonce{0}) {
-		t.Fatalf("%+v, gaps %v", w.view.Queue[0].Status, w.gaps)
-	}
-	w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{Latest: 1, Pending: 1, Settled: 1})
-	attempts := w.view.Queue[0].Attempts
-	w.look(Account{Latest: 1, Pending: 1, Settled: 1})
-	for _, c := range []func(){
-		func() { w.view.Queue[0].Attempts = nil }, // a new owner that has not read them yet
-		func() { w.unknown[old] = true },
-	} {
+	w, b := sent(t, 1)
+	old := Hash{7, 7, 7}
+	w.view.Open[0].Attempts = []Attempt{{No: 1, Nonce: 9, Hash: old}, b.Attempt}
+	w.view.Now = w.view.Now.Add(time.Hour)
+	for _, c := range []func(){func() { w.unknown[old] = true }, func() { w.unknown = map[Hash]bool{}; w.include(old, true); w.view.Cursor.Protected = &Protected{ID: 1} }} {
 		c()
-		if _, ok := Decide(w.view).(Rest); !ok {
-			t.Fatalf("%T before it is known that the old attempt is in no block", Decide(w.view))
+		if step, ok := Decide(w.view).(Broadcast); ok {
+			t.Fatalf("%+v", step.Attempt)
 		}
-		w.view.Queue[0].Attempts = attempts
-		delete(w.unknown, old)
-	}
-	p, ok := Decide(w.view).(Prepare)
-	if !ok || p.Nonce != 1 || p.Tx.ID != id {
-		t.Fatalf("%+v", Decide(w.view))
-	}
-	w.do(t, p, Outcome{}, accepted)
-	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.Attempts[1].No != 2 || *tx.Nonce != 1 {
-		t.Fatalf("%+v", tx)
-	}
-	w.include(old, true) // the chain has changed below the audit depth: the old bytes run
-	w.head++
-	w.do(t, Decide(w.view), Outcome{}, accepted)
-	if got := protected(w); got == nil || got.Reason != ProtectRanBefore || w.view.Open[0].Receipt != nil {
-		t.Fatalf("%+v %+v", got, w.view.Open[0].Status)
-	}
-}
-
-func TestProtectAsTold(t *testing.T) {
-	t.Parallel()
-	w := newWorld(1, guarded)
-	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); !strings.HasPrefix(got, ResultNotStarted) {
-		t.Error(got)
-	}
-	w = idle(t)
-	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); got != Applied || protected(w).Reason != ProtectByOperator || protected(w).Evidence != "moving keys" {
-		t.Errorf("%s %+v", got, protected(w))
-	}
-	if got := w.exit(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"}, Account{}); got != ResultAlreadyProtected || protected(w).ID != 1 {
-		t.Errorf("%s %+v", got, protected(w))
-	}
-}
-
-func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
-	t.Parallel()
-	w := lost(t)
-	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
-	look := Decide(w.view).(LookAtAccount)
-	w.apply(t, AccountUnseen(w.view, look))
-	if len(w.view.Commands) != 0 || protected(w) == nil || !strings.HasPrefix(w.results[0].Result, ResultRefused) {
-		t.Fatalf("%+v %+v", w.results, protected(w))
 	}
 }
 

@@ -77,6 +77,8 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.view.Open = PolicySaid(w.view, s, w.answer)
 	case Diagnose:
 		w.view.Open = Diagnosed(w.view, s, InPool)
+	case AskWho:
+		w.view.Used = &Used{For: s.For, By: w.consumer}
 	case Investigate:
 		w.apply(t, Investigated(w.view, s, w.consumer))
 	case Replace:
@@ -96,6 +98,15 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	case Broadcast:
 		w.apply(t, Sent(w.view, s, answer))
 	}
+}
+
+// looked is what comes next once the account was looked at, which each repeated hand-over asks for.
+func (w *world) looked(t fataler) Step {
+	t.Helper()
+	if look, ok := Decide(w.view).(LookAtAccount); ok {
+		w.do(t, look, Outcome{}, accepted)
+	}
+	return Decide(w.view)
 }
 
 // onChain is the next nonce of the account: what the ledger has in blocks, or what somebody else has brought it to.

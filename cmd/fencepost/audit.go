@@ -27,7 +27,7 @@ func (p *program) auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "audit --config FILE", Short: "Check the whole ledger against its laws and the chains", Args: arguments(),
 		Long: `Check the whole ledger against its laws and the chains: every nonce is used once or recorded as a gap, every step was told, every transaction that is final
-is on chain where the ledger says, and the account's nonce fits. It only reads; nodes may work meanwhile.
+is on chain where the ledger says, none that was given back to the queue ran under its old nonce, and the account's nonce fits. It only reads; nodes may work meanwhile.
 
 It exits with 0 when all is well, with 1 when a law is broken, and with 2 when something could not be checked, so that nothing is proved.`,
 		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config fencepost.yaml --submitter alice --json",
@@ -111,7 +111,7 @@ func (p *program) progress(name string) func(engine.AuditProgress) {
 // auditRow is what an audit found of one submitter, as it is printed.
 type auditRow struct {
 	Submitter    string         `json:"submitter"`
-	Transactions int            `json:"transactions"` // final ones that were compared with the chain
+	Transactions int            `json:"transactions"` // that were compared with the chain: final ones, and those that gave up their nonce
 	Hashes       int            `json:"hashes"`       // signed transactions that the chain was asked for
 	Unchecked    string         `json:"unchecked"`    // why it is not wholly checked; empty: it is
 	Violations   []violationRow `json:"violations"`

@@ -91,8 +91,8 @@ Use it when you suspect that the key is used elsewhere. For a planned break, "fe
 // exitFlags are a decision on a protection.
 type exitFlags struct {
 	decisionFlags
-	protection    int64
-	resume, align bool
+	protection          int64
+	resume, align, keep bool
 }
 
 func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.ExitProtectRequest, error) {
@@ -106,7 +106,12 @@ func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.Exit
 		return nil, err
 	}
 	decision := pb.ProtectionDecision_PROTECTION_DECISION_RESUME
-	if e.align {
+	switch {
+	case e.keep && !e.align:
+		return nil, misused(c, "--keep-queue goes with --align-forward")
+	case e.keep:
+		decision = pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE
+	case e.align:
 		decision = pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
 	}
 	return &pb.ExitProtectRequest{Submitter: name, ProtectionId: e.protection, Decision: decision, Reason: e.reason, Operator: e.by(p)}, nil
@@ -119,7 +124,8 @@ func (p *program) submitterExitProtectCommand(f *clientFlags) *cobra.Command {
 		Long: `Decide on a protection and go on. The owner of the account looks at the chain first and refuses what the chain does not bear out; then nothing changes.
 
 --resume goes on where the ledger stands. --align-forward goes on at the account's settled nonce on chain and records those between as gaps: for when somebody
-else has used them. It is refused while a transaction holds a nonce and is in no block: "fencepost tx resolve" decides on that first.`,
+else has used them. It is refused while a transaction holds a nonce and is in no block: "fencepost tx resolve" decides on that first. After a restore it is
+refused while transactions are queued, which may have run after the backup: cancel those that ran, and say --keep-queue for the others.`,
 		Example: `  fencepost submitter exit-protect alice --protection 1 --resume --reason "the endpoint lagged"` + "\n" +
 			`  fencepost submitter exit-protect alice --protection 2 --align-forward --reason "one transfer by hand; the key is in the vault again"`,
 	}
@@ -133,6 +139,7 @@ else has used them. It is refused while a transaction holds a nonce and is in no
 	c.Flags().Int64Var(&e.protection, "protection", 0, "number of the protection whose evidence you looked at (required)")
 	c.Flags().BoolVar(&e.resume, "resume", false, "go on where the ledger stands")
 	c.Flags().BoolVar(&e.align, "align-forward", false, "go on at the account's settled nonce on chain")
+	c.Flags().BoolVar(&e.keep, "keep-queue", false, "with --align-forward, after a restore: what is still queued was compared with the chain, and has not run")
 	e.add(c, "why; kept with the command and the gaps")
 	return c
 }

@@ -43,6 +43,7 @@ func (l *ledger) decide(c txn.Command, account txn.Account) {
 	view := txn.View{
 		Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 		Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
+		Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
 		Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 	}
 	switch step := txn.Decide(view).(type) {
@@ -144,6 +145,7 @@ func TestTxResolve(t *testing.T) {
 		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
+	l.bad(exitUsage, "--keep-queue goes with --align-forward", "submitter", "exit-protect", "alice", "--protection", "1", "--resume", "--keep-queue", "--reason", "x")
 	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
 }
 
@@ -251,31 +253,37 @@ func TestTxResolveFail(t *testing.T) {
 	l.bad(exitFailed, "it is FAILED_FINAL, which is final; there is nothing to decide", "tx", "resolve", lost, "--requeue", "--reason", "x")
 }
 
-// A ledger is recovered when nobody works on it: every account is protected, and a token of before writes nothing.
+// A ledger is recovered when nobody works on it: every account is protected, or paused if it has not sent; and a token of before writes nothing.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
+	_, _, err := l.store.Register(l.ctx, store.Registration{Name: "unsent", Chain: 31337, Address: txn.Address{7}, Signer: "local", Mode: txn.Strict, StartFrom: "chain"})
+	l.must(err)
 	line := "recover --yes --schema " + l.db.Schema + " --database-url " + l.db.URL
 	if out, errs, code := migrating(t, "", line); code != exitFailed || out != "" || !strings.Contains(errs, "the ledger is in use") || !strings.Contains(errs, "stop all nodes") {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
 	l.must(l.store.Release(l.ctx, []*store.Lease{l.lease}))
 	out, errs, code := migrating(t, "", line)
-	if code != exitDone || !strings.HasPrefix(out, "the ledger is recovered: 1 submitter under PROTECT (DATABASE_RESTORED), feed epoch 2\n") {
+	if code != exitDone || !strings.HasPrefix(out, "the ledger is recovered: 1 submitter under PROTECT (DATABASE_RESTORED), 1 submitter that had not sent paused, feed epoch 2\n") {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `reason +DATABASE_RESTORED`, `protection +1`, `evidence +the database was restored .*`)
+	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `reason +DATABASE_RESTORED`, `protection +1000000`, `evidence +the database was restored .*`)
+	l.rows(l.good("submitter", "show", "unsent"), `status +PAUSED`)
+	if out := l.good("submitter", "log", "unsent"); !strings.Contains(out, "PAUSE") || !strings.Contains(out, "the database was restored") {
+		t.Errorf("printed %s", out)
+	}
 	if outcome, err := l.store.Commit(l.lease, txn.Change{Status: txn.Paused}); outcome == store.Done {
 		t.Errorf("a lease of before the recovery writes: %v", err)
 	}
 	var done struct {
-		Submitters int
-		FeedEpoch  string
+		Submitters, Paused int
+		FeedEpoch          string
 	}
 	out, _, _ = migrating(t, "", line+" --json")
 	l.unmarshal(out, &done)
-	if done.Submitters != 1 || done.FeedEpoch != "3" {
+	if done.Submitters != 1 || done.Paused != 1 || done.FeedEpoch != "3" {
 		t.Errorf("recovered: %+v", done)
 	}
 	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "recover --yes"); code != exitFailed || strings.Contains(errs, "hidden") || !strings.Contains(errs, "refused") {

@@ -18,15 +18,20 @@ func (p *program) recoverCommand() *cobra.Command {
 chain, and the ledger does not know it. So, in one transaction:
 
   - every account that has sent is put under PROTECT, reason DATABASE_RESTORED: it sends nothing until somebody has compared it with the chain and decided;
+  - every account that has not sent, by what is left of the ledger, is paused, for it may have sent after that: compare its queue with the chain, cancel what ran
+    ("fencepost tx cancel"), and resume it by hand;
+  - commands that no node has carried out are ended, and protections are numbered anew from far above, so that no decision of before takes effect;
   - the fencing token of every lease is raised far above all that were ever given, so that whoever still works under an old one writes nothing;
   - the epoch of the feed is raised, so that the resume tokens of watchers, which may point at what is lost, are refused.
+
+What the ledger has in its queues is the danger: it may have run after the backup, and nothing but a look at the chain can tell.
 
 Stop all nodes first: it refuses while a node lives or a lease is held. It may be repeated.`,
 		Example: "  fencepost recover --config fencepost.yaml --yes",
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !sure {
-			return misused(c, "it protects every account until somebody decides on each; give --yes if that is what you want")
+			return misused(c, "it stops every account until somebody decides on each; give --yes if that is what you want")
 		}
 		url, schema, err := p.database(c, f)
 		if err != nil {
@@ -52,13 +57,15 @@ func (p *program) recoverLedger(c *cobra.Command, url, schema string) error {
 	if err != nil {
 		return err
 	}
-	human := line("the ledger is recovered: %s under PROTECT (DATABASE_RESTORED), feed epoch %d\n"+
-		"start the nodes, then compare each account with the chain and decide: fencepost submitter list, fencepost submitter show NAME", count(report.Submitters, "submitter"), report.FeedEpoch)
-	return p.print(recovered{report.Submitters, fmt.Sprint(report.FeedEpoch)}, human)
+	human := line("the ledger is recovered: %s under PROTECT (DATABASE_RESTORED), %s that had not sent paused, feed epoch %d\n"+
+		"start the nodes, then compare each account and its queue with the chain and decide: fencepost submitter list, fencepost submitter show NAME",
+		count(report.Submitters, "submitter"), count(report.Paused, "submitter"), report.FeedEpoch)
+	return p.print(recovered{report.Submitters, report.Paused, fmt.Sprint(report.FeedEpoch)}, human)
 }
 
 // recovered is what was done, as it is printed. An epoch is a string, as all 64-bit numbers of the API are.
 type recovered struct {
-	Submitters int    `json:"submitters"`
+	Submitters int    `json:"submitters"` // under PROTECT
+	Paused     int    `json:"paused"`
 	FeedEpoch  string `json:"feedEpoch"`
 }

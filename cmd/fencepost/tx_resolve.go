@@ -11,17 +11,19 @@ import (
 
 func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
-	var fail, requeue, retry bool
+	var fail, requeue, retry, unproven bool
 	c := &cobra.Command{
 		Use: "resolve TX_ID --retry|--fail|--requeue --reason TEXT", Short: "Decide on a STUCK transaction", Args: arguments("TX_ID"),
 		Long: `Decide on a STUCK transaction. It is followed and handed over in any case; see also "fencepost tx speed-up" and "fencepost tx cancel".
 
 --retry counts its hand-overs anew, beginning at once: for when what held it up is mended.
 
-The other two are for when its nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction could still be
-included; then nothing changes. --fail ends it: it did not run and never will. --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it shall run all
-the same. It waits for the other use of the nonce to be deeper in the chain than --fail does (chains.*.finality.audit_depth), since a transaction that was given
-up and came back would run twice.`,
+The other two are for when its nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction could still
+be included, and while no endpoint can show who used the nonce; then nothing changes. --fail ends it: it did not run and never will. --requeue puts it back at its
+place in the queue, to be sent under another nonce: use it when it shall run all the same. It waits for the other use of the nonce to be deeper in the chain than
+--fail does (chains.*.finality.audit_depth), since a transaction that was given up and came back would run twice.
+
+--unproven goes with either when the use of the nonce is so old that no endpoint shows it any more: find out from a block explorer that it was not this transaction.`,
 		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry --reason "the endpoint is back"` + "\n" +
 			`  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
 	}
@@ -34,16 +36,23 @@ up and came back would run twice.`,
 		}
 		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: d.reason, Operator: d.by(p)}
 		switch {
+		case unproven && retry:
+			return misused(cmd, "--unproven goes with --fail or --requeue")
+		case requeue && unproven:
+			ask.Decision = pb.StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN
 		case requeue:
 			ask.Decision = pb.StuckDecision_STUCK_DECISION_REQUEUE
 		case retry:
 			ask.Decision = pb.StuckDecision_STUCK_DECISION_RETRY
+		case unproven:
+			ask.Decision = pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(cmd, args)
 	}
 	c.Flags().BoolVar(&retry, "retry", false, "count its hand-overs anew")
 	c.Flags().BoolVar(&fail, "fail", false, "end it: it will never run")
 	c.Flags().BoolVar(&requeue, "requeue", false, "put it back into the queue")
+	c.Flags().BoolVar(&unproven, "unproven", false, "although no endpoint can show any more who used the nonce")
 	d.add(c, "why; kept with the command")
 	return c
 }
@@ -70,7 +79,7 @@ func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRe
 func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 	state := shownState(tx.GetState(), tx.GetSubState())
 	switch decision {
-	case pb.StuckDecision_STUCK_DECISION_FAIL:
+	case pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN:
 		return fmt.Sprintf("is %s: it did not run and never will", state)
 	case pb.StuckDecision_STUCK_DECISION_RETRY:
 		return fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)

@@ -1,5 +1,6 @@
 -- The laws, read from the ledger itself: each statement returns what breaks one, and nothing where all is well. They run in one snapshot of one submitter.
--- Transactions whose nonce is below @from_nonce are left out, and then of those without a nonce only the first of the queue are looked at; 0 is everything.
+-- Transactions whose nonce is below @from_nonce are left out. Of those without a nonce only the head of the queue is looked at, unless @whole says that all are:
+-- each of the two has a branch of its own, so that a history of cancelled ones costs a standing audit nothing.
 
 -- AllowTime gives the statements of this transaction another limit: an audit of everything takes longer than a caller may wait.
 -- name: AllowTime :exec
@@ -11,8 +12,10 @@ SELECT s.max_in_flight, l.fencing_token AS lease_token,
        coalesce(n.protections, 0)::BIGINT AS protections, (n.protect_reason IS NOT NULL)::BOOLEAN AS protected,
        coalesce(n.fencing_token, 0)::BIGINT AS cursor_token,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.released_at IS NULL) AS in_flight,
-       (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL)
-           + (SELECT count(*) FROM nonce_gap g WHERE g.submitter_id = s.submitter_id) AS numbers_used
+       (CASE WHEN n.submitter_id IS NULL THEN
+             EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL)
+             OR EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = @submitter_id)
+        ELSE FALSE END)::BOOLEAN AS used_unstarted
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
@@ -25,7 +28,10 @@ WITH used AS (
       FROM managed_tx t WHERE t.submitter_id = @submitter_id AND t.nonce >= @from_nonce::BIGINT
     UNION ALL
     SELECT greatest(g.first_nonce, @from_nonce::BIGINT), g.last_nonce, g.tx_id, FALSE
-      FROM nonce_gap g WHERE g.submitter_id = @submitter_id AND g.last_nonce >= @from_nonce::BIGINT
+      FROM nonce_gap g
+     WHERE g.submitter_id = @submitter_id AND g.last_nonce >= @from_nonce::BIGINT
+       -- gaps do not overlap: of those that begin below, the last one alone can reach as far
+       AND g.first_nonce >= coalesce((SELECT max(b.first_nonce) FROM nonce_gap b WHERE b.submitter_id = @submitter_id AND b.first_nonce <= @from_nonce::BIGINT), 0)
     UNION ALL
     SELECT n.next_nonce, n.next_nonce, NULL, TRUE
       FROM submitter_nonce_cursor n WHERE n.submitter_id = @submitter_id
@@ -50,9 +56,12 @@ WITH scope AS (
     UNION ALL
     (SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
        FROM managed_tx t
-      WHERE t.submitter_id = @submitter_id AND t.nonce IS NULL AND (@from_nonce::BIGINT = 0 OR t.terminal_at IS NULL)
+      WHERE t.submitter_id = @submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
       ORDER BY t.queue_seq
-      LIMIT CASE WHEN @from_nonce::BIGINT > 0 THEN @queue_head::INT END)
+      LIMIT CASE WHEN NOT @whole::BOOLEAN THEN @queue_head::INT END)
+    UNION ALL
+    SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
+      FROM managed_tx t WHERE @whole AND t.submitter_id = @submitter_id AND t.nonce IS NULL AND t.terminal_at IS NOT NULL
 )
 SELECT t.tx_id, t.version, t.state, t.executed, e.told::BIGINT AS told, e.first_seq::BIGINT AS first_seq, e.last_seq::BIGINT AS last_seq,
        e.last_state::TEXT AS last_state, e.last_executed::TEXT AS last_executed, e.token_falls::BIGINT AS token_falls,
@@ -83,9 +92,12 @@ WITH scope AS (
     UNION ALL
     (SELECT t.submitter_id, t.tx_id, t.nonce, t.tx_hash, t.receipt_tx_hash, t.requeued
        FROM managed_tx t
-      WHERE t.submitter_id = @submitter_id AND t.nonce IS NULL AND (@from_nonce::BIGINT = 0 OR t.terminal_at IS NULL)
+      WHERE t.submitter_id = @submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
       ORDER BY t.queue_seq
-      LIMIT CASE WHEN @from_nonce::BIGINT > 0 THEN @queue_head::INT END)
+      LIMIT CASE WHEN NOT @whole::BOOLEAN THEN @queue_head::INT END)
+    UNION ALL
+    SELECT t.submitter_id, t.tx_id, t.nonce, t.tx_hash, t.receipt_tx_hash, t.requeued
+      FROM managed_tx t WHERE @whole AND t.submitter_id = @submitter_id AND t.nonce IS NULL AND t.terminal_at IS NOT NULL
 )
 SELECT t.tx_id, coalesce(t.nonce, -1)::BIGINT AS nonce, a.for_nonce::BIGINT AS for_nonce, a.strange::BIGINT AS strange, a.newest_token::BIGINT AS newest_token,
        (t.receipt_tx_hash IS NOT NULL AND NOT a.has_receipt)::BOOLEAN AS foreign_receipt, (t.tx_hash IS NOT NULL AND NOT a.has_hash)::BOOLEAN AS foreign_hash,
@@ -112,6 +124,14 @@ SELECT t.tx_id, t.nonce::BIGINT AS nonce, t.state, t.executed, t.receipt_tx_hash
   FROM managed_tx t
  WHERE t.submitter_id = @submitter_id AND t.nonce >= @from_nonce::BIGINT AND t.terminal_at IS NOT NULL
  ORDER BY t.nonce
+ LIMIT @max_rows::INT;
+
+-- RequeuedTxs have attempts and no nonce: given back to the queue, and there still or cancelled since. None of their attempts may ever be on chain.
+-- name: RequeuedTxs :many
+SELECT t.tx_id, t.state, t.executed
+  FROM managed_tx t
+ WHERE t.submitter_id = @submitter_id AND t.nonce IS NULL AND t.requeued > 0 AND t.tx_id > @after::UUID
+ ORDER BY t.tx_id
  LIMIT @max_rows::INT;
 
 -- name: AttemptHashes :many

@@ -2,8 +2,17 @@
 -- visible now and was not visible in the reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a move is made only
 -- by a statement that saw the move before it.
 
+-- FeedHead also tells whether there are events that an older snapshot does not see.
 -- name: FeedHead :one
-SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot FROM ledger l;
+SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
+       EXISTS (SELECT FROM tx_event e
+                WHERE e.xid >= pg_snapshot_xmin(CAST(@since::TEXT AS PG_SNAPSHOT)) AND NOT pg_visible_in_snapshot(e.xid, CAST(@since::TEXT AS PG_SNAPSHOT))) AS news
+  FROM ledger l;
+
+-- Settle makes everything durable that ended before it. A crash of PostgreSQL gives out again the numbers (xid) of transactions whose end was not on disk yet,
+-- such as those that were rolled back or only notified; a snapshot of before the crash would take what runs under them then for old.
+-- name: Settle :exec
+SELECT pg_logical_emit_message(TRUE, 'fencepost', '');
 
 -- name: EventsSince :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,

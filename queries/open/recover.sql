@@ -1,5 +1,6 @@
 -- What an operator does after the ledger was restored from a backup, or after a fail-over that lost commits: in one transaction, while nobody writes. What the
--- lost part of the ledger signed may be on chain; so every lease is spent, every cursor is protected, and every resume token is void.
+-- lost part of the ledger signed may be on chain; so every lease is spent, every submitter is stopped, and what was given out before, be it a resume token or the
+-- number of a protection, is void.
 
 -- LockLeases keeps everybody from writing and from acquiring until the transaction ends.
 -- name: LockLeases :many
@@ -16,14 +17,34 @@ UPDATE ledger l SET feed_epoch = l.feed_epoch + 1 RETURNING l.feed_epoch;
 UPDATE submitter_lease l
    SET fencing_token = l.fencing_token + @raise::BIGINT, owner_node = '', expires_at = clock_timestamp(), released = TRUE;
 
--- ProtectRestored leaves the evidence of a protection that is in force below its own.
+-- EndCommands ends what was asked for and not done: whoever asked looked at another ledger.
+-- name: EndCommands :execrows
+UPDATE submitter_command k
+   SET applied_at = clock_timestamp(), result = @ended::TEXT, fencing_token = l.fencing_token
+  FROM submitter_lease l
+ WHERE l.submitter_id = k.submitter_id AND k.applied_at IS NULL;
+
+-- PauseUnstarted stops what has no cursor to protect: its first nonce may have been taken in the lost part, with its whole queue after it.
+-- name: PauseUnstarted :execrows
+WITH paused AS (
+    UPDATE submitter s SET status = 'PAUSED'
+     WHERE NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)
+ RETURNING s.submitter_id
+)
+INSERT INTO submitter_command (submitter_id, kind, reason, operator, applied_at, result, fencing_token)
+SELECT p.submitter_id, 'PAUSE', @reason::TEXT, 'recover', clock_timestamp(), 'APPLIED', l.fencing_token
+  FROM paused p
+  JOIN submitter_lease l ON l.submitter_id = p.submitter_id;
+
+-- ProtectRestored leaves the evidence of a protection that is in force below its own. Protections are counted from beyond all that the lost part can have had, so
+-- that a decision on one of those, when it is repeated, is about none of these.
 -- name: ProtectRestored :execrows
 UPDATE submitter_nonce_cursor n
    SET protect_evidence = @evidence::TEXT || CASE WHEN n.protect_reason IS NULL THEN '' ELSE
                               '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
        protect_reason   = @reason::TEXT,
        protect_at       = clock_timestamp(),
-       protections      = n.protections + 1,
+       protections      = n.protections + @raise::BIGINT,
        fencing_token    = l.fencing_token,
        updated_at       = clock_timestamp()
   FROM submitter_lease l

@@ -17,7 +17,8 @@ SELECT set_config('statement_timeout', $1::TEXT, TRUE)
 `
 
 // The laws, read from the ledger itself: each statement returns what breaks one, and nothing where all is well. They run in one snapshot of one submitter.
-// Transactions whose nonce is below @from_nonce are left out, and then of those without a nonce only the first of the queue are looked at; 0 is everything.
+// Transactions whose nonce is below @from_nonce are left out. Of those without a nonce only the head of the queue is looked at, unless @whole says that all are:
+// each of the two has a branch of its own, so that a history of cancelled ones costs a standing audit nothing.
 // AllowTime gives the statements of this transaction another limit: an audit of everything takes longer than a caller may wait.
 func (q *Queries) AllowTime(ctx context.Context, millis string) error {
 	_, err := q.db.Exec(ctx, allowTime, millis)
@@ -75,9 +76,12 @@ WITH scope AS (
     UNION ALL
     (SELECT t.submitter_id, t.tx_id, t.nonce, t.tx_hash, t.receipt_tx_hash, t.requeued
        FROM managed_tx t
-      WHERE t.submitter_id = $3 AND t.nonce IS NULL AND ($4::BIGINT = 0 OR t.terminal_at IS NULL)
+      WHERE t.submitter_id = $3 AND t.nonce IS NULL AND t.terminal_at IS NULL
       ORDER BY t.queue_seq
-      LIMIT CASE WHEN $4::BIGINT > 0 THEN $5::INT END)
+      LIMIT CASE WHEN NOT $5::BOOLEAN THEN $6::INT END)
+    UNION ALL
+    SELECT t.submitter_id, t.tx_id, t.nonce, t.tx_hash, t.receipt_tx_hash, t.requeued
+      FROM managed_tx t WHERE $5 AND t.submitter_id = $3 AND t.nonce IS NULL AND t.terminal_at IS NOT NULL
 )
 SELECT t.tx_id, coalesce(t.nonce, -1)::BIGINT AS nonce, a.for_nonce::BIGINT AS for_nonce, a.strange::BIGINT AS strange, a.newest_token::BIGINT AS newest_token,
        (t.receipt_tx_hash IS NOT NULL AND NOT a.has_receipt)::BOOLEAN AS foreign_receipt, (t.tx_hash IS NOT NULL AND NOT a.has_hash)::BOOLEAN AS foreign_hash,
@@ -104,6 +108,7 @@ type AuditAttemptsParams struct {
 	MaxRows     int32
 	SubmitterID int32
 	FromNonce   int64
+	Whole       bool
 	QueueHead   int32
 }
 
@@ -127,6 +132,7 @@ func (q *Queries) AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([
 		arg.MaxRows,
 		arg.SubmitterID,
 		arg.FromNonce,
+		arg.Whole,
 		arg.QueueHead,
 	)
 	if err != nil {
@@ -164,9 +170,12 @@ WITH scope AS (
     UNION ALL
     (SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
        FROM managed_tx t
-      WHERE t.submitter_id = $3 AND t.nonce IS NULL AND ($4::BIGINT = 0 OR t.terminal_at IS NULL)
+      WHERE t.submitter_id = $3 AND t.nonce IS NULL AND t.terminal_at IS NULL
       ORDER BY t.queue_seq
-      LIMIT CASE WHEN $4::BIGINT > 0 THEN $5::INT END)
+      LIMIT CASE WHEN NOT $5::BOOLEAN THEN $6::INT END)
+    UNION ALL
+    SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
+      FROM managed_tx t WHERE $5 AND t.submitter_id = $3 AND t.nonce IS NULL AND t.terminal_at IS NOT NULL
 )
 SELECT t.tx_id, t.version, t.state, t.executed, e.told::BIGINT AS told, e.first_seq::BIGINT AS first_seq, e.last_seq::BIGINT AS last_seq,
        e.last_state::TEXT AS last_state, e.last_executed::TEXT AS last_executed, e.token_falls::BIGINT AS token_falls,
@@ -194,6 +203,7 @@ type AuditEventsParams struct {
 	MaxRows     int32
 	SubmitterID int32
 	FromNonce   int64
+	Whole       bool
 	QueueHead   int32
 }
 
@@ -220,6 +230,7 @@ func (q *Queries) AuditEvents(ctx context.Context, arg AuditEventsParams) ([]Aud
 		arg.MaxRows,
 		arg.SubmitterID,
 		arg.FromNonce,
+		arg.Whole,
 		arg.QueueHead,
 	)
 	if err != nil {
@@ -260,7 +271,10 @@ WITH used AS (
       FROM managed_tx t WHERE t.submitter_id = $2 AND t.nonce >= $3::BIGINT
     UNION ALL
     SELECT greatest(g.first_nonce, $3::BIGINT), g.last_nonce, g.tx_id, FALSE
-      FROM nonce_gap g WHERE g.submitter_id = $2 AND g.last_nonce >= $3::BIGINT
+      FROM nonce_gap g
+     WHERE g.submitter_id = $2 AND g.last_nonce >= $3::BIGINT
+       -- gaps do not overlap: of those that begin below, the last one alone can reach as far
+       AND g.first_nonce >= coalesce((SELECT max(b.first_nonce) FROM nonce_gap b WHERE b.submitter_id = $2 AND b.first_nonce <= $3::BIGINT), 0)
     UNION ALL
     SELECT n.next_nonce, n.next_nonce, NULL, TRUE
       FROM submitter_nonce_cursor n WHERE n.submitter_id = $2
@@ -331,8 +345,10 @@ SELECT s.max_in_flight, l.fencing_token AS lease_token,
        coalesce(n.protections, 0)::BIGINT AS protections, (n.protect_reason IS NOT NULL)::BOOLEAN AS protected,
        coalesce(n.fencing_token, 0)::BIGINT AS cursor_token,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.released_at IS NULL) AS in_flight,
-       (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL)
-           + (SELECT count(*) FROM nonce_gap g WHERE g.submitter_id = s.submitter_id) AS numbers_used
+       (CASE WHEN n.submitter_id IS NULL THEN
+             EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL)
+             OR EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = $1)
+        ELSE FALSE END)::BOOLEAN AS used_unstarted
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
@@ -340,16 +356,16 @@ SELECT s.max_in_flight, l.fencing_token AS lease_token,
 `
 
 type AuditSubmitterRow struct {
-	MaxInFlight int32
-	LeaseToken  int64
-	Started     bool
-	NextNonce   int64
-	InitNonce   int64
-	Protections int64
-	Protected   bool
-	CursorToken int64
-	InFlight    int64
-	NumbersUsed int32
+	MaxInFlight   int32
+	LeaseToken    int64
+	Started       bool
+	NextNonce     int64
+	InitNonce     int64
+	Protections   int64
+	Protected     bool
+	CursorToken   int64
+	InFlight      int64
+	UsedUnstarted bool
 }
 
 func (q *Queries) AuditSubmitter(ctx context.Context, submitterID int32) (AuditSubmitterRow, error) {
@@ -365,7 +381,7 @@ func (q *Queries) AuditSubmitter(ctx context.Context, submitterID int32) (AuditS
 		&i.Protected,
 		&i.CursorToken,
 		&i.InFlight,
-		&i.NumbersUsed,
+		&i.UsedUnstarted,
 	)
 	return i, err
 }
@@ -419,6 +435,47 @@ func (q *Queries) FinalTxs(ctx context.Context, arg FinalTxsParams) ([]FinalTxsR
 			&i.ReceiptGasUsed,
 			&i.ReceiptGasPrice,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const requeuedTxs = `-- name: RequeuedTxs :many
+SELECT t.tx_id, t.state, t.executed
+  FROM managed_tx t
+ WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.requeued > 0 AND t.tx_id > $2::UUID
+ ORDER BY t.tx_id
+ LIMIT $3::INT
+`
+
+type RequeuedTxsParams struct {
+	SubmitterID int32
+	After       uuid.UUID
+	MaxRows     int32
+}
+
+type RequeuedTxsRow struct {
+	TxID     uuid.UUID
+	State    string
+	Executed string
+}
+
+// RequeuedTxs have attempts and no nonce: given back to the queue, and there still or cancelled since. None of their attempts may ever be on chain.
+func (q *Queries) RequeuedTxs(ctx context.Context, arg RequeuedTxsParams) ([]RequeuedTxsRow, error) {
+	rows, err := q.db.Query(ctx, requeuedTxs, arg.SubmitterID, arg.After, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RequeuedTxsRow
+	for rows.Next() {
+		var i RequeuedTxsRow
+		if err := rows.Scan(&i.TxID, &i.State, &i.Executed); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -202,20 +202,36 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 
 const feedHead = `-- name: FeedHead :one
 
-SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot FROM ledger l
+SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
+       EXISTS (SELECT FROM tx_event e
+                WHERE e.xid >= pg_snapshot_xmin(CAST($1::TEXT AS PG_SNAPSHOT)) AND NOT pg_visible_in_snapshot(e.xid, CAST($1::TEXT AS PG_SNAPSHOT))) AS news
+  FROM ledger l
 `
 
 type FeedHeadRow struct {
 	FeedEpoch int64
 	Snapshot  string
+	News      bool
 }
 
 // The feed of events. Commits finish out of order, so "after the last id" would skip rows. A snapshot tells exactly what a reader has seen: whatever is
 // visible now and was not visible in the reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a move is made only
 // by a statement that saw the move before it.
-func (q *Queries) FeedHead(ctx context.Context) (FeedHeadRow, error) {
-	row := q.db.QueryRow(ctx, feedHead)
+// FeedHead also tells whether there are events that an older snapshot does not see.
+func (q *Queries) FeedHead(ctx context.Context, since string) (FeedHeadRow, error) {
+	row := q.db.QueryRow(ctx, feedHead, since)
 	var i FeedHeadRow
-	err := row.Scan(&i.FeedEpoch, &i.Snapshot)
+	err := row.Scan(&i.FeedEpoch, &i.Snapshot, &i.News)
 	return i, err
+}
+
+const settle = `-- name: Settle :exec
+SELECT pg_logical_emit_message(TRUE, 'fencepost', '')
+`
+
+// Settle makes everything durable that ended before it. A crash of PostgreSQL gives out again the numbers (xid) of transactions whose end was not on disk yet,
+// such as those that were rolled back or only notified; a snapshot of before the crash would take what runs under them then for old.
+func (q *Queries) Settle(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, settle)
+	return err
 }

@@ -9,6 +9,22 @@ import (
 	"context"
 )
 
+const endCommands = `-- name: EndCommands :execrows
+UPDATE submitter_command k
+   SET applied_at = clock_timestamp(), result = $1::TEXT, fencing_token = l.fencing_token
+  FROM submitter_lease l
+ WHERE l.submitter_id = k.submitter_id AND k.applied_at IS NULL
+`
+
+// EndCommands ends what was asked for and not done: whoever asked looked at another ledger.
+func (q *Queries) EndCommands(ctx context.Context, ended string) (int64, error) {
+	result, err := q.db.Exec(ctx, endCommands, ended)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const lockLeases = `-- name: LockLeases :many
 
 SELECT l.submitter_id, l.owner_node, (l.expires_at > clock_timestamp())::BOOLEAN AS live
@@ -24,7 +40,8 @@ type LockLeasesRow struct {
 }
 
 // What an operator does after the ledger was restored from a backup, or after a fail-over that lost commits: in one transaction, while nobody writes. What the
-// lost part of the ledger signed may be on chain; so every lease is spent, every cursor is protected, and every resume token is void.
+// lost part of the ledger signed may be on chain; so every lease is spent, every submitter is stopped, and what was given out before, be it a resume token or the
+// number of a protection, is void.
 // LockLeases keeps everybody from writing and from acquiring until the transaction ends.
 func (q *Queries) LockLeases(ctx context.Context) ([]LockLeasesRow, error) {
 	rows, err := q.db.Query(ctx, lockLeases)
@@ -46,13 +63,34 @@ func (q *Queries) LockLeases(ctx context.Context) ([]LockLeasesRow, error) {
 	return items, nil
 }
 
+const pauseUnstarted = `-- name: PauseUnstarted :execrows
+WITH paused AS (
+    UPDATE submitter s SET status = 'PAUSED'
+     WHERE NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)
+ RETURNING s.submitter_id
+)
+INSERT INTO submitter_command (submitter_id, kind, reason, operator, applied_at, result, fencing_token)
+SELECT p.submitter_id, 'PAUSE', $1::TEXT, 'recover', clock_timestamp(), 'APPLIED', l.fencing_token
+  FROM paused p
+  JOIN submitter_lease l ON l.submitter_id = p.submitter_id
+`
+
+// PauseUnstarted stops what has no cursor to protect: its first nonce may have been taken in the lost part, with its whole queue after it.
+func (q *Queries) PauseUnstarted(ctx context.Context, reason string) (int64, error) {
+	result, err := q.db.Exec(ctx, pauseUnstarted, reason)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const protectRestored = `-- name: ProtectRestored :execrows
 UPDATE submitter_nonce_cursor n
    SET protect_evidence = $1::TEXT || CASE WHEN n.protect_reason IS NULL THEN '' ELSE
                               '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
        protect_reason   = $2::TEXT,
        protect_at       = clock_timestamp(),
-       protections      = n.protections + 1,
+       protections      = n.protections + $3::BIGINT,
        fencing_token    = l.fencing_token,
        updated_at       = clock_timestamp()
   FROM submitter_lease l
@@ -62,11 +100,13 @@ UPDATE submitter_nonce_cursor n
 type ProtectRestoredParams struct {
 	Evidence string
 	Reason   string
+	Raise    int64
 }
 
-// ProtectRestored leaves the evidence of a protection that is in force below its own.
+// ProtectRestored leaves the evidence of a protection that is in force below its own. Protections are counted from beyond all that the lost part can have had, so
+// that a decision on one of those, when it is repeated, is about none of these.
 func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams) (int64, error) {
-	result, err := q.db.Exec(ctx, protectRestored, arg.Evidence, arg.Reason)
+	result, err := q.db.Exec(ctx, protectRestored, arg.Evidence, arg.Reason, arg.Raise)
 	if err != nil {
 		return 0, err
 	}

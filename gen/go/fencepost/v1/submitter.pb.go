@@ -184,6 +184,9 @@ const (
 	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
 	// Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
+	// As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
+	// they were compared with the chain, and that those which ran were cancelled.
+	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE ProtectionDecision = 3
 )
 
 // Enum value maps for ProtectionDecision.
@@ -192,11 +195,13 @@ var (
 		0: "PROTECTION_DECISION_UNSPECIFIED",
 		1: "PROTECTION_DECISION_RESUME",
 		2: "PROTECTION_DECISION_ALIGN_FORWARD",
+		3: "PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE",
 	}
 	ProtectionDecision_value = map[string]int32{
-		"PROTECTION_DECISION_UNSPECIFIED":   0,
-		"PROTECTION_DECISION_RESUME":        1,
-		"PROTECTION_DECISION_ALIGN_FORWARD": 2,
+		"PROTECTION_DECISION_UNSPECIFIED":              0,
+		"PROTECTION_DECISION_RESUME":                   1,
+		"PROTECTION_DECISION_ALIGN_FORWARD":            2,
+		"PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE": 3,
 	}
 )
 
@@ -238,6 +243,10 @@ const (
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
 	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
 	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
+	// As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4
+	// As REQUEUE, likewise.
+	StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN StuckDecision = 5
 )
 
 // Enum value maps for StuckDecision.
@@ -247,12 +256,16 @@ var (
 		1: "STUCK_DECISION_FAIL",
 		2: "STUCK_DECISION_REQUEUE",
 		3: "STUCK_DECISION_RETRY",
+		4: "STUCK_DECISION_FAIL_UNPROVEN",
+		5: "STUCK_DECISION_REQUEUE_UNPROVEN",
 	}
 	StuckDecision_value = map[string]int32{
-		"STUCK_DECISION_UNSPECIFIED": 0,
-		"STUCK_DECISION_FAIL":        1,
-		"STUCK_DECISION_REQUEUE":     2,
-		"STUCK_DECISION_RETRY":       3,
+		"STUCK_DECISION_UNSPECIFIED":      0,
+		"STUCK_DECISION_FAIL":             1,
+		"STUCK_DECISION_REQUEUE":          2,
+		"STUCK_DECISION_RETRY":            3,
+		"STUCK_DECISION_FAIL_UNPROVEN":    4,
+		"STUCK_DECISION_REQUEUE_UNPROVEN": 5,
 	}
 )
 
@@ -1809,7 +1822,9 @@ type Command struct {
 	// Unset while the owner has not decided.
 	ApplyTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=apply_time,json=applyTime,proto3" json:"apply_time,omitempty"`
 	// APPLIED, or why nothing was done.
-	Result        string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
+	Result string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
+	// The protection that an EXIT_PROTECT is about; else 0.
+	ProtectionId  int64 `protobuf:"varint,10,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1905,6 +1920,13 @@ func (x *Command) GetResult() string {
 		return x.Result
 	}
 	return ""
+}
+
+func (x *Command) GetProtectionId() int64 {
+	if x != nil {
+		return x.ProtectionId
+	}
+	return 0
 }
 
 type ListCommandsRequest struct {
@@ -2167,7 +2189,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"8\n" +
 	"\x14ResolveStuckResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xb1\x02\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xda\x02\n" +
 	"\aCommand\x12!\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\x03B\x020\x01R\tcommandId\x12\x12\n" +
@@ -2180,7 +2202,9 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"createTime\x129\n" +
 	"\n" +
 	"apply_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tapplyTime\x12\x16\n" +
-	"\x06result\x18\t \x01(\tR\x06result\"\x91\x01\n" +
+	"\x06result\x18\t \x01(\tR\x06result\x12'\n" +
+	"\rprotection_id\x18\n" +
+	" \x01(\x03B\x020\x01R\fprotectionId\"\x91\x01\n" +
 	"\x13ListCommandsRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12'\n" +
@@ -2201,16 +2225,19 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\rFailurePolicy\x12\x1e\n" +
 	"\x1aFAILURE_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17FAILURE_POLICY_CONTINUE\x10\x01\x12\x18\n" +
-	"\x14FAILURE_POLICY_PAUSE\x10\x02*\x80\x01\n" +
+	"\x14FAILURE_POLICY_PAUSE\x10\x02*\xb2\x01\n" +
 	"\x12ProtectionDecision\x12#\n" +
 	"\x1fPROTECTION_DECISION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPROTECTION_DECISION_RESUME\x10\x01\x12%\n" +
-	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02*~\n" +
+	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02\x120\n" +
+	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03*\xc5\x01\n" +
 	"\rStuckDecision\x12\x1e\n" +
 	"\x1aSTUCK_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13STUCK_DECISION_FAIL\x10\x01\x12\x1a\n" +
 	"\x16STUCK_DECISION_REQUEUE\x10\x02\x12\x18\n" +
-	"\x14STUCK_DECISION_RETRY\x10\x032\xae\a\n" +
+	"\x14STUCK_DECISION_RETRY\x10\x03\x12 \n" +
+	"\x1cSTUCK_DECISION_FAIL_UNPROVEN\x10\x04\x12#\n" +
+	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xae\a\n" +
 	"\x10SubmitterService\x12d\n" +
 	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\x12U\n" +
 	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\x12[\n" +

@@ -58,8 +58,8 @@ type SubmitterServiceClient interface {
 	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
 	ExitProtect(ctx context.Context, in *ExitProtectRequest, opts ...grpc.CallOption) (*ExitProtectResponse, error)
 	// ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
-	// with the transaction as it is now when it is repeated.
+	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
+	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
 	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
 	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
 	ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error)
@@ -200,8 +200,8 @@ type SubmitterServiceServer interface {
 	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
 	ExitProtect(context.Context, *ExitProtectRequest) (*ExitProtectResponse, error)
 	// ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
-	// with the transaction as it is now when it is repeated.
+	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
+	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
 	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
 	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
 	ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error)

@@ -392,6 +392,21 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PROTECTION_ID_FIELD_NUMBER = 10;
+  private long protectionId_ = 0L;
+  /**
+   * <pre>
+   * The protection that an EXIT_PROTECT is about; else 0.
+   * </pre>
+   *
+   * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
+   * @return The protectionId.
+   */
+  @java.lang.Override
+  public long getProtectionId() {
+    return protectionId_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -433,6 +448,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(result_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 9, result_);
     }
+    if (protectionId_ != 0L) {
+      output.writeInt64(10, protectionId_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -466,6 +484,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(result_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(9, result_);
+    }
+    if (protectionId_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt64Size(10, protectionId_);
     }
     return size;
   }
@@ -515,6 +537,8 @@ private static final long serialVersionUID = 0L;
     }
     if (!getResult()
         .equals(other.getResult())) return false;
+    if (getProtectionId()
+        != other.getProtectionId()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -549,6 +573,9 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + RESULT_FIELD_NUMBER;
     hash = (53 * hash) + getResult().hashCode();
+    hash = (37 * hash) + PROTECTION_ID_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getProtectionId());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -708,6 +735,7 @@ private static final long serialVersionUID = 0L;
         applyTimeBuilder_ = null;
       }
       result_ = "";
+      protectionId_ = 0L;
       return this;
     }
 
@@ -775,6 +803,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000100) != 0)) {
         result.result_ = result_;
       }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.protectionId_ = protectionId_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -828,6 +859,9 @@ private static final long serialVersionUID = 0L;
         result_ = other.result_;
         bitField0_ |= 0x00000100;
         onChanged();
+      }
+      if (other.getProtectionId() != 0L) {
+        setProtectionId(other.getProtectionId());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -902,6 +936,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000100;
               break;
             } // case 74
+            case 80: {
+              protectionId_ = input.readInt64();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 80
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1713,6 +1752,50 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       result_ = value;
       bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+
+    private long protectionId_ ;
+    /**
+     * <pre>
+     * The protection that an EXIT_PROTECT is about; else 0.
+     * </pre>
+     *
+     * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
+     * @return The protectionId.
+     */
+    @java.lang.Override
+    public long getProtectionId() {
+      return protectionId_;
+    }
+    /**
+     * <pre>
+     * The protection that an EXIT_PROTECT is about; else 0.
+     * </pre>
+     *
+     * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
+     * @param value The protectionId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setProtectionId(long value) {
+
+      protectionId_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The protection that an EXIT_PROTECT is about; else 0.
+     * </pre>
+     *
+     * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearProtectionId() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      protectionId_ = 0L;
       onChanged();
       return this;
     }

@@ -153,4 +153,14 @@ public interface CommandOrBuilder extends
    */
   com.google.protobuf.ByteString
       getResultBytes();
+
+  /**
+   * <pre>
+   * The protection that an EXIT_PROTECT is about; else 0.
+   * </pre>
+   *
+   * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
+   * @return The protectionId.
+   */
+  long getProtectionId();
 }

@@ -35,6 +35,15 @@ public enum ProtectionDecision
    * <code>PROTECTION_DECISION_ALIGN_FORWARD = 2;</code>
    */
   PROTECTION_DECISION_ALIGN_FORWARD(2),
+  /**
+   * <pre>
+   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
+   * they were compared with the chain, and that those which ran were cancelled.
+   * </pre>
+   *
+   * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>
+   */
+  PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE(3),
   UNRECOGNIZED(-1),
   ;
 
@@ -67,6 +76,15 @@ public enum ProtectionDecision
    * <code>PROTECTION_DECISION_ALIGN_FORWARD = 2;</code>
    */
   public static final int PROTECTION_DECISION_ALIGN_FORWARD_VALUE = 2;
+  /**
+   * <pre>
+   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
+   * they were compared with the chain, and that those which ran were cancelled.
+   * </pre>
+   *
+   * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>
+   */
+  public static final int PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE_VALUE = 3;
 
 
   public final int getNumber() {
@@ -96,6 +114,7 @@ public enum ProtectionDecision
       case 0: return PROTECTION_DECISION_UNSPECIFIED;
       case 1: return PROTECTION_DECISION_RESUME;
       case 2: return PROTECTION_DECISION_ALIGN_FORWARD;
+      case 3: return PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE;
       default: return null;
     }
   }

@@ -43,6 +43,22 @@ public enum StuckDecision
    * <code>STUCK_DECISION_RETRY = 3;</code>
    */
   STUCK_DECISION_RETRY(3),
+  /**
+   * <pre>
+   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
+   */
+  STUCK_DECISION_FAIL_UNPROVEN(4),
+  /**
+   * <pre>
+   * As REQUEUE, likewise.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
+   */
+  STUCK_DECISION_REQUEUE_UNPROVEN(5),
   UNRECOGNIZED(-1),
   ;
 
@@ -83,6 +99,22 @@ public enum StuckDecision
    * <code>STUCK_DECISION_RETRY = 3;</code>
    */
   public static final int STUCK_DECISION_RETRY_VALUE = 3;
+  /**
+   * <pre>
+   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
+   */
+  public static final int STUCK_DECISION_FAIL_UNPROVEN_VALUE = 4;
+  /**
+   * <pre>
+   * As REQUEUE, likewise.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
+   */
+  public static final int STUCK_DECISION_REQUEUE_UNPROVEN_VALUE = 5;
 
 
   public final int getNumber() {
@@ -113,6 +145,8 @@ public enum StuckDecision
       case 1: return STUCK_DECISION_FAIL;
       case 2: return STUCK_DECISION_REQUEUE;
       case 3: return STUCK_DECISION_RETRY;
+      case 4: return STUCK_DECISION_FAIL_UNPROVEN;
+      case 5: return STUCK_DECISION_REQUEUE_UNPROVEN;
       default: return null;
     }
   }

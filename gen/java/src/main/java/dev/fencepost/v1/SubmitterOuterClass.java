@@ -272,7 +272,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "sion\022\"\n\006reason\030\003 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason" +
       "\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"8" +
       "\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fen" +
-      "cepost.v1.TxR\002tx\"\261\002\n\007Command\022!\n\ncommand_" +
+      "cepost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_" +
       "id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004k" +
       "ind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001" +
       "(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010oper" +
@@ -280,53 +280,57 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\0132\032.google.protobuf.TimestampR\ncreateTim" +
       "e\0229\n\napply_time\030\010 \001(\0132\032.google.protobuf." +
       "TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006re" +
-      "sult\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitte" +
-      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_s" +
-      "ize\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_" +
-      "token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024List" +
-      "CommandsResponse\0221\n\010commands\030\001 \003(\0132\025.fen" +
-      "cepost.v1.CommandR\010commands\022&\n\017next_page" +
-      "_token\030\002 \001(\tR\rnextPageToken*J\n\rSubmitter" +
-      "Mode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025" +
-      "SUBMITTER_MODE_STRICT\020\001*m\n\017SubmitterStat" +
-      "us\022 \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027" +
-      "SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_S" +
-      "TATUS_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILU" +
-      "RE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLIC" +
-      "Y_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\200" +
-      "\001\n\022ProtectionDecision\022#\n\037PROTECTION_DECI" +
-      "SION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISIO" +
-      "N_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_" +
-      "FORWARD\020\002*~\n\rStuckDecision\022\036\n\032STUCK_DECI" +
-      "SION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAI" +
-      "L\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK" +
-      "_DECISION_RETRY\020\0032\256\007\n\020SubmitterService\022d" +
-      "\n\021RegisterSubmitter\022&.fencepost.v1.Regis" +
-      "terSubmitterRequest\032\'.fencepost.v1.Regis" +
-      "terSubmitterResponse\022U\n\014GetSubmitter\022!.f" +
-      "encepost.v1.GetSubmitterRequest\032\".fencep" +
-      "ost.v1.GetSubmitterResponse\022[\n\016ListSubmi" +
-      "tters\022#.fencepost.v1.ListSubmittersReque" +
-      "st\032$.fencepost.v1.ListSubmittersResponse" +
-      "\022^\n\017UpdateSubmitter\022$.fencepost.v1.Updat" +
-      "eSubmitterRequest\032%.fencepost.v1.UpdateS" +
-      "ubmitterResponse\022[\n\016PauseSubmitter\022#.fen" +
-      "cepost.v1.PauseSubmitterRequest\032$.fencep" +
-      "ost.v1.PauseSubmitterResponse\022^\n\017ResumeS" +
-      "ubmitter\022$.fencepost.v1.ResumeSubmitterR" +
-      "equest\032%.fencepost.v1.ResumeSubmitterRes" +
-      "ponse\022a\n\020ProtectSubmitter\022%.fencepost.v1" +
-      ".ProtectSubmitterRequest\032&.fencepost.v1." +
-      "ProtectSubmitterResponse\022R\n\013ExitProtect\022" +
-      " .fencepost.v1.ExitProtectRequest\032!.fenc" +
-      "epost.v1.ExitProtectResponse\022U\n\014ResolveS" +
-      "tuck\022!.fencepost.v1.ResolveStuckRequest\032" +
-      "\".fencepost.v1.ResolveStuckResponse\022U\n\014L" +
-      "istCommands\022!.fencepost.v1.ListCommandsR" +
-      "equest\032\".fencepost.v1.ListCommandsRespon" +
-      "seBT\n\020dev.fencepost.v1P\001Z>github.com/fen" +
-      "cepost/fencepost/gen/go/fencepost/v1;fen" +
-      "cepostv1b\006proto3"
+      "sult\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014protect" +
+      "ionId\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitt" +
+      "er\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_" +
+      "size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage" +
+      "_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024Lis" +
+      "tCommandsResponse\0221\n\010commands\030\001 \003(\0132\025.fe" +
+      "ncepost.v1.CommandR\010commands\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken*J\n\rSubmitte" +
+      "rMode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n" +
+      "\025SUBMITTER_MODE_STRICT\020\001*m\n\017SubmitterSta" +
+      "tus\022 \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n" +
+      "\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_" +
+      "STATUS_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAIL" +
+      "URE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLI" +
+      "CY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*" +
+      "\262\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
+      "ISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISI" +
+      "ON_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN" +
+      "_FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_" +
+      "FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStuckDecision\022\036" +
+      "\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_" +
+      "DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEU" +
+      "E\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_D" +
+      "ECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISIO" +
+      "N_REQUEUE_UNPROVEN\020\0052\256\007\n\020SubmitterServic" +
+      "e\022d\n\021RegisterSubmitter\022&.fencepost.v1.Re" +
+      "gisterSubmitterRequest\032\'.fencepost.v1.Re" +
+      "gisterSubmitterResponse\022U\n\014GetSubmitter\022" +
+      "!.fencepost.v1.GetSubmitterRequest\032\".fen" +
+      "cepost.v1.GetSubmitterResponse\022[\n\016ListSu" +
+      "bmitters\022#.fencepost.v1.ListSubmittersRe" +
+      "quest\032$.fencepost.v1.ListSubmittersRespo" +
+      "nse\022^\n\017UpdateSubmitter\022$.fencepost.v1.Up" +
+      "dateSubmitterRequest\032%.fencepost.v1.Upda" +
+      "teSubmitterResponse\022[\n\016PauseSubmitter\022#." +
+      "fencepost.v1.PauseSubmitterRequest\032$.fen" +
+      "cepost.v1.PauseSubmitterResponse\022^\n\017Resu" +
+      "meSubmitter\022$.fencepost.v1.ResumeSubmitt" +
+      "erRequest\032%.fencepost.v1.ResumeSubmitter" +
+      "Response\022a\n\020ProtectSubmitter\022%.fencepost" +
+      ".v1.ProtectSubmitterRequest\032&.fencepost." +
+      "v1.ProtectSubmitterResponse\022R\n\013ExitProte" +
+      "ct\022 .fencepost.v1.ExitProtectRequest\032!.f" +
+      "encepost.v1.ExitProtectResponse\022U\n\014Resol" +
+      "veStuck\022!.fencepost.v1.ResolveStuckReque" +
+      "st\032\".fencepost.v1.ResolveStuckResponse\022U" +
+      "\n\014ListCommands\022!.fencepost.v1.ListComman" +
+      "dsRequest\032\".fencepost.v1.ListCommandsRes" +
+      "ponseBT\n\020dev.fencepost.v1P\001Z>github.com/" +
+      "fencepost/fencepost/gen/go/fencepost/v1;" +
+      "fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -479,7 +483,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Command_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Command_descriptor,
-        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", });
+        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", "ProtectionId", });
     internal_static_fencepost_v1_ListCommandsRequest_descriptor =
       getDescriptor().getMessageType(24);
     internal_static_fencepost_v1_ListCommandsRequest_fieldAccessorTable = new

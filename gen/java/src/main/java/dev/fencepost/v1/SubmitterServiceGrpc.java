@@ -478,8 +478,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
-     * with the transaction as it is now when it is repeated.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
+     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
      * </pre>
      */
     default void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
@@ -626,8 +626,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
-     * with the transaction as it is now when it is repeated.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
+     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
      * </pre>
      */
     public void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
@@ -754,8 +754,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
-     * with the transaction as it is now when it is repeated.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
+     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
      * </pre>
      */
     public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) throws io.grpc.StatusException {
@@ -880,8 +880,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
-     * with the transaction as it is now when it is repeated.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
+     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
      * </pre>
      */
     public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) {
@@ -1014,8 +1014,8 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included. Returns once the owner has decided. The decision that was carried out answers OK
-     * with the transaction as it is now when it is repeated.
+     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
+     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ResolveStuckResponse> resolveStuck(

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	mutantsFlag = flag.Bool("mutants", false, "let every mutant be caught, not only a few")
+	mutantFlag  = flag.String("mutant", "", "let this one be caught alone")
+	enoughFlag  = flag.Int("enough", 300, "how many seeds a mutant may take")
+	huntFlag    = flag.Int("hunt", 0, "run up to so many seeds, one after the other, until one breaks the law")
+)
+
+// mutant is a defect that somebody could write into Fencepost, and that a simulation has to find. See mutants/README.md for the form of its file.
+type mutant struct {
+	name   string
+	what   string
+	missed string // why the simulation cannot find it, and what does
+	edits  map[string][]edit
+}
+
+type edit struct{ old, new string }
+
+var sections = regexp.MustCompile(`(?s)<<<\n(.*?)===\n(.*?)>>>(?:\n|$)`)
+
+func readMutant(path string) (mutant, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return mutant{}, err
+	}
+	m := mutant{name: strings.TrimSuffix(filepath.Base(path), ".txt"), edits: map[string][]edit{}}
+	head, rest, _ := strings.Cut(string(text), "file: ")
+	for line := range strings.Lines(head) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "what":
+			m.what = value
+		case "missed":
+			m.missed = value
+		}
+	}
+	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
+		file, body, _ := strings.Cut(strings.TrimPrefix(part, "\n"), "\n")
+		found := sections.FindAllStringSubmatch(body, -1)
+		if len(found) == 0 {
+			return m, fmt.Errorf("%s changes nothing in %s", path, file)
+		}
+		for _, s := range found {
+			m.edits[file] = append(m.edits[file], edit{strings.TrimSuffix(s[1], "\n"), strings.TrimSuffix(s[2], "\n")})
+		}
+	}
+	if m.what == "" || len(m.edits) == 0 {
+		return m, fmt.Errorf("%s says nothing of what it is, or changes nothing", path)
+	}
+	return m, nil
+}
+
+func allMutants(t *testing.T) []mutant {
+	t.Helper()
+	paths, err := filepath.Glob("mutants/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no mutants: %v", err)
+	}
+	var all []mutant
+	for _, path := range paths {
+		m, err := readMutant(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// apply makes the changed files, and returns which real file each stands for.
+func (m mutant) apply(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	replaced := map[string]string{}
+	for file, edits := range m.edits {
+		path, err := filepath.Abs(filepath.Join("..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := string(text)
+		for _, e := range edits {
+			if n := strings.Count(changed, e.old); n != 1 {
+				t.Fatalf("mutant %s: its text is %d times in %s; bring it up to date:\n%s", m.name, n, file, e.old)
+			}
+			changed = strings.Replace(changed, e.old, e.new, 1)
+		}
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(to, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replaced[path] = to
+	}
+	return replaced
+}
+
+// TestMutantsFit: every mutant can still be made.
+func TestMutantsFit(t *testing.T) {
+	t.Parallel()
+	for _, m := range allMutants(t) {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			m.apply(t, t.TempDir())
+		})
+	}
+}
+
+// the mutants that every run of the tests lets be caught.
+var daily = []string{"one-request-twice", "sent-before-recorded", "token-stays"}
+
+// TestMutants builds the simulation anew with each defect in turn, and lets it look for a seed that breaks the law.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	if *seedFlag != 0 {
+		return
+	}
+	for _, m := range allMutants(t) {
+		if m.missed != "" || *mutantFlag != "" && *mutantFlag != m.name || *mutantFlag == "" && !*mutantsFlag && !slices.Contains(daily, m.name) {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := m.hunt(t)
+			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
+			if caught == "" {
+				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err, tailOf(out))
+			}
+			t.Logf("%s: %s", m.what, caught)
+		})
+	}
+}
+
+func (m mutant) hunt(t *testing.T) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	overlay, err := json.Marshal(map[string]any{"Replace": m.apply(t, dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
+	if err := os.WriteFile(config, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", config, "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("mutant %s does not compile: %v\n%s", m.name, err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestHunt$", "-test.timeout", "20m", "-hunt", fmt.Sprint(*enoughFlag)).CombinedOutput()
+	return string(out), err
+}
+
+func tailOf(text string) string { return text[max(0, len(text)-3000):] }
+
+// TestHunt runs seeds until one breaks the law; it is what the binary of a mutant is asked for.
+func TestHunt(t *testing.T) {
+	t.Parallel()
+	for i := range *huntFlag {
+		seed := *firstFlag + uint64(i)
+		if r := Play(t, Draw(seed)); len(r.Broken) > 0 {
+			fmt.Printf("CAUGHT by seed %d, the %dth: %s\n", seed, i+1, r.Broken[0])
+			return
+		}
+	}
+}

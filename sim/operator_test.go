@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// lookEvery is how often the operator looks at protected submitters.
+const lookEvery = 6 * time.Second
+
+// operate has an operator look at every submitter now and then, and decide what is asked of operators: what becomes of a transaction whose nonce somebody else
+// has used, and that it may go on.
+func (w *World) operate() {
+	w.at(w.now()+lookEvery, "operator", func() {
+		for i, id := range w.submitters {
+			if w.deciding[id] {
+				continue
+			}
+			w.deciding[id] = true
+			go func() {
+				w.retry(fmt.Sprintf("operator %d", i), i%w.plan.Nodes, func(ctx context.Context, n *node) bool { return w.decide(ctx, n, id) == nil })
+				w.mu.Lock()
+				w.deciding[id] = false
+				w.mu.Unlock()
+			}()
+		}
+		w.operate()
+	})
+}
+
+// decide makes one decision on a protected submitter, if there is one to be made. A decision that the owner refuses is made again at the next look.
+func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
+	info, err := n.store.Submitter(ctx, id)
+	if err == nil && info.Status == txn.Paused && w.healed {
+		// A PAUSE that was given up for lost may arrive after the RESUME that was asked for later.
+		_, err = n.store.AddCommand(ctx, id, askOf(txn.CommandResume, ""))
+		return err
+	}
+	if err != nil || info.Cursor == nil || info.Cursor.Protected == nil {
+		return err
+	}
+	blocking, _, _, err := n.store.Waiting(ctx, id)
+	if err != nil {
+		return err
+	}
+	if blocking != nil && blocking.State == txn.Stuck {
+		ask := askOf(txn.CommandResolve, txn.ActionFail)
+		if w.plan.Requeue && !blocking.CancelRequested {
+			ask.Action = txn.ActionRequeue
+		}
+		ask.Tx = &blocking.ID
+		_, err := n.store.AddCommand(ctx, id, ask)
+		return err
+	}
+	ask := askOf(txn.CommandExitProtect, txn.ActionResume)
+	if info.Cursor.Protected.Reason == txn.ReasonNonceElsewhere {
+		ask.Action = txn.ActionAlign
+	}
+	ask.Expect, ask.Reason = info.Cursor.Protected.ID, fmt.Sprintf("the evidence of protection %d was looked at", info.Cursor.Protected.ID)
+	_, err = n.store.AddCommand(ctx, id, ask)
+	return err
+}
