@@ -99,9 +99,20 @@ func TestRecentFinals(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	id, l := k.owned(s, "alice")
-	var ids []txn.TxID
-	for i, block := range []uint64{10, 50, 60} {
+	_, l := k.owned(s, "alice")
+	ids := k.finals(s, l, 10, 50, 60)
+	recent, err := s.RecentFinals(k.ctx, l, 20)
+	k.must(err)
+	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] || recent[0].Receipt.BlockNumber != 60 {
+		t.Fatalf("%d recent", len(recent))
+	}
+}
+
+// finals are final transactions of a submitter, in these blocks.
+func (k *kit) finals(s *Store, l *Lease, blocks ...uint64) (ids []txn.TxID) {
+	k.t.Helper()
+	id := l.Submitter()
+	for i, block := range blocks {
 		tx := k.queue(s, id, string(rune('a'+i)))
 		for _, write := range []func(txn.Tx) txn.Change{
 			func(tx txn.Tx) txn.Change { return take(tx, txn.Nonce(i)) },
@@ -115,11 +126,7 @@ func TestRecentFinals(t *testing.T) {
 		}
 		ids = append(ids, tx.ID)
 	}
-	recent, err := s.RecentFinals(k.ctx, l, 20)
-	k.must(err)
-	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] || recent[0].Receipt.BlockNumber != 60 {
-		t.Fatalf("%d recent", len(recent))
-	}
+	return ids
 }
 
 func TestPoliciesOfASubmitter(t *testing.T) {
