@@ -270,7 +270,7 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	v.stopping(func(int) bool { return true })
 	set := func(most uint64) {
 		t.Helper()
-		if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.Policies{MaxFee: *uint256.NewInt(most)}); err != nil {
+		if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.PolicyChange{MaxFee: uint256.NewInt(most)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := v.decide(store.Ask{Kind: txn.CommandUpdate}); got != txn.Applied {

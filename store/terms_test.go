@@ -134,13 +134,27 @@ func TestPoliciesOfASubmitter(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	id, l := k.owned(s, "alice")
-	k.must(s.SetPolicies(k.ctx, id, Policies{OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(9)}))
-	ledger, err := s.Load(k.ctx, l)
-	k.must(err)
-	if got := ledger.Submitter; got.OnFailure != txn.PauseOnFailure || got.MaxFee != *uint256.NewInt(9) {
-		t.Fatalf("%+v", got)
+	fee := func(n uint64) *txn.Wei { return uint256.NewInt(n) }
+	for _, c := range []struct {
+		change    PolicyChange
+		onFailure txn.OnFailure
+		fee       uint64
+	}{
+		{PolicyChange{OnFailure: new(txn.PauseOnFailure), MaxFee: fee(9)}, txn.PauseOnFailure, 9},
+		{PolicyChange{MaxFee: fee(8)}, txn.PauseOnFailure, 8},
+		{PolicyChange{OnFailure: new(txn.Continue)}, txn.Continue, 8},
+		{PolicyChange{}, txn.Continue, 8},
+		{PolicyChange{OnFailure: new(txn.PauseOnFailure), MaxFee: fee(0)}, txn.PauseOnFailure, 0},
+		{PolicyChange{OnFailure: new(txn.OnFailure(""))}, txn.Continue, 0},
+	} {
+		k.must(s.SetPolicies(k.ctx, id, c.change))
+		ledger, err := s.Load(k.ctx, l)
+		k.must(err)
+		if got := ledger.Submitter; got.OnFailure != c.onFailure || got.MaxFee != *fee(c.fee) {
+			t.Fatalf("%+v makes %s, %s", c.change, got.OnFailure, got.MaxFee.Dec())
+		}
 	}
-	if err := s.SetPolicies(k.ctx, 999, Policies{}); !errors.Is(err, ErrSubmitterNotFound) {
+	if err := s.SetPolicies(k.ctx, 999, PolicyChange{}); !errors.Is(err, ErrSubmitterNotFound) {
 		t.Fatal(err)
 	}
 }
