@@ -337,7 +337,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	cancelled := v.createWith("cancelled", transfer(), txn.Terms{NotAfter: soon(), CancelLate: true})
 	forms := v.awaitForms(cancelled, 2)
-	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No || !tx.CancelRequested || forms[1].Kind != txn.Cancel || *tx.Nonce != 1 {
+	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No || tx.Reason != txn.ReasonDeadline || forms[1].Kind != txn.Cancel || *tx.Nonce != 1 {
 		t.Errorf("%+v", tx.Status)
 	}
 	kept := v.createWith("kept", transfer(), txn.Terms{NotAfter: soon()})
