@@ -26,8 +26,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 // tagNode is as much of a node as is asked at start. Of the tags it says what a test wants.
 type tagNode struct{ tagged func() (any, error) }
 
-func (tagNode) ChainId() hexutil.Uint64     { return 31337 }
 func (tagNode) BlockNumber() hexutil.Uint64 { return 0 }
+
+//lint:ignore ST1003 the name is the method's on the wire, eth_chainId
+func (tagNode) ChainId() hexutil.Uint64 { return 31337 } //nolint:staticcheck // likewise
 
 func (n tagNode) GetBlockByNumber(number string, _ bool) (any, error) {
 	if number == chain.Safe || number == chain.Finalized {
