@@ -35,6 +35,18 @@ func (w *World) deliver(l *link, m message, it *item) {
 		it.late, it.ready = true, w.now()+f.For
 		w.waiting = append(w.waiting, it)
 		return
+	case doArriveAnew:
+		l.sever(false)
+		it.late, it.ready = true, w.now()+f.For
+		w.waiting, w.ambushes = append(w.waiting, it), append(w.ambushes, ambush{it, m.commit})
+		return
+	case doArriveLapsed:
+		if lapse, ok := w.lapseOf(m.commit); ok {
+			it.late, it.ready = true, lapse
+			n.frozenUntil = max(n.frozenUntil, lapse+f.For)
+			w.waiting = append(w.waiting, it)
+			return
+		}
 	case doCrashBefore:
 		l.landed()
 		w.crash(n, f.For)
@@ -146,6 +158,7 @@ func (w *World) finish(x *exchange) {
 	switch {
 	case strings.HasPrefix(m.label, "AcquireLease"):
 		w.acquired(n)
+		w.spring(n)
 	case m.label == "TerminateBlockers":
 		w.terminated(s.rows)
 	}
@@ -163,6 +176,38 @@ func (w *World) finish(x *exchange) {
 	if err != nil {
 		l.sever(false)
 	}
+}
+
+// ambush is a commit that its node has given up, and that waits for the moment at which the node has the lease anew and has written nothing yet.
+type ambush struct {
+	item   *item
+	commit *fencedCommit
+}
+
+// spring lets arrive what waited for a node's lease to be taken anew.
+func (w *World) spring(n *node) {
+	w.ambushes = slices.DeleteFunc(w.ambushes, func(a ambush) bool {
+		if a.item.node != n || a.commit == nil {
+			return a.commit == nil
+		}
+		newer, err := w.db.number("SELECT count(*) FROM submitter_lease l JOIN unnest($1::INT[], $2::BIGINT[]) AS c (id, token) ON l.submitter_id = c.id AND l.fencing_token > c.token",
+			a.commit.submitters, a.commit.tokens)
+		if err != nil || newer == 0 {
+			return false
+		}
+		a.item.ready = w.now()
+		return true
+	})
+}
+
+// lapseOf is right after all leases have lapsed that a commit is written under.
+func (w *World) lapseOf(c *fencedCommit) (time.Duration, bool) {
+	if c == nil {
+		return 0, false
+	}
+	var lapse time.Time
+	err := w.db.conn.QueryRow(w.db.ctx, "SELECT max(expires_at) FROM submitter_lease WHERE submitter_id = ANY($1)", c.submitters).Scan(&lapse)
+	return lapse.Sub(w.db.base) + w.db.began.Sub(w.began) + time.Millisecond, err == nil
 }
 
 // terminated waits until the sessions that a takeover has ended are gone.

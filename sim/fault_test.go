@@ -70,6 +70,8 @@ const (
 	doLoseReply    = "lose the reply" // done, and the connection is cut
 	doCutBefore    = "cut before"     // not done, and the connection is cut
 	doArriveLate   = "arrive late"    // the connection is cut, and it is done after a while
+	doArriveAnew   = "arrive anew"    // the same, and it is done as soon as the node has the lease anew
+	doArriveLapsed = "arrive lapsed"  // it is done right after its lease has lapsed, for which its node stands still
 	doReplyLate    = "reply late"
 	doLock         = "rows locked"            // that a commit needs; N says which
 	doLockFreeze   = "rows locked and freeze" // and its node stands still meanwhile

@@ -133,9 +133,9 @@ func (w *World) judgeWrites() {
 	if err != nil {
 		w.violated("sim", "%v", err)
 	}
-	taken, err := w.db.number("SELECT count(*) FROM sim_write WHERE what = 'tx_attempt' AND guarded")
+	taken, err := w.db.number("SELECT count(*) FROM sim_write WHERE what IN ('tx_attempt', 'submitter_nonce_cursor') AND guarded")
 	if err != nil || taken > 0 {
-		w.violated("L10", "%d nonces were taken while their submitter was protected (%v)", taken, err)
+		w.violated("L10", "%d times a nonce was taken or something was signed while the submitter was protected (%v)", taken, err)
 	}
 	// The order of tokens: nothing of an older token is written after something of a newer one.
 	late, err := w.db.number(`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
