@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,8 +76,8 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	}
 	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `protection +1`, `protected +20\S+Z`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
 		`owner_since +20\S+Z \(\d+s\)`, `No nonce is taken until you decide:`,
-		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +go on at nonce 0`,
-		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +go on at the account's settled nonce.*`)
+		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +# go on at nonce 0`,
+		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +# go on at the account's settled nonce.*`)
 	l.bad(exitFailed, `decide with "fencepost submitter exit-protect alice --protection 1", then repeat the call (SUBMITTER_PROTECTED)`,
 		"tx", "create", "--submitter", "alice", "--to", recipient)
 	exit := []string{"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "all is well"}
@@ -127,7 +128,8 @@ func TestTxResolve(t *testing.T) {
 		c.Protect = &txn.Protection{Expect: 1, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}
 	})
 	l.rows(l.good("submitter", "show", "alice"), `blocking +`+lost+` STUCK, nonce 0, accepted 20\S+Z; NONCE_USED_ELSEWHERE: nonce 0 was used by something else`,
-		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --reason "..." --fail\|--requeue +first: what holds nonce 0 is STUCK`)
+		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --reason "..." --fail +# first: what holds nonce 0 is STUCK.*`,
+		`  fencepost tx resolve `+lost+` --reason "..." --requeue +# .*--unproven.*`)
 	resolve := []string{"tx", "resolve", lost, "--reason", "sent by hand"}
 	end := l.deciding(0)
 	l.bad(exitFailed, "ours may still be included (DECISION_REFUSED)", append(resolve, "--fail")...)
@@ -140,6 +142,46 @@ func TestTxResolve(t *testing.T) {
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
 	l.bad(exitUsage, "--keep-queue goes with --align-forward", "submitter", "exit-protect", "alice", "--protection", "1", "--resume", "--keep-queue", "--reason", "x")
 	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
+}
+
+// TestEveryExitIsNamed: what "submitter show" prints is taken by the program as it stands, and all decisions that the contract knows are among it.
+func TestEveryExitIsNamed(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	queued := l.create("r1")
+	l.commit(txn.Change{Protect: &txn.Protection{Expect: 0, Reason: txn.ProtectRestored, Evidence: "restored"}})
+	_, exits, _ := strings.Cut(l.good("submitter", "show", "alice"), "No nonce is taken until you decide:\n")
+	exits = strings.ReplaceAll(exits, "TX_ID", queued)
+	end := l.deciding(0)
+	var decided []string
+	for line := range strings.Lines(exits) {
+		typed, _, _ := strings.Cut(strings.TrimSpace(line), "   # ")
+		args := strings.Fields(strings.ReplaceAll(typed, `"..."`, "looked"))
+		if len(args) < 3 || args[0] != "fencepost" || args[1] == "tx" && args[2] == "cancel" { // cancelled last: it is what the others are refused for
+			continue
+		}
+		switch out, errs, code := l.start(args[1:]...).end(); {
+		case args[1] == "tx":
+			if code != exitDone || !strings.Contains(out, queued) {
+				t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
+			}
+		case len(decided) == 0 && code != exitDone:
+			t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
+		default: // the first has ended it; each of the others is a decision of its own
+			if len(decided) > 0 && !strings.Contains(errs, "was ended by RESUME") {
+				t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
+			}
+			decided = append(decided, strings.Join(args[8:], " "))
+		}
+	}
+	end()
+	if want := []string{"--resume", "--align-forward", "--align-forward --keep-queue"}; !slices.Equal(decided, want) {
+		t.Errorf("exits %q, want %q; printed\n%s", decided, want, exits)
+	}
+	if !strings.Contains(exits, "fencepost tx cancel "+queued+"\n") {
+		t.Errorf("nothing says how to cancel what ran:\n%s", exits)
+	}
 }
 
 func TestTxResolveFail(t *testing.T) {

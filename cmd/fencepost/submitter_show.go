@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
 )
 
 func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
@@ -41,15 +42,35 @@ func shownSubmitter(s *pb.Submitter, now time.Time) func(io.Writer) error {
 	}
 }
 
-// exits are the command lines that end a protection, each with what it does.
+// exits are the command lines that end a protection, each as it is to be typed, with what it does in a comment of the shell; before them those that have to come
+// first.
 func exits(s *pb.Submitter) []string {
 	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"", s.GetName(), s.GetProtection().GetProtectionId())
-	next := command + " --resume          go on at nonce " + shownNonce(s)
-	forward := command + " --align-forward   go on at the account's settled nonce on chain; those between are recorded as gaps"
-	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK {
-		return []string{fmt.Sprintf("fencepost tx resolve %s --reason \"...\" --fail|--requeue   first: what holds nonce %d is STUCK", b.GetTxId(), b.GetNonce()), next, forward}
+	restored := s.GetProtection().GetReason() == txn.ProtectRestored
+	next := command + " --resume   # go on at nonce " + shownNonce(s)
+	forward := command + " --align-forward   # go on at the account's settled nonce on chain; those between are recorded as gaps"
+	if restored {
+		forward += "; refused while transactions are queued"
 	}
-	return []string{next, forward}
+	all := append(first(s), next, forward)
+	if restored {
+		all = append(all, command+" --align-forward --keep-queue   # the same; what is still queued was compared with the chain, has not run, and will be sent")
+	}
+	return all
+}
+
+// first are the command lines for what stands in the way of a decision.
+func first(s *pb.Submitter) (all []string) {
+	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK {
+		resolve := fmt.Sprintf("fencepost tx resolve %s --reason \"...\"", b.GetTxId())
+		all = append(all, fmt.Sprintf("%s --fail   # first: what holds nonce %d is STUCK; this ends it", resolve, b.GetNonce()),
+			resolve+" --requeue   # or this gives it another nonce. --unproven goes with either, when no endpoint can show who used its own")
+	}
+	if s.GetProtection().GetReason() == txn.ProtectRestored && s.GetQueued() > 0 {
+		all = append(all, fmt.Sprintf("fencepost tx list --submitter %s --state QUEUED   # first: any of these may have run after the backup; cancel those that did", s.GetName()),
+			"fencepost tx cancel TX_ID")
+	}
+	return all
 }
 
 func submitterFields(s *pb.Submitter, now time.Time) []field {
