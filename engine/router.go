@@ -234,7 +234,7 @@ func (r *router) safely(ctx context.Context, a *actor) (err error) {
 func (r *router) end(ctx context.Context, a *actor, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errIdle), errors.Is(err, errForeign), errors.Is(err, errMoved):
+	case errors.Is(err, errIdle), errors.Is(err, errForeign), errors.Is(err, errMoved), errors.Is(err, errStopped):
 		a.log.Info("submitter released", "why", err)
 	default:
 		r.e.keeper.drop(a.lease)
@@ -291,7 +291,7 @@ func (r *router) dismiss() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.actors {
-		a.leave()
+		a.leave(errStopped)
 	}
 }
 
