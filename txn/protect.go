@@ -285,6 +285,9 @@ func resolve(v View, c Command) (Step, bool) {
 	if !ok {
 		return refuse(ResultRefused, "it is not in flight: it has no nonce, or is final")
 	}
+	if c.Expect != 0 && c.Expect != tx.Version {
+		return refuse(ResultRefused, "it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
+	}
 	if v.Account == nil || v.Account.For != c.ID {
 		return LookAtAccount{Tx: tx, Depth: depth, For: c.ID}, true
 	}

@@ -128,15 +128,19 @@ func TestTxResolve(t *testing.T) {
 		c.Protect = &txn.Protection{Expect: 1, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}
 	})
 	l.rows(l.good("submitter", "show", "alice"), `blocking +`+lost+` STUCK, nonce 0, accepted 20\S+Z; NONCE_USED_ELSEWHERE: nonce 0 was used by something else`,
-		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --reason "..." --fail +# first: what holds nonce 0 is STUCK.*`,
-		`  fencepost tx resolve `+lost+` --reason "..." --requeue +# .*--unproven.*`)
+		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --fail +# first: what holds nonce 0 is STUCK.*`,
+		`  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --requeue +# .*--unproven.*`)
 	resolve := []string{"tx", "resolve", lost, "--reason", "sent by hand"}
 	end := l.deciding(0)
 	l.bad(exitFailed, "ours may still be included (DECISION_REFUSED)", append(resolve, "--fail")...)
 	end()
+	if asked, err := l.store.Commands(l.ctx, l.id, 0, 1); err != nil || len(asked) != 1 || asked[0].Expect != 3 {
+		t.Errorf("the decision names another version than the one that was shown: %+v, %v", asked, err)
+	}
 	l.deciding(1)
-	out := l.good(append(resolve, "--requeue")...)
-	l.rows(out, `state +STUCK`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
+	l.bad(exitFailed, "it is STUCK and of version 3 now, the decision was about version 2", append(resolve, "--fail", "--expect-version", "2")...)
+	out := l.good(append(resolve, "--requeue", "--expect-version", "3")...)
+	l.rows(out, `state +STUCK`, `version +3`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
 		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")

@@ -62,7 +62,7 @@ func exits(s *pb.Submitter) []string {
 // first are the command lines for what stands in the way of a decision.
 func first(s *pb.Submitter) (all []string) {
 	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK {
-		resolve := fmt.Sprintf("fencepost tx resolve %s --reason \"...\"", b.GetTxId())
+		resolve := fmt.Sprintf("fencepost tx resolve %s --expect-version %d --reason \"...\"", b.GetTxId(), b.GetVersion())
 		all = append(all, fmt.Sprintf("%s --fail   # first: what holds nonce %d is STUCK; this ends it", resolve, b.GetNonce()),
 			resolve+" --requeue   # or this gives it another nonce. --unproven goes with either, when no endpoint can show who used its own")
 	}

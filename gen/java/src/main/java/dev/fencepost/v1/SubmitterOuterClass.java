@@ -167,143 +167,145 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "ason\030\001 \001(\tR\006reason\022\032\n\010evidence\030\002 \001(\tR\010ev" +
       "idence\022.\n\004time\030\003 \001(\0132\032.google.protobuf.T" +
       "imestampR\004time\022\'\n\rprotection_id\030\004 \001(\003B\0020" +
-      "\001R\014protectionId\"\202\002\n\007Waiting\022\023\n\005tx_id\030\001 \001" +
+      "\001R\014protectionId\"\240\002\n\007Waiting\022\023\n\005tx_id\030\001 \001" +
       "(\tR\004txId\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022" +
       "+\n\005state\030\003 \001(\0162\025.fencepost.v1.TxStateR\005s" +
       "tate\022\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006r" +
       "eason\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\tR\007me" +
       "ssage\022;\n\013create_time\030\007 \001(\0132\032.google.prot" +
-      "obuf.TimestampR\ncreateTimeB\010\n\006_nonce\"\257\001\n" +
-      "\010NonceGap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirs" +
-      "tNonce\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonc" +
-      "e\022\023\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006" +
-      "reason\022.\n\004time\030\005 \001(\0132\032.google.protobuf.T" +
-      "imestampR\004time\"\374\005\n\tSubmitter\022\022\n\004name\030\001 \001" +
-      "(\tR\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022" +
-      "\035\n\010chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007addres" +
-      "s\030\004 \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer" +
-      "\022/\n\004mode\030\006 \001(\0162\033.fencepost.v1.SubmitterM" +
-      "odeR\004mode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1" +
-      ".SubmitterStatusR\006status\022\035\n\nstart_from\030\010" +
-      " \001(\tR\tstartFrom\022-\n\005lease\030\t \001(\0132\027.fencepo" +
-      "st.v1.LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001" +
-      "(\004B\0020\001H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001" +
-      "(\004B\0020\001H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001" +
-      "(\0132\030.fencepost.v1.ProtectionR\nprotection" +
-      "\022\032\n\006queued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_fligh" +
-      "t\030\016 \001(\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001" +
-      "(\0132\032.google.protobuf.TimestampR\ncreateTi" +
-      "me\0221\n\010blocking\030\020 \001(\0132\025.fencepost.v1.Wait" +
-      "ingR\010blocking\0224\n\nqueue_head\030\021 \001(\0132\025.fenc" +
-      "epost.v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(" +
-      "\0132\026.fencepost.v1.NonceGapR\004gapsB\r\n\013_next" +
-      "_nonceB\r\n\013_init_nonce\"\320\003\n\030RegisterSubmit" +
-      "terRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][" +
-      "a-z0-9._-]{0,63}$R\004name\022.\n\010chain_id\030\002 \001(" +
-      "\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007addre" +
-      "ss\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007ad" +
-      "dress\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer" +
-      "\0229\n\004mode\030\005 \001(\0162\033.fencepost.v1.SubmitterM" +
-      "odeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\t" +
-      "B\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"0\", \"c" +
-      "hain\" or the exact next nonce of the acc" +
-      "ount\032Gthis == \'\' || this == \'chain\' || t" +
-      "his.matches(\'^(0|[1-9][0-9]{0,17})$\')R\ts" +
-      "tartFrom\"l\n\031RegisterSubmitterResponse\0225\n" +
+      "obuf.TimestampR\ncreateTime\022\034\n\007version\030\024 " +
+      "\001(\004B\0020\001R\007versionB\010\n\006_nonce\"\257\001\n\010NonceGap\022" +
+      "#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNonce\022!\n\n" +
+      "last_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005tx_id" +
+      "\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006reason\022.\n\004" +
+      "time\030\005 \001(\0132\032.google.protobuf.TimestampR\004" +
+      "time\"\374\005\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004name\022\035" +
+      "\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010chain_i" +
+      "d\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001(\tR\007a" +
+      "ddress\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mode\030\006" +
+      " \001(\0162\033.fencepost.v1.SubmitterModeR\004mode\022" +
+      "5\n\006status\030\007 \001(\0162\035.fencepost.v1.Submitter" +
+      "StatusR\006status\022\035\n\nstart_from\030\010 \001(\tR\tstar" +
+      "tFrom\022-\n\005lease\030\t \001(\0132\027.fencepost.v1.Leas" +
+      "eInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020\001H\000R\t" +
+      "nextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020\001H\001R\t" +
+      "initNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030.fence" +
+      "post.v1.ProtectionR\nprotection\022\032\n\006queued" +
+      "\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001(\003B\0020" +
+      "\001R\010inFlight\022;\n\013create_time\030\017 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\ncreateTime\0221\n\010bloc" +
+      "king\030\020 \001(\0132\025.fencepost.v1.WaitingR\010block" +
+      "ing\0224\n\nqueue_head\030\021 \001(\0132\025.fencepost.v1.W" +
+      "aitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.fencep" +
+      "ost.v1.NonceGapR\004gapsB\r\n\013_next_nonceB\r\n\013" +
+      "_init_nonce\"\320\003\n\030RegisterSubmitterRequest" +
+      "\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-]" +
+      "{0,63}$R\004name\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162\014" +
+      "\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007address\030\003 \001(\tB\032" +
+      "\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007address\022!\n\006s" +
+      "igner\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030\005" +
+      " \001(\0162\033.fencepost.v1.SubmitterModeB\010\272H\005\202\001" +
+      "\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222" +
+      "\001\n\nstart_from\022;must be \"0\", \"chain\" or t" +
+      "he exact next nonce of the account\032Gthis" +
+      " == \'\' || this == \'chain\' || this.matche" +
+      "s(\'^(0|[1-9][0-9]{0,17})$\')R\tstartFrom\"l" +
+      "\n\031RegisterSubmitterResponse\0225\n\tsubmitter" +
+      "\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmitt" +
+      "er\022\030\n\007created\030\002 \001(\010R\007created\"?\n\023GetSubmi" +
+      "tterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030" +
+      "\200\001R\tsubmitter\"M\n\024GetSubmitterResponse\0225\n" +
       "\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submitte" +
-      "rR\tsubmitter\022\030\n\007created\030\002 \001(\010R\007created\"?" +
-      "\n\023GetSubmitterRequest\022(\n\tsubmitter\030\001 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubmitterR" +
-      "esponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v" +
-      "1.SubmitterR\tsubmitter\"i\n\025ListSubmitters" +
-      "Request\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010" +
-      "pageSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\t" +
-      "pageToken\"y\n\026ListSubmittersResponse\0227\n\ns" +
-      "ubmitters\030\001 \003(\0132\027.fencepost.v1.Submitter" +
-      "R\nsubmitters\022&\n\017next_page_token\030\002 \001(\tR\rn" +
-      "extPageToken\"c\n\025PauseSubmitterRequest\022(\n" +
-      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022" +
-      " \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"O\n\026Pau" +
-      "seSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
-      ".fencepost.v1.SubmitterR\tsubmitter\"d\n\026Re" +
-      "sumeSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB" +
-      "\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010" +
-      "\272H\005r\003\030\200\004R\006reason\"P\n\027ResumeSubmitterRespo" +
-      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
-      "bmitterR\tsubmitter\"\215\001\n\027ProtectSubmitterR" +
-      "equest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\ts" +
-      "ubmitter\022\"\n\006reason\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006re" +
-      "ason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
-      "or\"Q\n\030ProtectSubmitterResponse\0225\n\tsubmit" +
-      "ter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubm" +
-      "itter\"\202\002\n\022ExitProtectRequest\022(\n\tsubmitte" +
-      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rprotec" +
-      "tion_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protectionId\022H" +
-      "\n\010decision\030\003 \001(\0162 .fencepost.v1.Protecti" +
-      "onDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"\n\006reas" +
-      "on\030\004 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator" +
-      "\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023ExitProtec" +
-      "tResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\"\303\001\n\023ResolveStuc" +
-      "kRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022" +
-      "C\n\010decision\030\002 \001(\0162\033.fencepost.v1.StuckDe" +
-      "cisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"\n\006reason\030\003" +
-      " \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator\030\004 \001" +
-      "(\tB\010\272H\005r\003\030\200\001R\010operator\"8\n\024ResolveStuckRe" +
-      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
-      "\"\332\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tco" +
-      "mmandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 " +
-      "\001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reas" +
-      "on\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010oper" +
-      "ator\022;\n\013create_time\030\007 \001(\0132\032.google.proto" +
-      "buf.TimestampR\ncreateTime\0229\n\napply_time\030" +
-      "\010 \001(\0132\032.google.protobuf.TimestampR\tapply" +
-      "Time\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotecti" +
-      "on_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001\n\023ListCo" +
-      "mmandsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020" +
-      "\001\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032" +
-      "\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H" +
-      "\005r\003\030\200\002R\tpageToken\"q\n\024ListCommandsRespons" +
-      "e\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comma" +
-      "ndR\010commands\022&\n\017next_page_token\030\002 \001(\tR\rn" +
-      "extPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITT" +
-      "ER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_" +
-      "STRICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER" +
-      "_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATU" +
-      "S_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*" +
-      "\262\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
-      "ISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISI" +
-      "ON_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN" +
-      "_FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_" +
-      "FORWARD_KEEP_QUEUE\020\003*\253\001\n\rStuckDecision\022\036" +
-      "\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_" +
-      "DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEU" +
-      "E\020\002\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n" +
-      "\037STUCK_DECISION_REQUEUE_UNPROVEN\020\0052\316\006\n\020S" +
-      "ubmitterService\022d\n\021RegisterSubmitter\022&.f" +
-      "encepost.v1.RegisterSubmitterRequest\032\'.f" +
-      "encepost.v1.RegisterSubmitterResponse\022U\n" +
-      "\014GetSubmitter\022!.fencepost.v1.GetSubmitte" +
-      "rRequest\032\".fencepost.v1.GetSubmitterResp" +
-      "onse\022[\n\016ListSubmitters\022#.fencepost.v1.Li" +
-      "stSubmittersRequest\032$.fencepost.v1.ListS" +
-      "ubmittersResponse\022[\n\016PauseSubmitter\022#.fe" +
-      "ncepost.v1.PauseSubmitterRequest\032$.fence" +
-      "post.v1.PauseSubmitterResponse\022^\n\017Resume" +
-      "Submitter\022$.fencepost.v1.ResumeSubmitter" +
-      "Request\032%.fencepost.v1.ResumeSubmitterRe" +
-      "sponse\022a\n\020ProtectSubmitter\022%.fencepost.v" +
-      "1.ProtectSubmitterRequest\032&.fencepost.v1" +
-      ".ProtectSubmitterResponse\022R\n\013ExitProtect" +
-      "\022 .fencepost.v1.ExitProtectRequest\032!.fen" +
-      "cepost.v1.ExitProtectResponse\022U\n\014Resolve" +
-      "Stuck\022!.fencepost.v1.ResolveStuckRequest" +
-      "\032\".fencepost.v1.ResolveStuckResponse\022U\n\014" +
-      "ListCommands\022!.fencepost.v1.ListCommands" +
-      "Request\032\".fencepost.v1.ListCommandsRespo" +
-      "nseBT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
-      "ncepost/fencepost/gen/go/fencepost/v1;fe" +
-      "ncepostv1b\006proto3"
+      "rR\tsubmitter\"i\n\025ListSubmittersRequest\022\'\n" +
+      "\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'" +
+      "\n\npage_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"" +
+      "y\n\026ListSubmittersResponse\0227\n\nsubmitters\030" +
+      "\001 \003(\0132\027.fencepost.v1.SubmitterR\nsubmitte" +
+      "rs\022&\n\017next_page_token\030\002 \001(\tR\rnextPageTok" +
+      "en\"c\n\025PauseSubmitterRequest\022(\n\tsubmitter" +
+      "\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030" +
+      "\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"O\n\026PauseSubmitte" +
+      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
+      ".v1.SubmitterR\tsubmitter\"d\n\026ResumeSubmit" +
+      "terRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200" +
+      "\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006" +
+      "reason\"P\n\027ResumeSubmitterResponse\0225\n\tsub" +
+      "mitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\ts" +
+      "ubmitter\"\215\001\n\027ProtectSubmitterRequest\022(\n\t" +
+      "submitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\"" +
+      "\n\006reason\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010op" +
+      "erator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030Prot" +
+      "ectSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132" +
+      "\027.fencepost.v1.SubmitterR\tsubmitter\"\202\002\n\022" +
+      "ExitProtectRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272" +
+      "H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rprotection_id\030\002 " +
+      "\001(\003B\t0\001\272H\004\"\002 \000R\014protectionId\022H\n\010decision" +
+      "\030\003 \001(\0162 .fencepost.v1.ProtectionDecision" +
+      "B\n\272H\007\202\001\004\020\001 \000R\010decision\022\"\n\006reason\030\004 \001(\tB\n" +
+      "\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H" +
+      "\005r\003\030\200\001R\010operator\"L\n\023ExitProtectResponse\022" +
+      "5\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submit" +
+      "terR\tsubmitter\"\375\001\n\023ResolveStuckRequest\022\035" +
+      "\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decisio" +
+      "n\030\002 \001(\0162\033.fencepost.v1.StuckDecisionB\n\272H" +
+      "\007\202\001\004\020\001 \000R\010decision\022\"\n\006reason\030\003 \001(\tB\n\272H\007r" +
+      "\005\020\001\030\200\004R\006reason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030" +
+      "\200\001R\010operator\0228\n\016expect_version\030\024 \001(\004B\0210\001" +
+      "\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n\024Resolv" +
+      "eStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v" +
+      "1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003" +
+      "B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006a" +
+      "ction\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId" +
+      "\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001" +
+      "(\tR\010operator\022;\n\013create_time\030\007 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\ncreateTime\0229\n\napp" +
+      "ly_time\030\010 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\tapplyTime\022\026\n\006result\030\t \001(\tR\006result\022\'\n\r" +
+      "protection_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001" +
+      "\n\023ListCommandsRequest\022(\n\tsubmitter\030\001 \001(\t" +
+      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001" +
+      "(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003" +
+      " \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024ListCommand" +
+      "sResponse\0221\n\010commands\030\001 \003(\0132\025.fencepost." +
+      "v1.CommandR\010commands\022&\n\017next_page_token\030" +
+      "\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode\022\036\n" +
+      "\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITT" +
+      "ER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 \n\034S" +
+      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
+      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
+      "AUSED\020\002*\262\001\n\022ProtectionDecision\022#\n\037PROTEC" +
+      "TION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTIO" +
+      "N_DECISION_RESUME\020\001\022%\n!PROTECTION_DECISI" +
+      "ON_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECISIO" +
+      "N_ALIGN_FORWARD_KEEP_QUEUE\020\003*\253\001\n\rStuckDe" +
+      "cision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027" +
+      "\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISIO" +
+      "N_REQUEUE\020\002\022 \n\034STUCK_DECISION_FAIL_UNPRO" +
+      "VEN\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNPROVEN" +
+      "\020\0052\316\006\n\020SubmitterService\022d\n\021RegisterSubmi" +
+      "tter\022&.fencepost.v1.RegisterSubmitterReq" +
+      "uest\032\'.fencepost.v1.RegisterSubmitterRes" +
+      "ponse\022U\n\014GetSubmitter\022!.fencepost.v1.Get" +
+      "SubmitterRequest\032\".fencepost.v1.GetSubmi" +
+      "tterResponse\022[\n\016ListSubmitters\022#.fencepo" +
+      "st.v1.ListSubmittersRequest\032$.fencepost." +
+      "v1.ListSubmittersResponse\022[\n\016PauseSubmit" +
+      "ter\022#.fencepost.v1.PauseSubmitterRequest" +
+      "\032$.fencepost.v1.PauseSubmitterResponse\022^" +
+      "\n\017ResumeSubmitter\022$.fencepost.v1.ResumeS" +
+      "ubmitterRequest\032%.fencepost.v1.ResumeSub" +
+      "mitterResponse\022a\n\020ProtectSubmitter\022%.fen" +
+      "cepost.v1.ProtectSubmitterRequest\032&.fenc" +
+      "epost.v1.ProtectSubmitterResponse\022R\n\013Exi" +
+      "tProtect\022 .fencepost.v1.ExitProtectReque" +
+      "st\032!.fencepost.v1.ExitProtectResponse\022U\n" +
+      "\014ResolveStuck\022!.fencepost.v1.ResolveStuc" +
+      "kRequest\032\".fencepost.v1.ResolveStuckResp" +
+      "onse\022U\n\014ListCommands\022!.fencepost.v1.List" +
+      "CommandsRequest\032\".fencepost.v1.ListComma" +
+      "ndsResponseBT\n\020dev.fencepost.v1P\001Z>githu" +
+      "b.com/fencepost/fencepost/gen/go/fencepo" +
+      "st/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -329,7 +331,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Waiting_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Waiting_descriptor,
-        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", });
+        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", "Version", });
     internal_static_fencepost_v1_NonceGap_descriptor =
       getDescriptor().getMessageType(3);
     internal_static_fencepost_v1_NonceGap_fieldAccessorTable = new
@@ -431,7 +433,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ResolveStuckRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResolveStuckRequest_descriptor,
-        new java.lang.String[] { "TxId", "Decision", "Reason", "Operator", });
+        new java.lang.String[] { "TxId", "Decision", "Reason", "Operator", "ExpectVersion", });
     internal_static_fencepost_v1_ResolveStuckResponse_descriptor =
       getDescriptor().getMessageType(20);
     internal_static_fencepost_v1_ResolveStuckResponse_fieldAccessorTable = new
