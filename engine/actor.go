@@ -68,7 +68,9 @@ func (a *actor) adopt(l *store.Lease) {
 	a.lease = l
 	a.loaded = false
 	a.name("")
-	a.e.keeper.hold(l, a)
+	if !a.e.keeper.hold(l, a) {
+		a.e.router.surrender(l)
+	}
 }
 
 // name gives the log what each of its lines shall tell.
@@ -356,24 +358,6 @@ func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error)
 
 // quarantine is how long a submitter whose change is refused waits before it is tried again.
 const quarantine = 30 * time.Second
-
-// reacquire takes the lease under a new token. That waits until the statement of unknown fate has ended, so that what is read next is what it left.
-func (a *actor) reacquire(ctx context.Context) error {
-	for tries := 0; ctx.Err() == nil; tries++ {
-		l, err := a.e.router.acquireOne(ctx, a.id)
-		if err != nil {
-			a.pause(ctx, txn.Backoff(tries))
-			continue
-		}
-		if l == nil {
-			return errFenced
-		}
-		a.e.metrics.acquired(ctx, "own", 1)
-		a.adopt(l)
-		return nil
-	}
-	return ctx.Err()
-}
 
 func (a *actor) pause(ctx context.Context, d time.Duration) {
 	a.betweenSteps()

@@ -2,8 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,7 +30,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	err := e.stop(below, stopActors)
 	stopBelow()
 	lower.Wait()
-	e.router.inboxes.wg.Wait() // each has a limit of its own
+	e.router.inboxes.wg.Wait() // each statement has a limit of its own
+	e.router.again.wg.Wait()
 	return err
 }
 
@@ -48,18 +49,46 @@ func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) erro
 		e.router.wait(e.patience())
 	}
 	e.awaitAtMost(told, e.patience())
-	limited, cancel := context.WithTimeout(below, e.RenewInterval)
-	defer cancel()
-	err := errors.Join(e.keeper.release(limited, e.keeper.leases()), e.keeper.leave(limited))
+	e.giveAllBack(below)
 	stopActors()
 	if left := e.router.wait(e.LeaseDuration / 2); left > 0 {
-		err = errors.Join(err, fmt.Errorf("engine: stop: %d owners are stuck inside a step; they have no lease any more", left))
+		return fmt.Errorf("engine: stop: %d owners are stuck inside a step; they have no lease any more", left)
 	}
-	return err
+	return nil
+}
+
+// giveAllBack ends every lease, and this node's place among the others. What cannot be told in time they find out: leases lapse by themselves, and so does the
+// place. So that is no failure of the stop.
+func (e *Engine) giveAllBack(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, e.RenewInterval)
+	defer cancel()
+	leases := append(slices.DeleteFunc(e.router.surrendered(), e.keeper.holds), e.keeper.leases()...)
+	if err := e.keeper.release(limited, leases); err != nil {
+		e.Logger.Warn("leases not released; they lapse by themselves", "error", err)
+	}
+	leaving, cancel := context.WithTimeout(ctx, e.RenewInterval/3) // a time of its own: the release may have used up the other
+	defer cancel()
+	if err := e.keeper.leave(leaving); err != nil {
+		e.Logger.Warn("the other nodes could not be told that this one stops; they find out when its heartbeat lapses", "error", err)
+	}
 }
 
 // patience is how long a stop waits for what usually takes a moment, before it goes on without.
 func (e *Engine) patience() time.Duration { return min(200*time.Millisecond, e.LeaseDuration/10) }
+
+// outliving is a context for what should not be cut off by a stop, such as a statement about leases: cut off, it may have been done all the same, and nobody would
+// know. It ends after the limit, or a renewal interval after ctx has.
+func (e *Engine) outliving(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	stop := context.AfterFunc(ctx, func() {
+		e.awaitAtMost(longer.Done(), e.RenewInterval)
+		cancel()
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
 
 func (e *Engine) awaitAtMost(done <-chan struct{}, d time.Duration) {
 	timer := e.Clock.NewTimer(d)

@@ -32,6 +32,7 @@ type holding struct {
 	lease    *store.Lease
 	deadline time.Time
 	owner    *actor
+	anew     bool // its owner is about to have it under a new token, under which the database may know it already
 }
 
 func newKeeper(e *Engine) *keeper {
@@ -43,13 +44,24 @@ func (k *keeper) margin() time.Duration { return k.e.LeaseDuration / 10 }
 
 // hold begins to renew a lease, in place of an older one of the same submitter. Its owner is ended once it is gone. An owner that was told to end already, since
 // the older lease was lost while this one was waited for, does not get it: nobody would work under it.
-func (k *keeper) hold(l *store.Lease, owner *actor) {
+func (k *keeper) hold(l *store.Lease, owner *actor) (held bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if owner.over.Load() {
-		return
+		return false
 	}
 	k.held[l.Submitter()] = &holding{lease: l, owner: owner, deadline: l.TakenAt().Add(k.e.LeaseDuration - k.margin())}
+	return true
+}
+
+// takenAnew says that an owner is taking its lease anew. It is renewed as before, so that nobody else gets it meanwhile. But a renewal that fails says nothing
+// from now on: between the database's new token and our knowing of it, that is our own doing. Whether the lease is another's the owner hears when it asks.
+func (k *keeper) takenAnew(l *store.Lease) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h := k.held[l.Submitter()]; h != nil && h.lease == l {
+		h.anew = true
+	}
 }
 
 // drop stops renewing; the lease lapses by itself unless it was released or taken anew.
@@ -123,11 +135,12 @@ func (k *keeper) renew(ctx context.Context) {
 		if h == nil || h.lease != l {
 			continue
 		}
-		if live[l] {
+		switch {
+		case live[l]:
 			h.deadline = asked.Add(k.e.LeaseDuration - k.margin())
-			continue
+		case !h.anew:
+			k.lose(h, "it was taken over or lapsed")
 		}
-		k.lose(h, "it was taken over or lapsed")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // go. An owner that rests or waits to try again gets on.
 type progress struct {
 	inside  atomic.Pointer[time.Time] // since when it has been inside one step; nil: between two
-	leaving atomic.Bool               // it shall end before its next step
+	leaving atomic.Pointer[error]     // why it shall end before its next step; nil: it may stay
 	over    atomic.Bool               // it has lost its lease
 	wedged  atomic.Bool               // for want of progress
 	begun   bool                      // it has read the ledger once; the owner's own
@@ -20,10 +20,13 @@ type progress struct {
 // errMoved ends an owner whose submitter another node shall have; its lease is given back.
 var errMoved = errors.New("another node shall have it")
 
+// errStopped ends an owner whose node stops; all leases of the node are given back together.
+var errStopped = errors.New("this node stops")
+
 // proceed begins a step, unless the owner shall go.
 func (a *actor) proceed() error {
-	if a.leaving.Load() {
-		return errMoved
+	if why := a.leaving.Load(); why != nil {
+		return *why
 	}
 	a.insideStep()
 	return nil
@@ -45,8 +48,8 @@ func (a *actor) insideFor(now time.Time) time.Duration {
 }
 
 // leave asks the owner to end before its next step.
-func (a *actor) leave() {
-	a.leaving.Store(true)
+func (a *actor) leave(why error) {
+	a.leaving.Store(&why)
 	a.wake()
 }
 

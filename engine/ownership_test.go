@@ -230,7 +230,7 @@ func TestAStoppingNodeSaysSoFirst(t *testing.T) {
 	if n := c.number("SELECT count(*) FROM node"); n != 0 {
 		t.Errorf("%d nodes are left in the list, want none", n)
 	}
-	if lines := log.of(t, "submitter released"); len(lines) != 1 || lines[0]["why"] != errMoved.Error() {
+	if lines := log.of(t, "submitter released"); len(lines) != 1 || lines[0]["why"] != errStopped.Error() {
 		t.Errorf("the owner did not end between two steps: %v", lines)
 	}
 }

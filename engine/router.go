@@ -19,8 +19,9 @@ import (
 // sweep, and whatever its preferred node does not take is taken by any other after a while.
 type router struct {
 	e       *Engine
-	inboxes inboxes
-	chains  []txn.ChainID // that this node works on
+	inboxes gathered[store.Inbox]  // what others wrote for the submitters of this node
+	again   gathered[*store.Lease] // leases after commits of unknown fate
+	chains  []txn.ChainID          // that this node works on
 
 	mu      sync.Mutex
 	actors  map[txn.SubmitterID]*actor
@@ -45,11 +46,13 @@ func newRouter(e *Engine) *router {
 		foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, handed: make(chan struct{}, 1), ended: make(chan struct{}, 1),
 		waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
 	}
-	r.inboxes.read = func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
+	r.inboxes.ask = func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
 		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
 		defer cancel()
 		return e.Store.Inboxes(limited, ids, queueHead)
 	}
+	r.again.ask = r.againAll
+	r.again.unwanted = r.release
 	return r
 }
 
@@ -162,7 +165,7 @@ func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) (mi
 	if len(ids) == 0 {
 		return missed
 	}
-	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
+	limited, cancel := r.e.outliving(ctx, r.e.LeaseDuration)
 	defer cancel()
 	leases, err := r.e.Store.Acquire(limited, ids)
 	if err != nil {
@@ -201,17 +204,6 @@ func (r *router) unowned(ids []txn.SubmitterID) (free, not []txn.SubmitterID) {
 	return free, not
 }
 
-// acquireOne waits out the commit of an actor's own that has an unknown fate, and takes the lease anew.
-func (r *router) acquireOne(ctx context.Context, id txn.SubmitterID) (*store.Lease, error) {
-	select {
-	case r.waiting <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-r.waiting }()
-	return r.e.Store.AcquireOne(ctx, id)
-}
-
 func (r *router) start(ctx context.Context, l *store.Lease) {
 	r.e.metrics.acquired(ctx, how(l.Before(), r.e.members.self), 1)
 	owned, lost := context.WithCancel(ctx)
@@ -242,7 +234,7 @@ func (r *router) safely(ctx context.Context, a *actor) (err error) {
 func (r *router) end(ctx context.Context, a *actor, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errIdle), errors.Is(err, errForeign), errors.Is(err, errMoved):
+	case errors.Is(err, errIdle), errors.Is(err, errForeign), errors.Is(err, errMoved), errors.Is(err, errStopped):
 		a.log.Info("submitter released", "why", err)
 	default:
 		r.e.keeper.drop(a.lease)
@@ -273,12 +265,25 @@ func (r *router) giveBack(ctx context.Context) (look bool) {
 	if len(leases) == 0 {
 		return look
 	}
-	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
+	r.release(ctx, leases)
+	return look
+}
+
+func (r *router) release(ctx context.Context, leases []*store.Lease) {
+	limited, cancel := r.e.outliving(ctx, r.e.LeaseDuration)
 	defer cancel()
 	if err := r.e.keeper.release(limited, leases); err != nil {
 		r.e.Logger.Warn("leases not released; they lapse by themselves", "error", err)
 	}
-	return look
+}
+
+// surrendered are the leases that are still to be given back.
+func (r *router) surrendered() []*store.Lease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	leases := r.back
+	r.back = nil
+	return leases
 }
 
 // dismiss asks every owner to end before its next step.
@@ -286,7 +291,7 @@ func (r *router) dismiss() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.actors {
-		a.leave()
+		a.leave(errStopped)
 	}
 }
 

@@ -189,11 +189,11 @@ func (r *router) handOver(place placement, now time.Time) {
 	going := 0
 	var moving []*actor
 	for id, a := range r.actors {
-		if a.leaving.Load() {
+		if a.leaving.Load() != nil {
 			going++
 		}
 		chain, known := r.chainOf[id]
-		if !known || a.leaving.Load() || a.over.Load() {
+		if !known || a.leaving.Load() != nil || a.over.Load() {
 			continue // not known: it has only begun
 		}
 		to := place.preferred(id, chain, r.e.members.self)
@@ -206,7 +206,7 @@ func (r *router) handOver(place placement, now time.Time) {
 	}
 	slices.SortFunc(moving, func(a, b *actor) int { return int(a.id) - int(b.id) })
 	for _, a := range moving[:min(len(moving), max(0, handOverLimit-going))] {
-		a.leave()
+		a.leave(errMoved)
 		r.e.metrics.handOvers.Add(context.Background(), 1)
 	}
 }

@@ -63,7 +63,7 @@ func (tb *table) going() (ids []txn.SubmitterID) {
 	now := tb.clock.Now()
 	tb.handOver(tb.e.members.now(now), now)
 	for id, a := range tb.actors {
-		if a.leaving.Load() {
+		if a.leaving.Load() != nil {
 			ids = append(ids, id)
 		}
 	}

@@ -165,7 +165,7 @@ func wireWaiting(t *txn.Tx) *pb.Waiting {
 	if t == nil {
 		return nil
 	}
-	out := &pb.Waiting{TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), Reason: t.Reason, Message: t.LastError, CreateTime: wireTime(t.CreatedAt)}
+	out := &pb.Waiting{TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), Reason: t.Reason, Message: t.LastError, CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version)}
 	if t.Nonce != nil {
 		out.Nonce = new(uint64(*t.Nonce))
 	}
@@ -188,8 +188,12 @@ func wireID(id *txn.TxID) string {
 }
 
 func wireCommand(c store.CommandInfo) *pb.Command {
-	return &pb.Command{
+	out := &pb.Command{
 		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx), Reason: c.Reason, Operator: c.Operator,
-		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result, ProtectionId: c.Expect,
+		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result,
 	}
+	if c.Kind == txn.CommandExitProtect {
+		out.ProtectionId = c.Expect
+	}
+	return out
 }

@@ -29,7 +29,9 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 		return nil, onTx(r.GetTxId(), decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
 			"it is %s, which is final; there is nothing to decide", info.State))
 	}
-	v, err := s.obtain(ctx, id.Submitter(), store.Ask{Kind: txn.CommandResolve, Tx: &id, Action: action, Reason: r.GetReason(), Operator: r.GetOperator()})
+	v, err := s.obtain(ctx, id.Submitter(), store.Ask{
+		Kind: txn.CommandResolve, Tx: &id, Action: action, Expect: int64(r.GetExpectVersion()), Reason: r.GetReason(), Operator: r.GetOperator(),
+	})
 	if err != nil {
 		return nil, onTx(r.GetTxId(), err)
 	}

@@ -74,9 +74,22 @@ BEGIN
       FROM submitter_lease l LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id WHERE l.submitter_id = NEW.submitter_id;
     RETURN NULL;
 END $$;
+CREATE FUNCTION sim_watch_cursor() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE past BOOLEAN := FALSE;
+BEGIN
+    -- What takes a nonce may end the protection by the same write, so it is the row of before that tells. A decision moves the cursor as well, and leaves a gap.
+    IF TG_OP = 'UPDATE' THEN
+        past := OLD.protect_reason IS NOT NULL AND NEW.next_nonce > OLD.next_nonce
+            AND NOT EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = OLD.submitter_id AND OLD.next_nonce BETWEEN g.first_nonce AND g.last_nonce);
+    END IF;
+    INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp(), past
+      FROM submitter_lease l WHERE l.submitter_id = NEW.submitter_id;
+    RETURN NULL;
+END $$;
 CREATE CONSTRAINT TRIGGER sim_watch AFTER UPDATE ON managed_tx DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_tx();
 CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON tx_attempt DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
-CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON submitter_nonce_cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
+CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON submitter_nonce_cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_cursor();
 `
 
 // openDatabase makes the schema of one run.

@@ -21,7 +21,7 @@
 // # Oracles
 //
 // What the laws L1 to L12 ask is checked from the ledger's rows (by SQL of our own), from a log that triggers keep of every write, from all that the chain was
-// ever given, and from what the watchers heard. see oracle_test.go.
+// ever given, and from what the watchers heard. See oracle_test.go and oracle_chain_test.go.
 //
 // # When it fails
 //

@@ -20,11 +20,12 @@ var (
 	huntFlag    = flag.Int("hunt", 0, "run up to so many seeds, one after the other, until one breaks the law")
 )
 
-// mutant is a defect that somebody could write into Fencepost, and that a simulation has to find. See mutants/README.md for the form of its file.
+// mutant is a defect that somebody could write into Fencepost, and that the simulation has to find, or a test of another package that it names. See mutants/README.md for the form of its file.
 type mutant struct {
 	name   string
 	what   string
-	missed string // why the simulation cannot find it, and what does
+	missed string // why the simulation cannot find it
+	test   string // "folder TestName", which finds it instead
 	edits  map[string][]edit
 }
 
@@ -46,6 +47,8 @@ func readMutant(path string) (mutant, error) {
 			m.what = value
 		case "missed":
 			m.missed = value
+		case "test":
+			m.test = value
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -60,6 +63,9 @@ func readMutant(path string) (mutant, error) {
 	}
 	if m.what == "" || len(m.edits) == 0 {
 		return m, fmt.Errorf("%s says nothing of what it is, or changes nothing", path)
+	}
+	if (m.missed == "") != (m.test == "") {
+		return m, fmt.Errorf("%s is missed by the simulation and found by a test, or neither", path)
 	}
 	return m, nil
 }
@@ -110,33 +116,54 @@ func (m mutant) apply(t *testing.T, dir string) map[string]string {
 	return replaced
 }
 
-// TestMutantsFit: every mutant can still be made.
+// TestMutantsFit: every mutant can still be made, and the test that finds it is there.
 func TestMutantsFit(t *testing.T) {
 	t.Parallel()
 	for _, m := range allMutants(t) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			m.apply(t, t.TempDir())
+			if m.test != "" && !m.testIsThere(t) {
+				t.Errorf("there is no test %s", m.test)
+			}
 		})
 	}
+}
+
+func (m mutant) testIsThere(t *testing.T) bool {
+	t.Helper()
+	folder, name, _ := strings.Cut(m.test, " ")
+	files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)")
+	})
 }
 
 // the mutants that every run of the tests lets be caught.
 var daily = []string{"one-request-twice", "sent-before-recorded", "token-stays"}
 
-// TestMutants builds the simulation anew with each defect in turn, and lets it look for a seed that breaks the law.
+// TestMutants builds the simulation anew with each defect in turn, and lets it look for a seed that breaks the law. What the simulation cannot find is shown to
+// the test that can.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	if *seedFlag != 0 {
 		return
 	}
 	for _, m := range allMutants(t) {
-		if m.missed != "" || *mutantFlag != "" && *mutantFlag != m.name || *mutantFlag == "" && !*mutantsFlag && !slices.Contains(daily, m.name) {
+		if *mutantFlag != "" && *mutantFlag != m.name || *mutantFlag == "" && !*mutantsFlag && !slices.Contains(daily, m.name) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			out, err := m.hunt(t)
+			if m.test != "" {
+				m.showToTest(t)
+				return
+			}
+			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m", "-hunt", fmt.Sprint(*enoughFlag))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err, tailOf(out))
@@ -146,21 +173,43 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-func (m mutant) hunt(t *testing.T) (string, error) {
+// showToTest demands that the test which the mutant names fails with it. That it passes without is the business of its own package.
+func (m mutant) showToTest(t *testing.T) {
+	t.Helper()
+	folder, name, _ := strings.Cut(m.test, " ")
+	out, err := run(t, m.build(t, filepath.Join("..", folder)), "-test.run", "^"+name+"$", "-test.timeout", "5m")
+	if err == nil || !strings.Contains(out, "--- FAIL: "+name+" ") {
+		t.Fatalf("%s: %s does not find it: %v\n%s", m.what, m.test, err, tailOf(out))
+	}
+	t.Logf("%s: CAUGHT by %s", m.what, m.test)
+}
+
+// build makes the test program of a folder with the defect in it.
+func (m mutant) build(t *testing.T, folder string) (program *exec.Cmd) {
 	t.Helper()
 	dir := t.TempDir()
 	overlay, err := json.Marshal(map[string]any{"Replace": m.apply(t, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
+	config, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
 	if err := os.WriteFile(config, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", config, "-o", binary, ".").CombinedOutput(); err != nil {
+	compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", config, "-o", binary, ".")
+	compile.Dir = folder
+	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("mutant %s does not compile: %v\n%s", m.name, err, out)
 	}
-	out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^TestHunt$", "-test.timeout", "20m", "-hunt", fmt.Sprint(*enoughFlag)).CombinedOutput()
+	program = exec.CommandContext(t.Context(), binary)
+	program.Dir = folder
+	return program
+}
+
+func run(t *testing.T, program *exec.Cmd, args ...string) (string, error) {
+	t.Helper()
+	program.Args = append(program.Args, args...)
+	out, err := program.CombinedOutput()
 	return string(out), err
 }
 

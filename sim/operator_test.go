@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/txn"
@@ -56,7 +57,13 @@ func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 		return err
 	}
 	ask := askOf(txn.CommandExitProtect, txn.ActionResume)
-	if info.Cursor.Protected.Reason == txn.ReasonNonceElsewhere {
+	last, err := n.store.Commands(ctx, id, 0, 1)
+	if err != nil {
+		return err
+	}
+	// The key may be used elsewhere while an operator's own protection is in force: then the owner refuses to resume.
+	refused := len(last) > 0 && last[0].Action == txn.ActionResume && strings.HasPrefix(last[0].Result, txn.ResultRefused)
+	if info.Cursor.Protected.Reason == txn.ReasonNonceElsewhere || info.Cursor.Protected.Reason == txn.ProtectByOperator && refused {
 		ask.Action = txn.ActionAlign
 	}
 	ask.Expect, ask.Reason = info.Cursor.Protected.ID, fmt.Sprintf("the evidence of protection %d was looked at", info.Cursor.Protected.ID)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -89,121 +87,6 @@ func (w *World) rested() bool {
 	return true
 }
 
-// row is a transaction as the oracles see it.
-type row struct {
-	id, request             string
-	submitter               int32
-	nonce                   *int64
-	seq                     int64
-	state, executed, reason string
-	version, token          int64
-	hash, receipt           []byte
-	requeued                int16
-	events                  []eventRow
-	attempts                []attemptRow
-}
-
-type eventRow struct {
-	id          string
-	seq         int64
-	kind, state string
-	token       int64
-	xid         int64
-	executed    string
-	submitter   int32
-}
-
-type attemptRow struct {
-	id    string
-	nonce int64
-	hash  []byte
-	kind  string
-}
-
-// ledger is all that the oracles read.
-type ledger struct {
-	rows     map[string]*row
-	bySub    map[int32][]*row
-	cursors  map[int32][2]int64 // init, next
-	guarded  map[int32]int64    // protections that there have been
-	gaps     map[int32][][2]int64
-	attempts map[txn.Hash]*row
-}
-
-func (w *World) readLedger() (*ledger, error) {
-	l := &ledger{rows: map[string]*row{}, bySub: map[int32][]*row{}, cursors: map[int32][2]int64{}, guarded: map[int32]int64{}, gaps: map[int32][][2]int64{}, attempts: map[txn.Hash]*row{}}
-	q := w.db
-	err := q.each(`SELECT tx_id::TEXT, request_id, submitter_id, nonce, queue_seq, state, executed, reason, version, fencing_token, tx_hash, receipt_tx_hash, requeued FROM managed_tx`,
-		func(rows pgx.Rows) error {
-			r := &row{}
-			err := rows.Scan(&r.id, &r.request, &r.submitter, &r.nonce, &r.seq, &r.state, &r.executed, &r.reason, &r.version, &r.token, &r.hash, &r.receipt, &r.requeued)
-			l.rows[r.id] = r
-			l.bySub[r.submitter] = append(l.bySub[r.submitter], r)
-			return err
-		})
-	if err != nil {
-		return nil, err
-	}
-	err = q.each(`SELECT tx_id::TEXT, seq, kind, state, executed, fencing_token, xid::TEXT::BIGINT, submitter_id FROM tx_event ORDER BY submitter_id, tx_id, seq`, func(rows pgx.Rows) error {
-		var e eventRow
-		err := rows.Scan(&e.id, &e.seq, &e.kind, &e.state, &e.executed, &e.token, &e.xid, &e.submitter)
-		if r := l.rows[e.id]; r != nil {
-			r.events = append(r.events, e)
-		} else {
-			w.violated("L8", "an event of a transaction that is not there")
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = q.each(`SELECT tx_id::TEXT, nonce, tx_hash, kind FROM tx_attempt`, func(rows pgx.Rows) error {
-		var a attemptRow
-		err := rows.Scan(&a.id, &a.nonce, &a.hash, &a.kind)
-		if r := l.rows[a.id]; r != nil {
-			r.attempts = append(r.attempts, a)
-			l.attempts[txn.Hash(a.hash)] = r
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = q.each(`SELECT submitter_id, init_nonce, next_nonce, protections FROM submitter_nonce_cursor`, func(rows pgx.Rows) error {
-		var id int32
-		var c [2]int64
-		var protections int64
-		err := rows.Scan(&id, &c[0], &c[1], &protections)
-		l.cursors[id], l.guarded[id] = c, protections
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = q.each(`SELECT submitter_id, first_nonce, last_nonce FROM nonce_gap`, func(rows pgx.Rows) error {
-		var id int32
-		var g [2]int64
-		err := rows.Scan(&id, &g[0], &g[1])
-		l.gaps[id] = append(l.gaps[id], g)
-		return err
-	})
-	return l, err
-}
-
-func (d *database) each(query string, row func(pgx.Rows) error) error {
-	rows, err := d.conn.Query(d.ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 // judge compares everything with the laws, when the run is over.
 func (w *World) judge() {
 	if err := w.db.tick(); err != nil {
@@ -250,9 +133,9 @@ func (w *World) judgeWrites() {
 	if err != nil {
 		w.violated("sim", "%v", err)
 	}
-	taken, err := w.db.number("SELECT count(*) FROM sim_write WHERE what = 'tx_attempt' AND guarded")
+	taken, err := w.db.number("SELECT count(*) FROM sim_write WHERE what IN ('tx_attempt', 'submitter_nonce_cursor') AND guarded")
 	if err != nil || taken > 0 {
-		w.violated("L10", "%d nonces were taken while their submitter was protected (%v)", taken, err)
+		w.violated("L10", "%d times a nonce was taken or something was signed while the submitter was protected (%v)", taken, err)
 	}
 	// The order of tokens: nothing of an older token is written after something of a newer one.
 	late, err := w.db.number(`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
@@ -432,107 +315,6 @@ func (w *World) judgeEvents(l *ledger) {
 		}
 		if n := len(r.events); int64(n) != r.version || n > 0 && (r.events[n-1].state != r.state || r.events[n-1].executed != r.executed) {
 			w.violated("L8", "%s is %s %s of version %d, and its %d events say otherwise", r.request, r.state, r.executed, r.version, n)
-		}
-	}
-}
-
-// judgeChain: L3, L6, L11. What the chain was given and what it executed.
-func (w *World) judgeChain(l *ledger) {
-	for _, got := range w.chain.Received() {
-		if l.attempts[got.Hash] == nil {
-			w.violated("L3", "the chain received nonce %d of %s, which is not recorded", got.Nonce, got.Sender.Hex())
-		}
-	}
-	executed := map[string][]chaintest.Included{}
-	next := map[txn.Address]txn.Nonce{}
-	for _, in := range w.chain.Included() {
-		if in.Nonce != next[in.Sender] {
-			w.violated("L4", "the chain has nonce %d of %s where %d was next", in.Nonce, in.Sender.Hex(), next[in.Sender])
-		}
-		next[in.Sender] = in.Nonce + 1
-		if r := l.attempts[in.Receipt.TxHash]; r != nil {
-			executed[r.id] = append(executed[r.id], in)
-		} else if w.external[w.submitterAt(in.Sender)] {
-			w.judgeForeign(l, int32(w.submitterAt(in.Sender)), int64(in.Nonce))
-		} else {
-			w.violated("L3", "the chain has executed nonce %d of %s, which is not in the ledger", in.Nonce, in.Sender.Hex())
-		}
-	}
-	for id, c := range l.cursors {
-		address := w.addressOf(txn.SubmitterID(id))
-		if int64(next[address]) != c[1] && !w.external[txn.SubmitterID(id)] {
-			w.violated("L4", "the chain's next nonce of s%d is %d, and the cursor stands at %d", id, next[address], c[1])
-		}
-	}
-	for _, r := range l.rows {
-		w.judgeOutcome(r, executed[r.id])
-	}
-	w.judgePayloads()
-}
-
-// judgeForeign: L10. A number that somebody else has used is one that the ledger has given up, by a decision, or has not come to yet.
-func (w *World) judgeForeign(l *ledger, id int32, nonce int64) {
-	if nonce >= l.cursors[id][1] || nonce < l.cursors[id][0] {
-		return
-	}
-	if l.guarded[id] == 0 {
-		w.violated("L10", "nonce %d of s%d was used elsewhere, the cursor is beyond it, and the submitter was never protected", nonce, id)
-	}
-	for _, r := range l.bySub[id] {
-		if r.nonce != nil && *r.nonce == nonce && r.executed != string(txn.No) {
-			w.violated("L10", "%s of s%d is %s %s with nonce %d, which somebody else has used", r.request, id, r.state, r.executed, nonce)
-		}
-	}
-}
-
-func (w *World) addressOf(id txn.SubmitterID) txn.Address {
-	return chaintest.Address(slices.Index(w.submitters, id))
-}
-
-// judgeOutcome compares what a transaction claims with what the chain has done. What has no payload of a call is a cancel: it takes the nonce and does nothing.
-func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
-	if len(in) > 1 {
-		w.violated("L6", "%s was included %d times", r.request, len(in))
-	}
-	ran := len(in) > 0 && bytes.HasPrefix(in[0].Payload.Data, []byte("call "))
-	for _, a := range r.attempts {
-		if len(in) > 0 && bytes.Equal(a.hash, in[0].Receipt.TxHash[:]) && ran == (a.kind == string(txn.Cancel)) {
-			w.violated("L6", "a form of %s that the ledger calls %s is in a block, and the chain has executed its call: %v", r.request, a.kind, ran)
-		}
-	}
-	switch txn.State(r.state) {
-	case txn.Confirmed:
-		if !ran || !in[0].Receipt.Success || !bytes.Equal(r.receipt, in[0].Receipt.TxHash[:]) {
-			w.violated("L6", "%s claims success, and the chain has %d inclusions of it", r.request, len(in))
-		}
-	case txn.Failed:
-		if ran != (r.executed == string(txn.Reverted)) {
-			w.violated("L11", "%s is failed as %s (%s), and the chain has %d inclusions of it", r.request, r.executed, r.reason, len(in))
-		}
-		if r.nonce != nil && !ran && !w.external[txn.SubmitterID(r.submitter)] {
-			w.violated("L11", "%s is failed with nonce %d (%s) although nobody else used its key", r.request, *r.nonce, r.reason)
-		}
-	case txn.Cancelled:
-		if ran {
-			w.violated("L6", "%s is cancelled, and the chain has executed it", r.request)
-		}
-		if (r.nonce != nil) != (len(in) > 0) && !w.external[txn.SubmitterID(r.submitter)] {
-			w.violated("L6", "%s is cancelled, and the chain has %d inclusions of it", r.request, len(in))
-		}
-	}
-}
-
-// judgePayloads: L6 once more, without the ledger: each call's payload is executed at most once.
-func (w *World) judgePayloads() {
-	ran := map[string]int{}
-	for _, in := range w.chain.Included() {
-		if bytes.HasPrefix(in.Payload.Data, []byte("call ")) {
-			ran[string(in.Payload.Data)]++
-		}
-	}
-	for call, n := range ran {
-		if n > 1 {
-			w.violated("L6", "the payload of %s was executed %d times", call, n)
 		}
 	}
 }

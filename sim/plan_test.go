@@ -185,6 +185,9 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, On: "sql:" + one(d, "Commit", "Take"), Count: 1 + d.IntN(3), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
 	},
+	func(d *rand.Rand, p Plan) Fault { // a commit that arrives when its lease is not what it was
+		return Fault{Node: -1, On: "sql:" + one(d, "Commit", "Take"), Count: 1 + d.IntN(6), Do: one(d, doArriveAnew, doArriveLapsed), For: between(d, time.Second, 25*time.Second)}
+	},
 	drawOnSQL, drawOnSQL, drawOnSQL, drawOnGate, drawOnGate, drawOnChain, drawOnChain,
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, On: "sign", Count: 1 + d.IntN(4), Do: one(d, doUnavailable, doSlow, doFreeze, doCrash), For: between(d, time.Second, 20*time.Second)}

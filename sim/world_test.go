@@ -49,6 +49,7 @@ type World struct {
 	rest         time.Duration
 	stuck        []*exchange // that wait for a lock
 	locks        []*rowLock
+	ambushes     []ambush
 	lapses       []span // in which a statement may outlast its lease
 	closingSteps int
 

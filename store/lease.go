@@ -17,10 +17,16 @@ import (
 // Acquire takes the leases of all these submitters that are free, lapsed, or this node's own, each under a new token, in one statement. A lease whose row is
 // locked at the moment, by a commit or by another taker, is skipped.
 func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, error) {
-	at := s.clock.Now()
-	rows, err := s.own().AcquireLeases(ctx, db.AcquireLeasesParams{OwnerNode: s.cfg.Node, Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: plain(ids)})
+	verb := fmt.Sprintf("acquire %d leases", len(ids))
+	conn, err := s.taker.Acquire(ctx)
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("acquire %d leases", len(ids)), err)
+		return nil, s.failed(ctx, verb, err)
+	}
+	defer conn.Release()
+	at := s.clock.Now()
+	rows, err := db.New(conn).AcquireLeases(ctx, db.AcquireLeasesParams{OwnerNode: s.cfg.Node, Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: plain(ids)})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
 	}
 	leases := make([]*Lease, len(rows))
 	for i, r := range rows {
@@ -110,13 +116,17 @@ func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, e
 	return among(leases, rows), nil
 }
 
-// Release ends leases at once, so that another node need not wait for them to lapse, and tells the others to look. Their rows and tokens stay.
+// Release ends leases at once, so that another node need not wait for them to lapse, and tells the others to look. Their rows and tokens stay. It goes the way of
+// renewals, where nothing that owners do holds it up.
 func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 	ids, tokens := columns(leases)
 	for _, l := range leases {
 		l.spent.Store(true)
 	}
-	_, err := s.own().ReleaseLeases(ctx, db.ReleaseLeasesParams{SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node})
+	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) error {
+		_, err := q.ReleaseLeases(ctx, db.ReleaseLeasesParams{SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node})
+		return err
+	})
 	if err == nil {
 		s.Notify()
 	}

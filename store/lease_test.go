@@ -1,10 +1,12 @@
 package store
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -152,6 +154,30 @@ func TestOrphans(t *testing.T) {
 	k.must(s.Release(k.ctx, []*Lease{l}))
 	if got := orphans(31337); !slices.Contains(got, queued) {
 		t.Fatalf("orphans %v", got)
+	}
+}
+
+// TestLeasesDoNotWaitForOwners has owners use all their connections, as a thousand of them do that read their ledgers. Leases come and go all the same, and the
+// node can leave.
+func TestLeasesDoNotWaitForOwners(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a", func(c *Config) { c.OwnerConns = 1 })
+	id := k.submitter(s, "alice")
+	busy, err := s.owner.Acquire(k.ctx)
+	k.must(err)
+	defer busy.Release()
+	ctx, cancel := context.WithTimeout(k.ctx, 5*time.Second)
+	defer cancel()
+	leases, err := s.Acquire(ctx, []txn.SubmitterID{id})
+	k.must(err)
+	if len(leases) != 1 {
+		t.Fatalf("%d leases", len(leases))
+	}
+	k.must(s.Release(ctx, leases))
+	k.must(s.Leave(ctx))
+	if n := value[int](k, "SELECT count(*) FROM submitter_lease WHERE released"); n != 1 {
+		t.Error("the lease was not given back")
 	}
 }
 

@@ -46,9 +46,10 @@ func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID, accepting b
 	return nodes, nil
 }
 
-// Leave takes this node from the live ones. The next heartbeat would bring it back.
+// Leave takes this node from the live ones. The next heartbeat, which goes the same way, would bring it back.
 func (s *Store) Leave(ctx context.Context) error {
-	return s.failed(ctx, "leave the live nodes", s.own().Leave(ctx, s.cfg.Node))
+	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) error { return q.Leave(ctx, s.cfg.Node) })
+	return s.failed(ctx, "leave the live nodes", err)
 }
 
 // Nodes are the live nodes, by id.

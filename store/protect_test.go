@@ -370,9 +370,11 @@ func TestWaitingAndCensus(t *testing.T) {
 	if want := (Census{Queued: 1, InFlight: 1, Stuck: 1, Protected: 1, Paused: 1, Owned: 1}); got != want {
 		t.Fatalf("census %+v, want %+v", got, want)
 	}
-	if got, err = s.Census(k.ctx, nil); err != nil || got != (Census{}) {
-		t.Fatalf("of nobody: %+v, %v", got, err)
+	k.must(s.Release(k.ctx, []*Lease{l}))
+	if got, err = s.Census(k.ctx, nil); err != nil || got != (Census{Protected: 1}) {
+		t.Fatalf("a node that owns nobody does not tell who is protected and owned by nobody: %+v, %v", got, err)
 	}
+	l = k.lease(s, id)
 
 	w := included(tx, 9)
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})

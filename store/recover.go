@@ -17,7 +17,8 @@ var ErrLedgerLive = errors.New("the ledger is in use")
 // tokenRaise is more tokens than the lost part of a ledger can have given: each takes a commit.
 const tokenRaise = 1 << 40
 
-// protectionRaise is more protections of one submitter than the lost part can have counted: an operator decides on each.
+// protectionRaise is more protections of one submitter than the lost part can have counted: an operator decides on each. Milliseconds of the database's time are
+// more still, and differ each time.
 const protectionRaise = 1_000_000
 
 // What Recover leaves for operators to read.

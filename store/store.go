@@ -26,8 +26,8 @@
 //
 // # Connections
 //
-// Callers, owners, and acquisitions that wait have a pool each; renewals (with heartbeats), fenced statements, and wake-ups of other nodes a connection each of
-// their own: no load of one starves another. Every session carries its time limits on the server's side. All connect lazily, so that a node starts and runs
+// Callers, owners, and acquisitions have a pool each; renewals (with releases and heartbeats), fenced statements, and wake-ups of other nodes a connection each
+// of their own: no load of one starves another. Every session carries its time limits on the server's side. All connect lazily, so that a node starts and runs
 // without its database, and finds it again.
 //
 // # Many nodes
@@ -73,7 +73,7 @@ type Config struct {
 	MaxGroupChanges  int           // in one fenced statement, and transactions in one grouped insert; 0: 256
 	MaxGroupBytes    int           // of one fenced statement, so that it fits the socket's buffer; 0: 128 KiB. A larger change goes alone
 	APIConns         int           // pool of callers; 0: 8
-	OwnerConns       int           // pool of owners: acquisitions, loads, inboxes; 0: 4
+	OwnerConns       int           // pool of owners: loads, inboxes, sweeps; 0: 4
 
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // makes every connection; nil: the net package's
 	Logger *slog.Logger                                                         // nil: none
@@ -83,7 +83,7 @@ type Config struct {
 const (
 	connectLimit = 5 * time.Second  // of one attempt to connect, unless the URL says less
 	readLimit    = 10 * time.Second // of a caller's statement, on the server's side
-	takerConns   = 4                // acquisitions that wait for a commit at the same time
+	takerConns   = 4                // acquisitions at the same time, of which the engine lets two wait for a commit
 )
 
 // complete fills in what is left out and checks how the values relate.
@@ -130,8 +130,8 @@ type Store struct {
 
 	api   *pgxpool.Pool
 	owner *pgxpool.Pool
-	taker *pgxpool.Pool // AcquireOne, which may wait for long
-	renew *lane         // and heartbeats
+	taker *pgxpool.Pool // acquisitions: AcquireOne may wait for long
+	renew *lane         // and releases, and heartbeats
 	first *lane         // fenced statements
 	side  *lane         // those that failed, in parts
 	tell  *lane         // wake-ups of other nodes

@@ -65,11 +65,12 @@ func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {
 	return &tx, err
 }
 
-// Census is how many of some submitters, and of their transactions, are in which condition.
+// Census is how many of some submitters, and of their transactions, are in which condition. Who is protected counts whoever owns it, or nobody.
 type Census struct {
-	Queued, InFlight, Stuck  int64 // transactions; STUCK ones are in flight as well
-	Protected, Paused, Owned int64 // submitters; owned: some node has a live lease
-	OldestQueued             time.Duration
+	Queued, InFlight, Stuck int64 // transactions; STUCK ones are in flight as well
+	Paused, Owned           int64 // submitters; owned: some node has a live lease
+	Protected               int64 // submitters of the whole ledger
+	OldestQueued            time.Duration
 }
 
 // Census counts over these submitters with one query, for metrics.

@@ -134,6 +134,14 @@ func TestResolve(t *testing.T) {
 			}
 		})
 	}
+	for _, off := range []int64{-1, 1, 0} {
+		w := lost(t)
+		tx := w.view.Open[0]
+		got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID, Expect: tx.Version + off}, used)
+		if code, _, _ := strings.Cut(got, ":"); (code == Applied) != (off == 0) || (len(w.view.Open) == 0) != (off == 0) {
+			t.Errorf("a decision about version %d of one of version %d: %s", tx.Version+off, tx.Version, got)
+		}
+	}
 	w := lost(t)
 	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID}, used); !strings.HasPrefix(got, ResultRefused) {
 		t.Errorf("a queued transaction was resolved: %s", got)

@@ -272,6 +272,10 @@ func resolve(v View, c Command) (Step, bool) {
 	refuse := func(result, sentence string, args ...any) (Step, bool) {
 		return Record{told(c, result, fmt.Sprintf(sentence, args...))}, true
 	}
+	tx, ok := open(v, c.Tx)
+	if ok && c.Expect != 0 && c.Expect != tx.Version {
+		return refuse(ResultRefused, "it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
+	}
 	depth, requeue := v.Policy.Confirmations, c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
 	proven := c.Action == ActionFail || c.Action == ActionRequeue
 	switch c.Action {
@@ -283,7 +287,6 @@ func resolve(v View, c Command) (Step, bool) {
 	default:
 		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
 	}
-	tx, ok := open(v, c.Tx)
 	if !ok {
 		return refuse(ResultRefused, "it is not in flight: it has no nonce, or is final")
 	}

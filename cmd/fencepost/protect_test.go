@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -82,8 +83,8 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	}
 	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `protection +1`, `protected +20\S+Z`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
 		`owner_since +20\S+Z \(\d+s\)`, `No nonce is taken until you decide:`,
-		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +go on at nonce 0`,
-		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +go on at the account's settled nonce.*`)
+		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +# go on at nonce 0`,
+		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +# go on at the account's settled nonce.*`)
 	l.bad(exitFailed, `decide with "fencepost submitter exit-protect alice --protection 1", then repeat the call (SUBMITTER_PROTECTED)`,
 		"tx", "create", "--submitter", "alice", "--to", recipient)
 	exit := []string{"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "all is well"}
@@ -134,14 +135,19 @@ func TestTxResolve(t *testing.T) {
 		c.Protect = &txn.Protection{Expect: 1, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}
 	})
 	l.rows(l.good("submitter", "show", "alice"), `blocking +`+lost+` STUCK, nonce 0, accepted 20\S+Z; NONCE_USED_ELSEWHERE: nonce 0 was used by something else`,
-		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --reason "..." --fail\|--requeue +first: what holds nonce 0 is STUCK`)
+		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --fail +# first: what holds nonce 0 is STUCK.*`,
+		`  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --requeue +# .*--unproven.*`)
 	resolve := []string{"tx", "resolve", lost, "--reason", "sent by hand"}
 	end := l.deciding(0)
 	l.bad(exitFailed, "ours may still be included (DECISION_REFUSED)", append(resolve, "--fail")...)
 	end()
+	if asked, err := l.store.Commands(l.ctx, l.id, 0, 1); err != nil || len(asked) != 1 || asked[0].Expect != 3 {
+		t.Errorf("the decision names another version than the one that was shown: %+v, %v", asked, err)
+	}
 	l.deciding(1)
-	out := l.good(append(resolve, "--requeue")...)
-	l.rows(out, `state +STUCK`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
+	l.bad(exitFailed, "it is STUCK and of version 3 now, the decision was about version 2", append(resolve, "--fail", "--expect-version", "2")...)
+	out := l.good(append(resolve, "--requeue", "--expect-version", "3")...)
+	l.rows(out, `state +STUCK`, `version +3`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
 		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
@@ -181,8 +187,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) {
 		s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9
 	})
-	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +offer more`,
-		`  fencepost tx cancel `+flying+` +send one .*`, `  fencepost tx resolve `+flying+` --reason "..." --retry +count its hand-overs anew`)
+	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +# offer more`,
+		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew`)
 	end = l.deciding(0)
 	for range 2 {
 		l.rows(l.good("tx", "resolve", flying, "--retry", "--reason", "endpoint is back"),
@@ -212,9 +218,9 @@ func TestWaysOut(t *testing.T) {
 		"nothing":          {&pb.Submitter{}, "", "", 0},
 		"on its way":       {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
 		"stuck":            {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
-		"used elsewhere":   {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --reason \"...\" --fail|--requeue", 1},
+		"used elsewhere":   {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
 		"protected":        {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, lost":  {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 3},
+		"protected, lost":  {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 4},
 		"protected, stuck": {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
 		"protected, reorg": {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
 	} {
@@ -222,6 +228,46 @@ func TestWaysOut(t *testing.T) {
 		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
 			t.Errorf("%s: %q and %q", name, heading, ways)
 		}
+	}
+}
+
+// TestEveryExitIsNamed: what "submitter show" prints is taken by the program as it stands, and all decisions that the contract knows are among it.
+func TestEveryExitIsNamed(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	queued := l.create("r1")
+	l.commit(txn.Change{Protect: &txn.Protection{Expect: 0, Reason: txn.ProtectRestored, Evidence: "restored"}})
+	_, exits, _ := strings.Cut(l.good("submitter", "show", "alice"), "No nonce is taken until you decide:\n")
+	exits = strings.ReplaceAll(exits, "TX_ID", queued)
+	end := l.deciding(0)
+	var decided []string
+	for line := range strings.Lines(exits) {
+		typed, _, _ := strings.Cut(strings.TrimSpace(line), "   # ")
+		args := strings.Fields(strings.ReplaceAll(typed, `"..."`, "looked"))
+		if len(args) < 3 || args[0] != "fencepost" || args[1] == "tx" && args[2] == "cancel" { // cancelled last: it is what the others are refused for
+			continue
+		}
+		switch out, errs, code := l.start(args[1:]...).end(); {
+		case args[1] == "tx":
+			if code != exitDone || !strings.Contains(out, queued) {
+				t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
+			}
+		case len(decided) == 0 && code != exitDone:
+			t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
+		default: // the first has ended it; each of the others is a decision of its own
+			if len(decided) > 0 && !strings.Contains(errs, "was ended by RESUME") {
+				t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
+			}
+			decided = append(decided, strings.Join(args[8:], " "))
+		}
+	}
+	end()
+	if want := []string{"--resume", "--align-forward", "--align-forward --keep-queue"}; !slices.Equal(decided, want) {
+		t.Errorf("exits %q, want %q; printed\n%s", decided, want, exits)
+	}
+	if !strings.Contains(exits, "fencepost tx cancel "+queued+"\n") {
+		t.Errorf("nothing says how to cancel what ran:\n%s", exits)
 	}
 }
 
@@ -266,10 +312,10 @@ func TestRecover(t *testing.T) {
 	}
 	l.must(l.store.Release(l.ctx, []*store.Lease{l.lease}))
 	out, errs, code := migrating(t, "", line)
-	if code != exitDone || !strings.HasPrefix(out, "the ledger is recovered: 1 submitter under PROTECT (DATABASE_RESTORED), 1 submitter that had not sent paused, feed epoch 2\n") {
+	if code != exitDone || !regexp.MustCompile(`^the ledger is recovered: 1 submitter under PROTECT \(DATABASE_RESTORED\), 1 submitter that had not sent paused, feed epoch \d{13}\n`).MatchString(out) {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `reason +DATABASE_RESTORED`, `protection +1000000`, `evidence +the database was restored .*`)
+	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `reason +DATABASE_RESTORED`, `protection +\d{13}`, `evidence +the database was restored .*`)
 	l.rows(l.good("submitter", "show", "unsent"), `status +PAUSED`)
 	if out := l.good("submitter", "log", "unsent"); !strings.Contains(out, "PAUSE") || !strings.Contains(out, "the database was restored") {
 		t.Errorf("printed %s", out)
@@ -283,7 +329,7 @@ func TestRecover(t *testing.T) {
 	}
 	out, _, _ = migrating(t, "", line+" --json")
 	l.unmarshal(out, &done)
-	if done.Submitters != 1 || done.Paused != 1 || done.FeedEpoch != "3" {
+	if done.Submitters != 1 || done.Paused != 1 || len(done.FeedEpoch) != 13 {
 		t.Errorf("recovered: %+v", done)
 	}
 	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "recover --yes"); code != exitFailed || strings.Contains(errs, "hidden") || !strings.Contains(errs, "refused") {

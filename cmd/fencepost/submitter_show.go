@@ -53,27 +53,47 @@ func waysOut(s *pb.Submitter) (heading string, ways []string) {
 	case b.GetState() != pb.TxState_TX_STATE_STUCK:
 		return "", nil
 	case b.GetReason() == txn.ReasonNonceElsewhere:
-		return fmt.Sprintf("Nonce %d was used by somebody else. Decide:", b.GetNonce()), []string{resolveLine(b, "--fail|--requeue")}
+		return fmt.Sprintf("Nonce %d was used by somebody else. Decide:", b.GetNonce()), first(s)
 	}
 	return fmt.Sprintf("What has nonce %d is STUCK; it is followed and handed over, and you can:", b.GetNonce()), []string{
-		"fencepost tx speed-up " + b.GetTxId() + "   offer more", "fencepost tx cancel " + b.GetTxId() + "   send one that does nothing in its place",
-		resolveLine(b, "--retry") + "   count its hand-overs anew",
+		"fencepost tx speed-up " + b.GetTxId() + "   # offer more",
+		"fencepost tx cancel " + b.GetTxId() + "   # send one that does nothing in its place",
+		resolveLine(b) + " --retry   # count its hand-overs anew",
 	}
 }
 
-func resolveLine(b *pb.Waiting, flags string) string {
-	return fmt.Sprintf("fencepost tx resolve %s --reason \"...\" %s", b.GetTxId(), flags)
+func resolveLine(b *pb.Waiting) string {
+	return fmt.Sprintf("fencepost tx resolve %s --expect-version %d --reason \"...\"", b.GetTxId(), b.GetVersion())
 }
 
-// exits are the command lines that end a protection, each with what it does.
+// exits are the command lines that end a protection, each as it is to be typed, with what it does in a comment of the shell; before them those that have to come
+// first.
 func exits(s *pb.Submitter) []string {
 	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"", s.GetName(), s.GetProtection().GetProtectionId())
-	next := command + " --resume          go on at nonce " + shownNonce(s)
-	forward := command + " --align-forward   go on at the account's settled nonce on chain; those between are recorded as gaps"
-	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK && b.GetReason() == txn.ReasonNonceElsewhere {
-		return []string{fmt.Sprintf("%s   first: what holds nonce %d is STUCK", resolveLine(b, "--fail|--requeue"), b.GetNonce()), next, forward}
+	restored := s.GetProtection().GetReason() == txn.ProtectRestored
+	next := command + " --resume   # go on at nonce " + shownNonce(s)
+	forward := command + " --align-forward   # go on at the account's settled nonce on chain; those between are recorded as gaps"
+	if restored {
+		forward += "; refused while transactions are queued"
 	}
-	return []string{next, forward}
+	all := append(first(s), next, forward)
+	if restored {
+		all = append(all, command+" --align-forward --keep-queue   # the same; what is still queued was compared with the chain, has not run, and will be sent")
+	}
+	return all
+}
+
+// first are the command lines for what stands in the way of a decision.
+func first(s *pb.Submitter) (all []string) {
+	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK && b.GetReason() == txn.ReasonNonceElsewhere {
+		all = append(all, fmt.Sprintf("%s --fail   # first: what holds nonce %d is STUCK; this ends it", resolveLine(b), b.GetNonce()),
+			resolveLine(b)+" --requeue   # or this gives it another nonce. --unproven goes with either, when no endpoint can show who used its own")
+	}
+	if s.GetProtection().GetReason() == txn.ProtectRestored && s.GetQueued() > 0 {
+		all = append(all, fmt.Sprintf("fencepost tx list --submitter %s --state QUEUED   # first: any of these may have run after the backup; cancel those that did", s.GetName()),
+			"fencepost tx cancel TX_ID")
+	}
+	return all
 }
 
 func submitterFields(s *pb.Submitter, now time.Time) []field {

@@ -12,6 +12,7 @@ import (
 func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
 	var fail, requeue, retry, unproven bool
+	var version uint64
 	c := &cobra.Command{
 		Use: "resolve TX_ID --retry|--fail|--requeue --reason TEXT", Short: "Decide on a STUCK transaction", Args: arguments("TX_ID"),
 		Long: `Decide on a STUCK transaction. It is followed and handed over in any case; see also "fencepost tx speed-up" and "fencepost tx cancel".
@@ -34,7 +35,7 @@ place in the queue, to be sent under another nonce: use it when it shall run all
 		if err := d.check(cmd); err != nil {
 			return err
 		}
-		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: d.reason, Operator: d.by(p)}
+		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: d.reason, Operator: d.by(p), ExpectVersion: version}
 		switch {
 		case unproven && retry:
 			return misused(cmd, "--unproven goes with --fail or --requeue")
@@ -52,22 +53,26 @@ place in the queue, to be sent under another nonce: use it when it shall run all
 	c.Flags().BoolVar(&retry, "retry", false, "count its hand-overs anew")
 	c.Flags().BoolVar(&fail, "fail", false, "end it: it will never run")
 	c.Flags().BoolVar(&requeue, "requeue", false, "put it back into the queue")
+	c.Flags().Uint64Var(&version, "expect-version", 0, "version of the transaction that you looked at; refused when it is another now (default: the one that is shown first)")
 	c.Flags().BoolVar(&unproven, "unproven", false, "although no endpoint can show any more who used the nonce")
 	d.add(c, "why; kept with the command")
 	return c
 }
 
-// resolve shows what is decided on, before it asks for it.
+// resolve shows what is decided on, before it asks for it; what has changed since is not decided on.
 func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRequest) error {
 	before, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: ask.GetTxId()}, View: pb.TxView_TX_VIEW_OPERATOR})
 	if err != nil {
 		return err
 	}
 	if tx := before.GetTx(); !p.json {
-		shownNow := []field{{"state", shownState(tx.GetState(), tx.GetSubState())}, {"reason", tx.GetReason()}, {"last_error", plain(tx.GetLastError())}}
+		shownNow := []field{{"state", shownState(tx.GetState(), tx.GetSubState())}, {"version", number(tx.GetVersion())}, {"reason", tx.GetReason()}, {"last_error", plain(tx.GetLastError())}}
 		if err := fields(append(shownNow, operatorFields(tx.GetOperator())...))(p.out); err != nil {
 			return err
 		}
+	}
+	if ask.GetExpectVersion() == 0 {
+		ask.ExpectVersion = before.GetTx().GetVersion()
 	}
 	answer, err := call(ctx, c, c.subs.ResolveStuck, ask)
 	if err != nil {

@@ -55,18 +55,18 @@ SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
  ORDER BY g.first_nonce
  LIMIT @max_rows::INT;
 
--- Census counts over many submitters, for metrics.
+-- Census counts over many submitters, for metrics; but the protected ones over the whole ledger: those that nobody owns wait for a decision too, and nobody else
+-- would tell of them. That reads the cursors from end to end, a row for each account.
 -- name: Census :one
 SELECT coalesce(sum(q.queued), 0)::BIGINT                                                                AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                                                             AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                                                 AS stuck,
-       count(n.protect_reason)::BIGINT                                                                   AS protected,
+       (SELECT count(*) FROM submitter_nonce_cursor n WHERE n.protect_reason IS NOT NULL)::BIGINT        AS protected,
        count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT                                               AS paused,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT                                  AS owned,
        coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
-  LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) q
  CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck

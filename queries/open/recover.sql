@@ -9,8 +9,10 @@ SELECT l.submitter_id, l.owner_node, (l.expires_at > clock_timestamp())::BOOLEAN
  ORDER BY l.submitter_id
    FOR UPDATE;
 
+-- RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the epoch that it got the first time, whose resume tokens are
+-- about what came after that.
 -- name: RaiseFeedEpoch :one
-UPDATE ledger l SET feed_epoch = l.feed_epoch + 1 RETURNING l.feed_epoch;
+UPDATE ledger l SET feed_epoch = greatest(l.feed_epoch + 1, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT) RETURNING l.feed_epoch;
 
 -- SpendLeases passes over every token that the lost part may have given.
 -- name: SpendLeases :execrows
@@ -36,15 +38,17 @@ SELECT p.submitter_id, 'PAUSE', @reason::TEXT, 'recover', clock_timestamp(), 'AP
   FROM paused p
   JOIN submitter_lease l ON l.submitter_id = p.submitter_id;
 
--- ProtectRestored leaves the evidence of a protection that is in force below its own. Protections are counted from beyond all that the lost part can have had, so
--- that a decision on one of those, when it is repeated, is about none of these.
+-- ProtectRestored leaves the evidence of a protection that is in force below its own; one of its own is left as it is, or a recovery that is repeated would wrap it
+-- in itself. Protections are counted from beyond all that the lost part can have had, so that a decision on one of those, when it is repeated, is about none of
+-- these. By milliseconds of the database's time, because a backup that is restored a second time counts from the same number; the raise is for a clock that is off.
 -- name: ProtectRestored :execrows
 UPDATE submitter_nonce_cursor n
-   SET protect_evidence = @evidence::TEXT || CASE WHEN n.protect_reason IS NULL THEN '' ELSE
-                              '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
+   SET protect_evidence = CASE WHEN n.protect_reason IS NULL THEN @evidence::TEXT
+                               WHEN n.protect_reason = @reason::TEXT AND n.protect_evidence <> '' THEN n.protect_evidence
+                               ELSE @evidence::TEXT || '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
        protect_reason   = @reason::TEXT,
        protect_at       = clock_timestamp(),
-       protections      = n.protections + @raise::BIGINT,
+       protections      = greatest(n.protections + @raise::BIGINT, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
        fencing_token    = l.fencing_token,
        updated_at       = clock_timestamp()
   FROM submitter_lease l

@@ -86,11 +86,12 @@ func (q *Queries) PauseUnstarted(ctx context.Context, reason string) (int64, err
 
 const protectRestored = `-- name: ProtectRestored :execrows
 UPDATE submitter_nonce_cursor n
-   SET protect_evidence = $1::TEXT || CASE WHEN n.protect_reason IS NULL THEN '' ELSE
-                              '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
+   SET protect_evidence = CASE WHEN n.protect_reason IS NULL THEN $1::TEXT
+                               WHEN n.protect_reason = $2::TEXT AND n.protect_evidence <> '' THEN n.protect_evidence
+                               ELSE $1::TEXT || '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
        protect_reason   = $2::TEXT,
        protect_at       = clock_timestamp(),
-       protections      = n.protections + $3::BIGINT,
+       protections      = greatest(n.protections + $3::BIGINT, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
        fencing_token    = l.fencing_token,
        updated_at       = clock_timestamp()
   FROM submitter_lease l
@@ -103,8 +104,9 @@ type ProtectRestoredParams struct {
 	Raise    int64
 }
 
-// ProtectRestored leaves the evidence of a protection that is in force below its own. Protections are counted from beyond all that the lost part can have had, so
-// that a decision on one of those, when it is repeated, is about none of these.
+// ProtectRestored leaves the evidence of a protection that is in force below its own; one of its own is left as it is, or a recovery that is repeated would wrap it
+// in itself. Protections are counted from beyond all that the lost part can have had, so that a decision on one of those, when it is repeated, is about none of
+// these. By milliseconds of the database's time, because a backup that is restored a second time counts from the same number; the raise is for a clock that is off.
 func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams) (int64, error) {
 	result, err := q.db.Exec(ctx, protectRestored, arg.Evidence, arg.Reason, arg.Raise)
 	if err != nil {
@@ -114,9 +116,11 @@ func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams
 }
 
 const raiseFeedEpoch = `-- name: RaiseFeedEpoch :one
-UPDATE ledger l SET feed_epoch = l.feed_epoch + 1 RETURNING l.feed_epoch
+UPDATE ledger l SET feed_epoch = greatest(l.feed_epoch + 1, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT) RETURNING l.feed_epoch
 `
 
+// RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the epoch that it got the first time, whose resume tokens are
+// about what came after that.
 func (q *Queries) RaiseFeedEpoch(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, raiseFeedEpoch)
 	var feed_epoch int64

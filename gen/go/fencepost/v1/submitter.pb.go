@@ -451,7 +451,9 @@ type Waiting struct {
 	Reason  string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	// When it was accepted.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// The same as in the transaction; a decision on it may name it.
+	Version       uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -533,6 +535,13 @@ func (x *Waiting) GetCreateTime() *timestamppb.Timestamp {
 		return x.CreateTime
 	}
 	return nil
+}
+
+func (x *Waiting) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
 }
 
 // NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
@@ -1700,7 +1709,10 @@ type ResolveStuckRequest struct {
 	// Why; kept with the command.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Who decides; kept with the command.
-	Operator      string `protobuf:"bytes,4,opt,name=operator,proto3" json:"operator,omitempty"`
+	Operator string `protobuf:"bytes,4,opt,name=operator,proto3" json:"operator,omitempty"`
+	// Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
+	// decision that was carried out. 0: whatever it is now.
+	ExpectVersion uint64 `protobuf:"varint,20,opt,name=expect_version,json=expectVersion,proto3" json:"expect_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1761,6 +1773,13 @@ func (x *ResolveStuckRequest) GetOperator() string {
 		return x.Operator
 	}
 	return ""
+}
+
+func (x *ResolveStuckRequest) GetExpectVersion() uint64 {
+	if x != nil {
+		return x.ExpectVersion
+	}
+	return 0
 }
 
 type ResolveStuckResponse struct {
@@ -2061,7 +2080,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bevidence\x18\x02 \x01(\tR\bevidence\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
-	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\"\x82\x02\n" +
+	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\"\xa0\x02\n" +
 	"\aWaiting\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1d\n" +
 	"\n" +
@@ -2071,7 +2090,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTimeB\b\n" +
+	"createTime\x12\x1c\n" +
+	"\aversion\x18\x14 \x01(\x04B\x020\x01R\aversionB\b\n" +
 	"\x06_nonce\"\xaf\x01\n" +
 	"\bNonceGap\x12#\n" +
 	"\vfirst_nonce\x18\x01 \x01(\x04B\x020\x01R\n" +
@@ -2182,14 +2202,16 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"L\n" +
 	"\x13ExitProtectResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xc3\x01\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xfd\x01\n" +
 	"\x13ResolveStuckRequest\x12\x1d\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12C\n" +
 	"\bdecision\x18\x02 \x01(\x0e2\x1b.fencepost.v1.StuckDecisionB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bdecision\x12\"\n" +
 	"\x06reason\x18\x03 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
-	"\boperator\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"8\n" +
+	"\boperator\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\x128\n" +
+	"\x0eexpect_version\x18\x14 \x01(\x04B\x11\xbaH\f2\n" +
+	"\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f0\x01R\rexpectVersion\"8\n" +
 	"\x14ResolveStuckResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xda\x02\n" +
 	"\aCommand\x12!\n" +

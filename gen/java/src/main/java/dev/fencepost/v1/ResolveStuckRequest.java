@@ -203,6 +203,22 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int EXPECT_VERSION_FIELD_NUMBER = 20;
+  private long expectVersion_ = 0L;
+  /**
+   * <pre>
+   * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
+   * decision that was carried out. 0: whatever it is now.
+   * </pre>
+   *
+   * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * @return The expectVersion.
+   */
+  @java.lang.Override
+  public long getExpectVersion() {
+    return expectVersion_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -229,6 +245,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 4, operator_);
     }
+    if (expectVersion_ != 0L) {
+      output.writeUInt64(20, expectVersion_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -245,6 +264,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(4, operator_);
+    }
+    if (expectVersion_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(20, expectVersion_);
     }
     return size;
   }
@@ -277,6 +300,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getReason())) return false;
     if (!getOperator()
         .equals(other.getOperator())) return false;
+    if (getExpectVersion()
+        != other.getExpectVersion()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -296,6 +321,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getReason().hashCode();
     hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
     hash = (53 * hash) + getOperator().hashCode();
+    hash = (37 * hash) + EXPECT_VERSION_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getExpectVersion());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -431,6 +459,7 @@ private static final long serialVersionUID = 0L;
       decision_ = 0;
       reason_ = "";
       operator_ = "";
+      expectVersion_ = 0L;
       return this;
     }
 
@@ -476,6 +505,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.operator_ = operator_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.expectVersion_ = expectVersion_;
+      }
     }
 
     @java.lang.Override
@@ -507,6 +539,9 @@ private static final long serialVersionUID = 0L;
         operator_ = other.operator_;
         bitField0_ |= 0x00000008;
         onChanged();
+      }
+      if (other.getExpectVersion() != 0L) {
+        setExpectVersion(other.getExpectVersion());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -552,6 +587,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 34
+            case 160: {
+              expectVersion_ = input.readUInt64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 160
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -873,6 +913,53 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       operator_ = value;
       bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+
+    private long expectVersion_ ;
+    /**
+     * <pre>
+     * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
+     * decision that was carried out. 0: whatever it is now.
+     * </pre>
+     *
+     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * @return The expectVersion.
+     */
+    @java.lang.Override
+    public long getExpectVersion() {
+      return expectVersion_;
+    }
+    /**
+     * <pre>
+     * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
+     * decision that was carried out. 0: whatever it is now.
+     * </pre>
+     *
+     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * @param value The expectVersion to set.
+     * @return This builder for chaining.
+     */
+    public Builder setExpectVersion(long value) {
+
+      expectVersion_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
+     * decision that was carried out. 0: whatever it is now.
+     * </pre>
+     *
+     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearExpectVersion() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      expectVersion_ = 0L;
       onChanged();
       return this;
     }

@@ -72,4 +72,15 @@ public interface ResolveStuckRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getOperatorBytes();
+
+  /**
+   * <pre>
+   * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
+   * decision that was carried out. 0: whatever it is now.
+   * </pre>
+   *
+   * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * @return The expectVersion.
+   */
+  long getExpectVersion();
 }

@@ -178,159 +178,161 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       " \001(\tR\006reason\022\032\n\010evidence\030\002 \001(\tR\010evidence" +
       "\022.\n\004time\030\003 \001(\0132\032.google.protobuf.Timesta" +
       "mpR\004time\022\'\n\rprotection_id\030\004 \001(\003B\0020\001R\014pro" +
-      "tectionId\"\202\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004tx" +
+      "tectionId\"\240\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004tx" +
       "Id\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022+\n\005sta" +
       "te\030\003 \001(\0162\025.fencepost.v1.TxStateR\005state\022\035" +
       "\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006reason\030" +
       "\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\tR\007message\022" +
       ";\n\013create_time\030\007 \001(\0132\032.google.protobuf.T" +
-      "imestampR\ncreateTimeB\010\n\006_nonce\"\257\001\n\010Nonce" +
-      "Gap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNonce" +
-      "\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005t" +
-      "x_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006reason" +
-      "\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Timesta" +
-      "mpR\004time\"\321\006\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004na" +
-      "me\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010cha" +
-      "in_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001(" +
-      "\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mo" +
-      "de\030\006 \001(\0162\033.fencepost.v1.SubmitterModeR\004m" +
-      "ode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1.Submi" +
-      "tterStatusR\006status\022\035\n\nstart_from\030\010 \001(\tR\t" +
-      "startFrom\022-\n\005lease\030\t \001(\0132\027.fencepost.v1." +
-      "LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020\001" +
-      "H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020\001" +
-      "H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030.f" +
-      "encepost.v1.ProtectionR\nprotection\022\032\n\006qu" +
-      "eued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001(" +
-      "\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\ncreateTime\0221\n\010" +
-      "blocking\030\020 \001(\0132\025.fencepost.v1.WaitingR\010b" +
-      "locking\0224\n\nqueue_head\030\021 \001(\0132\025.fencepost." +
-      "v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.fe" +
-      "ncepost.v1.NonceGapR\004gaps\022:\n\non_failure\030" +
-      "\023 \001(\0162\033.fencepost.v1.FailurePolicyR\tonFa" +
-      "ilure\022\027\n\007max_fee\030\024 \001(\tR\006maxFeeB\r\n\013_next_" +
-      "nonceB\r\n\013_init_nonce\"\320\003\n\030RegisterSubmitt" +
-      "erRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][a" +
-      "-z0-9._-]{0,63}$R\004name\022.\n\010chain_id\030\002 \001(\004" +
-      "B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007addres" +
-      "s\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007add" +
-      "ress\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer\022" +
-      "9\n\004mode\030\005 \001(\0162\033.fencepost.v1.SubmitterMo" +
-      "deB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\tB" +
-      "\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"0\", \"ch" +
-      "ain\" or the exact next nonce of the acco" +
-      "unt\032Gthis == \'\' || this == \'chain\' || th" +
-      "is.matches(\'^(0|[1-9][0-9]{0,17})$\')R\tst" +
-      "artFrom\"\374\001\n\026UpdateSubmitterRequest\022(\n\tsu" +
-      "bmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022D\n\n" +
-      "on_failure\030\002 \001(\0162\033.fencepost.v1.FailureP" +
-      "olicyB\010\272H\005\202\001\002\020\001R\tonFailure\022-\n\007max_fee\030\003 " +
-      "\001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxFee\022C\n\013upd" +
-      "ate_mask\030\004 \001(\0132\032.google.protobuf.FieldMa" +
-      "skB\006\272H\003\310\001\001R\nupdateMask\"P\n\027UpdateSubmitte" +
-      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\"l\n\031RegisterSubm" +
+      "imestampR\ncreateTime\022\034\n\007version\030\024 \001(\004B\0020" +
+      "\001R\007versionB\010\n\006_nonce\"\257\001\n\010NonceGap\022#\n\013fir" +
+      "st_nonce\030\001 \001(\004B\0020\001R\nfirstNonce\022!\n\nlast_n" +
+      "once\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003 \001(\t" +
+      "R\004txId\022\026\n\006reason\030\004 \001(\tR\006reason\022.\n\004time\030\005" +
+      " \001(\0132\032.google.protobuf.TimestampR\004time\"\321" +
+      "\006\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\nacco" +
+      "unt_id\030\002 \001(\tR\taccountId\022\035\n\010chain_id\030\003 \001(" +
+      "\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001(\tR\007address" +
+      "\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001(\0162\033" +
+      ".fencepost.v1.SubmitterModeR\004mode\0225\n\006sta" +
+      "tus\030\007 \001(\0162\035.fencepost.v1.SubmitterStatus" +
+      "R\006status\022\035\n\nstart_from\030\010 \001(\tR\tstartFrom\022" +
+      "-\n\005lease\030\t \001(\0132\027.fencepost.v1.LeaseInfoR" +
+      "\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020\001H\000R\tnextNo" +
+      "nce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020\001H\001R\tinitNo" +
+      "nce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030.fencepost.v" +
+      "1.ProtectionR\nprotection\022\032\n\006queued\030\r \001(\003" +
+      "B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001(\003B\0020\001R\010inF" +
+      "light\022;\n\013create_time\030\017 \001(\0132\032.google.prot" +
+      "obuf.TimestampR\ncreateTime\0221\n\010blocking\030\020" +
+      " \001(\0132\025.fencepost.v1.WaitingR\010blocking\0224\n" +
+      "\nqueue_head\030\021 \001(\0132\025.fencepost.v1.Waiting" +
+      "R\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.fencepost.v1" +
+      ".NonceGapR\004gaps\022:\n\non_failure\030\023 \001(\0162\033.fe" +
+      "ncepost.v1.FailurePolicyR\tonFailure\022\027\n\007m" +
+      "ax_fee\030\024 \001(\tR\006maxFeeB\r\n\013_next_nonceB\r\n\013_" +
+      "init_nonce\"\320\003\n\030RegisterSubmitterRequest\022" +
+      "3\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-]{" +
+      "0,63}$R\004name\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162\014\030" +
+      "\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007address\030\003 \001(\tB\032\272" +
+      "H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007address\022!\n\006si" +
+      "gner\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030\005 " +
+      "\001(\0162\033.fencepost.v1.SubmitterModeB\010\272H\005\202\001\002" +
+      "\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001" +
+      "\n\nstart_from\022;must be \"0\", \"chain\" or th" +
+      "e exact next nonce of the account\032Gthis " +
+      "== \'\' || this == \'chain\' || this.matches" +
+      "(\'^(0|[1-9][0-9]{0,17})$\')R\tstartFrom\"\374\001" +
+      "\n\026UpdateSubmitterRequest\022(\n\tsubmitter\030\001 " +
+      "\001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022D\n\non_failure" +
+      "\030\002 \001(\0162\033.fencepost.v1.FailurePolicyB\010\272H\005" +
+      "\202\001\002\020\001R\tonFailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\017" +
+      "2\r^[0-9]{0,78}$R\006maxFee\022C\n\013update_mask\030\004" +
+      " \001(\0132\032.google.protobuf.FieldMaskB\006\272H\003\310\001\001" +
+      "R\nupdateMask\"P\n\027UpdateSubmitterResponse\022" +
+      "5\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submit" +
+      "terR\tsubmitter\"l\n\031RegisterSubmitterRespo" +
+      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
+      "bmitterR\tsubmitter\022\030\n\007created\030\002 \001(\010R\007cre" +
+      "ated\"?\n\023GetSubmitterRequest\022(\n\tsubmitter" +
+      "\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubm" +
       "itterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fence" +
-      "post.v1.SubmitterR\tsubmitter\022\030\n\007created\030" +
-      "\002 \001(\010R\007created\"?\n\023GetSubmitterRequest\022(\n" +
-      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"" +
-      "M\n\024GetSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
-      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"i" +
-      "\n\025ListSubmittersRequest\022\'\n\tpage_size\030\001 \001" +
-      "(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\002" +
-      " \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026ListSubmitt" +
-      "ersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencep" +
-      "ost.v1.SubmitterR\nsubmitters\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken\"c\n\025PauseSub" +
-      "mitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020" +
-      "\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200" +
-      "\004R\006reason\"O\n\026PauseSubmitterResponse\0225\n\ts" +
-      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
-      "\tsubmitter\"d\n\026ResumeSubmitterRequest\022(\n\t" +
-      "submitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 " +
-      "\n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"P\n\027Resu" +
-      "meSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
-      ".fencepost.v1.SubmitterR\tsubmitter\"\215\001\n\027P" +
-      "rotectSubmitterRequest\022(\n\tsubmitter\030\001 \001(" +
-      "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\"\n\006reason\030\002 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010" +
-      "\272H\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmitterRe" +
-      "sponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1" +
-      ".SubmitterR\tsubmitter\"\202\002\n\022ExitProtectReq" +
-      "uest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsub" +
-      "mitter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000" +
-      "R\014protectionId\022H\n\010decision\030\003 \001(\0162 .fence" +
-      "post.v1.ProtectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010" +
-      "decision\022\"\n\006reason\030\004 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006re" +
-      "ason\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
-      "or\"L\n\023ExitProtectResponse\0225\n\tsubmitter\030\001" +
+      "post.v1.SubmitterR\tsubmitter\"i\n\025ListSubm" +
+      "ittersRequest\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030" +
+      "\350\007(\000R\010pageSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r" +
+      "\003\030\200\002R\tpageToken\"y\n\026ListSubmittersRespons" +
+      "e\0227\n\nsubmitters\030\001 \003(\0132\027.fencepost.v1.Sub" +
+      "mitterR\nsubmitters\022&\n\017next_page_token\030\002 " +
+      "\001(\tR\rnextPageToken\"c\n\025PauseSubmitterRequ" +
+      "est\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubm" +
+      "itter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"" +
+      "O\n\026PauseSubmitterResponse\0225\n\tsubmitter\030\001" +
       " \001(\0132\027.fencepost.v1.SubmitterR\tsubmitter" +
-      "\"\303\001\n\023ResolveStuckRequest\022\035\n\005tx_id\030\001 \001(\tB" +
-      "\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162\033.fenc" +
-      "epost.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010deci" +
-      "sion\022\"\n\006reason\030\003 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason" +
-      "\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"8" +
-      "\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fen" +
-      "cepost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_" +
-      "id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004k" +
-      "ind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001" +
-      "(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010oper" +
-      "ator\030\006 \001(\tR\010operator\022;\n\013create_time\030\007 \001(" +
-      "\0132\032.google.protobuf.TimestampR\ncreateTim" +
-      "e\0229\n\napply_time\030\010 \001(\0132\032.google.protobuf." +
-      "TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006re" +
-      "sult\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014protect" +
-      "ionId\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitt" +
-      "er\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_" +
-      "size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage" +
-      "_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024Lis" +
-      "tCommandsResponse\0221\n\010commands\030\001 \003(\0132\025.fe" +
-      "ncepost.v1.CommandR\010commands\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken*J\n\rSubmitte" +
-      "rMode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n" +
-      "\025SUBMITTER_MODE_STRICT\020\001*m\n\017SubmitterSta" +
-      "tus\022 \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n" +
-      "\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_" +
-      "STATUS_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAIL" +
-      "URE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLI" +
-      "CY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*" +
-      "\262\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
-      "ISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISI" +
-      "ON_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN" +
-      "_FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_" +
-      "FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStuckDecision\022\036" +
-      "\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_" +
-      "DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEU" +
-      "E\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_D" +
-      "ECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISIO" +
-      "N_REQUEUE_UNPROVEN\020\0052\256\007\n\020SubmitterServic" +
-      "e\022d\n\021RegisterSubmitter\022&.fencepost.v1.Re" +
-      "gisterSubmitterRequest\032\'.fencepost.v1.Re" +
-      "gisterSubmitterResponse\022U\n\014GetSubmitter\022" +
-      "!.fencepost.v1.GetSubmitterRequest\032\".fen" +
-      "cepost.v1.GetSubmitterResponse\022[\n\016ListSu" +
-      "bmitters\022#.fencepost.v1.ListSubmittersRe" +
-      "quest\032$.fencepost.v1.ListSubmittersRespo" +
-      "nse\022^\n\017UpdateSubmitter\022$.fencepost.v1.Up" +
-      "dateSubmitterRequest\032%.fencepost.v1.Upda" +
-      "teSubmitterResponse\022[\n\016PauseSubmitter\022#." +
-      "fencepost.v1.PauseSubmitterRequest\032$.fen" +
-      "cepost.v1.PauseSubmitterResponse\022^\n\017Resu" +
-      "meSubmitter\022$.fencepost.v1.ResumeSubmitt" +
-      "erRequest\032%.fencepost.v1.ResumeSubmitter" +
-      "Response\022a\n\020ProtectSubmitter\022%.fencepost" +
-      ".v1.ProtectSubmitterRequest\032&.fencepost." +
-      "v1.ProtectSubmitterResponse\022R\n\013ExitProte" +
-      "ct\022 .fencepost.v1.ExitProtectRequest\032!.f" +
-      "encepost.v1.ExitProtectResponse\022U\n\014Resol" +
-      "veStuck\022!.fencepost.v1.ResolveStuckReque" +
-      "st\032\".fencepost.v1.ResolveStuckResponse\022U" +
-      "\n\014ListCommands\022!.fencepost.v1.ListComman" +
-      "dsRequest\032\".fencepost.v1.ListCommandsRes" +
-      "ponseBT\n\020dev.fencepost.v1P\001Z>github.com/" +
-      "fencepost/fencepost/gen/go/fencepost/v1;" +
-      "fencepostv1b\006proto3"
+      "\"d\n\026ResumeSubmitterRequest\022(\n\tsubmitter\030" +
+      "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002" +
+      " \001(\tB\010\272H\005r\003\030\200\004R\006reason\"P\n\027ResumeSubmitte" +
+      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
+      ".v1.SubmitterR\tsubmitter\"\215\001\n\027ProtectSubm" +
+      "itterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001" +
+      "\030\200\001R\tsubmitter\022\"\n\006reason\030\002 \001(\tB\n\272H\007r\005\020\001\030" +
+      "\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010" +
+      "operator\"Q\n\030ProtectSubmitterResponse\0225\n\t" +
+      "submitter\030\001 \001(\0132\027.fencepost.v1.Submitter" +
+      "R\tsubmitter\"\202\002\n\022ExitProtectRequest\022(\n\tsu" +
+      "bmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\r" +
+      "protection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protecti" +
+      "onId\022H\n\010decision\030\003 \001(\0162 .fencepost.v1.Pr" +
+      "otectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"" +
+      "\n\006reason\030\004 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010op" +
+      "erator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023Exit" +
+      "ProtectResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fen" +
+      "cepost.v1.SubmitterR\tsubmitter\"\375\001\n\023Resol" +
+      "veStuckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R" +
+      "\004txId\022C\n\010decision\030\002 \001(\0162\033.fencepost.v1.S" +
+      "tuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"\n\006re" +
+      "ason\030\003 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operat" +
+      "or\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\0228\n\016expect_v" +
+      "ersion\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectV" +
+      "ersion\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001" +
+      "(\0132\020.fencepost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\n" +
+      "command_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030" +
+      "\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005t" +
+      "x_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason" +
+      "\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013create_t" +
+      "ime\030\007 \001(\0132\032.google.protobuf.TimestampR\nc" +
+      "reateTime\0229\n\napply_time\030\010 \001(\0132\032.google.p" +
+      "rotobuf.TimestampR\tapplyTime\022\026\n\006result\030\t" +
+      " \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R" +
+      "\014protectionId\"\221\001\n\023ListCommandsRequest\022(\n" +
+      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022" +
+      "\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize" +
+      "\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToke" +
+      "n\"q\n\024ListCommandsResponse\0221\n\010commands\030\001 " +
+      "\003(\0132\025.fencepost.v1.CommandR\010commands\022&\n\017" +
+      "next_page_token\030\002 \001(\tR\rnextPageToken*J\n\r" +
+      "SubmitterMode\022\036\n\032SUBMITTER_MODE_UNSPECIF" +
+      "IED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017Subm" +
+      "itterStatus\022 \n\034SUBMITTER_STATUS_UNSPECIF" +
+      "IED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SU" +
+      "BMITTER_STATUS_PAUSED\020\002*f\n\rFailurePolicy" +
+      "\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAIL" +
+      "URE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_" +
+      "PAUSE\020\002*\262\001\n\022ProtectionDecision\022#\n\037PROTEC" +
+      "TION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTIO" +
+      "N_DECISION_RESUME\020\001\022%\n!PROTECTION_DECISI" +
+      "ON_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECISIO" +
+      "N_ALIGN_FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStuckDe" +
+      "cision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027" +
+      "\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISIO" +
+      "N_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n" +
+      "\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK" +
+      "_DECISION_REQUEUE_UNPROVEN\020\0052\256\007\n\020Submitt" +
+      "erService\022d\n\021RegisterSubmitter\022&.fencepo" +
+      "st.v1.RegisterSubmitterRequest\032\'.fencepo" +
+      "st.v1.RegisterSubmitterResponse\022U\n\014GetSu" +
+      "bmitter\022!.fencepost.v1.GetSubmitterReque" +
+      "st\032\".fencepost.v1.GetSubmitterResponse\022[" +
+      "\n\016ListSubmitters\022#.fencepost.v1.ListSubm" +
+      "ittersRequest\032$.fencepost.v1.ListSubmitt" +
+      "ersResponse\022^\n\017UpdateSubmitter\022$.fencepo" +
+      "st.v1.UpdateSubmitterRequest\032%.fencepost" +
+      ".v1.UpdateSubmitterResponse\022[\n\016PauseSubm" +
+      "itter\022#.fencepost.v1.PauseSubmitterReque" +
+      "st\032$.fencepost.v1.PauseSubmitterResponse" +
+      "\022^\n\017ResumeSubmitter\022$.fencepost.v1.Resum" +
+      "eSubmitterRequest\032%.fencepost.v1.ResumeS" +
+      "ubmitterResponse\022a\n\020ProtectSubmitter\022%.f" +
+      "encepost.v1.ProtectSubmitterRequest\032&.fe" +
+      "ncepost.v1.ProtectSubmitterResponse\022R\n\013E" +
+      "xitProtect\022 .fencepost.v1.ExitProtectReq" +
+      "uest\032!.fencepost.v1.ExitProtectResponse\022" +
+      "U\n\014ResolveStuck\022!.fencepost.v1.ResolveSt" +
+      "uckRequest\032\".fencepost.v1.ResolveStuckRe" +
+      "sponse\022U\n\014ListCommands\022!.fencepost.v1.Li" +
+      "stCommandsRequest\032\".fencepost.v1.ListCom" +
+      "mandsResponseBT\n\020dev.fencepost.v1P\001Z>git" +
+      "hub.com/fencepost/fencepost/gen/go/fence" +
+      "post/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -357,7 +359,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Waiting_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Waiting_descriptor,
-        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", });
+        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", "Version", });
     internal_static_fencepost_v1_NonceGap_descriptor =
       getDescriptor().getMessageType(3);
     internal_static_fencepost_v1_NonceGap_fieldAccessorTable = new
@@ -471,7 +473,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ResolveStuckRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResolveStuckRequest_descriptor,
-        new java.lang.String[] { "TxId", "Decision", "Reason", "Operator", });
+        new java.lang.String[] { "TxId", "Decision", "Reason", "Operator", "ExpectVersion", });
     internal_static_fencepost_v1_ResolveStuckResponse_descriptor =
       getDescriptor().getMessageType(22);
     internal_static_fencepost_v1_ResolveStuckResponse_fieldAccessorTable = new

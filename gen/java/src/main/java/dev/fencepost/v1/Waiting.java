@@ -305,6 +305,21 @@ private static final long serialVersionUID = 0L;
     return createTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createTime_;
   }
 
+  public static final int VERSION_FIELD_NUMBER = 20;
+  private long version_ = 0L;
+  /**
+   * <pre>
+   * The same as in the transaction; a decision on it may name it.
+   * </pre>
+   *
+   * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
+   * @return The version.
+   */
+  @java.lang.Override
+  public long getVersion() {
+    return version_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -340,6 +355,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(7, getCreateTime());
     }
+    if (version_ != 0L) {
+      output.writeUInt64(20, version_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -367,6 +385,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(7, getCreateTime());
+    }
+    if (version_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(20, version_);
     }
     return size;
   }
@@ -411,6 +433,8 @@ private static final long serialVersionUID = 0L;
       if (!getCreateTime()
           .equals(other.getCreateTime())) return false;
     }
+    if (getVersion()
+        != other.getVersion()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -441,6 +465,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + CREATE_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getCreateTime().hashCode();
     }
+    hash = (37 * hash) + VERSION_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getVersion());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -593,6 +620,7 @@ private static final long serialVersionUID = 0L;
         createTimeBuilder_.dispose();
         createTimeBuilder_ = null;
       }
+      version_ = 0L;
       return this;
     }
 
@@ -652,6 +680,9 @@ private static final long serialVersionUID = 0L;
             : createTimeBuilder_.build();
         to_bitField0_ |= 0x00000002;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.version_ = version_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -695,6 +726,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasCreateTime()) {
         mergeCreateTime(other.getCreateTime());
+      }
+      if (other.getVersion() != 0L) {
+        setVersion(other.getVersion());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -757,6 +791,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 58
+            case 160: {
+              version_ = input.readUInt64();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 160
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1343,6 +1382,50 @@ private static final long serialVersionUID = 0L;
         createTime_ = null;
       }
       return createTimeBuilder_;
+    }
+
+    private long version_ ;
+    /**
+     * <pre>
+     * The same as in the transaction; a decision on it may name it.
+     * </pre>
+     *
+     * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
+     * @return The version.
+     */
+    @java.lang.Override
+    public long getVersion() {
+      return version_;
+    }
+    /**
+     * <pre>
+     * The same as in the transaction; a decision on it may name it.
+     * </pre>
+     *
+     * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
+     * @param value The version to set.
+     * @return This builder for chaining.
+     */
+    public Builder setVersion(long value) {
+
+      version_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The same as in the transaction; a decision on it may name it.
+     * </pre>
+     *
+     * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearVersion() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      version_ = 0L;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Waiting)

@@ -122,4 +122,14 @@ public interface WaitingOrBuilder extends
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getCreateTimeOrBuilder();
+
+  /**
+   * <pre>
+   * The same as in the transaction; a decision on it may name it.
+   * </pre>
+   *
+   * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
+   * @return The version.
+   */
+  long getVersion();
 }

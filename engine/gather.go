@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// gatherLimit bounds how many submitters one statement asks for.
+const gatherLimit = 1024
+
+// gathered combines what the owners of this node ask for one by one. Those that ask while an answer is under way are served together by the next statement, so a
+// node with a thousand busy submitters asks a few times, not a thousand.
+type gathered[T any] struct {
+	ask      func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]T, error)
+	unwanted func(context.Context, []T) // gets the answers whose owners have left; may be nil
+
+	wg      sync.WaitGroup // statements under way
+	mu      sync.Mutex
+	busy    bool
+	waiting []*request[T]
+}
+
+type request[T any] struct {
+	id     txn.SubmitterID
+	done   chan struct{}
+	answer T
+	err    error
+	ended  bool // answered, or its owner has left
+}
+
+// get asks for one submitter. The statement begins after the call, so it sees everything that was committed before it.
+func (g *gathered[T]) get(ctx context.Context, id txn.SubmitterID) (answer T, err error) {
+	r := &request[T]{id: id, done: make(chan struct{})}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, r)
+	lead := !g.busy
+	g.busy = true
+	g.mu.Unlock()
+	if lead {
+		g.wg.Go(func() { g.serve(context.WithoutCancel(ctx)) })
+	}
+	select {
+	case <-r.done:
+		return r.answer, r.err
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r.ended {
+		return r.answer, r.err
+	}
+	r.ended = true
+	return answer, ctx.Err()
+}
+
+// serve answers until nobody waits.
+func (g *gathered[T]) serve(ctx context.Context) {
+	for batch := g.take(); batch != nil; batch = g.take() {
+		ids := make([]txn.SubmitterID, len(batch))
+		for i, r := range batch {
+			ids[i] = r.id
+		}
+		all, err := g.ask(ctx, ids)
+		if left := g.tell(batch, all, err); len(left) > 0 && g.unwanted != nil {
+			g.unwanted(ctx, left)
+		}
+	}
+}
+
+// take is the next batch, without those who have left; nil ends the server.
+func (g *gathered[T]) take() (batch []*request[T]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.waiting) > 0 && len(batch) < gatherLimit {
+		if r := g.waiting[0]; !r.ended {
+			batch = append(batch, r)
+		}
+		g.waiting = g.waiting[1:]
+	}
+	g.busy = len(batch) > 0
+	return batch
+}
+
+// tell hands the answers out, and returns those that nobody waits for any more.
+func (g *gathered[T]) tell(batch []*request[T], all map[txn.SubmitterID]T, err error) (left []T) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range batch {
+		answer, has := all[r.id]
+		if r.ended {
+			if has {
+				left = append(left, answer)
+			}
+			continue
+		}
+		r.answer, r.err, r.ended = answer, err, true
+		close(r.done)
+	}
+	return left
+}

@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// deliver is the arrival of a message at PostgreSQL.
+func (w *World) deliver(l *link, m message, it *item) {
+	n := l.node
+	if l.over() && !it.late && w.dice.IntN(2) == 0 {
+		w.remark("it is lost under way")
+		l.landed()
+		return
+	}
+	if err := w.connect(l); err != nil {
+		l.sever(false)
+		l.landed()
+		return
+	}
+	f, ok := w.trip(n, "sql:"+m.label)
+	if !ok && m.commit != nil && m.commit.takes {
+		f, _ = w.trip(n, "sql:Take")
+	}
+	switch f.Do {
+	case doCutBefore:
+		l.sever(false)
+		l.landed()
+		return
+	case doArriveLate:
+		l.sever(false)
+		it.late, it.ready = true, w.now()+f.For
+		w.waiting = append(w.waiting, it)
+		return
+	case doArriveAnew:
+		l.sever(false)
+		it.late, it.ready = true, w.now()+f.For
+		w.waiting, w.ambushes = append(w.waiting, it), append(w.ambushes, ambush{it, m.commit})
+		return
+	case doArriveLapsed:
+		if lapse, ok := w.lapseOf(m.commit); ok {
+			it.late, it.ready = true, lapse
+			n.frozenUntil = max(n.frozenUntil, lapse+f.For)
+			w.waiting = append(w.waiting, it)
+			return
+		}
+	case doCrashBefore:
+		l.landed()
+		w.crash(n, f.For)
+		return
+	}
+	if f.Do == doLock || f.Do == doLockFreeze {
+		w.lock(m, f)
+		if f.Do == doLockFreeze {
+			n.frozenUntil = max(n.frozenUntil, w.now()+f.For)
+		}
+	}
+	if err := w.db.tick(); err != nil {
+		w.violated("sim", "the clock of the database cannot be set: %v", err)
+		return
+	}
+	x := &exchange{link: l, message: m, fault: f}
+	if x.err = l.server.send(m); x.err != nil {
+		w.finish(x)
+		return
+	}
+	if !w.advance(x) {
+		w.remark("it waits for a lock")
+		w.stuck = append(w.stuck, x)
+		return
+	}
+	w.finish(x)
+	w.unstick()
+}
+
+// exchange is a message that PostgreSQL works on.
+type exchange struct {
+	link    *link
+	message message
+	fault   Fault
+	done    bool
+	err     error
+}
+
+// advance reads until the answer is there, or it is sure that the session waits for a lock that another session of the world holds.
+func (w *World) advance(x *exchange) bool {
+	for giveUp := time.Now().Add(hangLimit); !x.done; {
+		if x.done, x.err = x.link.server.receive(lookAfter); x.done || x.err != nil {
+			x.done = true
+			break
+		}
+		if w.blocked(x) {
+			return false
+		}
+		if time.Now().After(giveUp) {
+			x.done, x.err = true, errors.New("no answer")
+		}
+	}
+	return true
+}
+
+func (w *World) blocked(x *exchange) bool {
+	var ours []int32
+	for _, n := range w.nodes {
+		for _, l := range n.links {
+			ours = append(ours, l.server.pid)
+		}
+	}
+	for _, k := range w.locks {
+		ours = append(ours, int32(k.conn.PgConn().PID()))
+	}
+	return w.db.blocked(x.link.server.pid, ours)
+}
+
+// unstick goes on with what waited for a lock and does not any more. PostgreSQL lets them go one after the other, in the order in which they came; all of that
+// is let happen before any of it is told.
+func (w *World) unstick() {
+	for moved := true; moved; {
+		moved = false
+		for _, x := range w.stuck {
+			if !x.done && !w.blocked(x) {
+				moved = w.advance(x) || moved
+			}
+		}
+	}
+	var stuck, done []*exchange
+	for _, x := range w.stuck {
+		if x.done {
+			done = append(done, x)
+		} else {
+			stuck = append(stuck, x)
+		}
+	}
+	w.stuck = stuck
+	for _, x := range done {
+		w.remark("%s of %s does not wait any more", x.message.label, x.link.node.title())
+		w.finish(x)
+	}
+}
+
+// finish is the end of an exchange: PostgreSQL has answered, or the session is gone.
+func (w *World) finish(x *exchange) {
+	l, m, f, s, err := x.link, x.message, x.fault, x.link.server, x.err
+	n := l.node
+	defer l.landed()
+	if s.failure != "" {
+		w.remark("PostgreSQL says %s", s.failure)
+		if !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
+			w.violated("constraint", "PostgreSQL, the second line of defence, has to refuse %s: %s", m.label, s.failure)
+		}
+	}
+	if err != nil && !strings.HasPrefix(s.failure, "57P01") {
+		w.violated("sim", "%s on connection %d (%s): %v", m.label, l.no, l.role, err)
+	}
+	switch {
+	case strings.HasPrefix(m.label, "AcquireLease"):
+		w.acquired(n)
+		w.spring(n)
+	case m.label == "TerminateBlockers":
+		w.terminated(s.rows)
+	}
+	switch f.Do {
+	case doLoseReply:
+		l.sever(false)
+		return
+	case doCrash:
+		w.at(w.now(), "crash", func() { w.crash(n, f.For) })
+		return
+	case doFreeze, doFreezeBefore:
+		n.frozenUntil = max(n.frozenUntil, w.now()+f.For)
+	}
+	w.answer(l, s.answer, f)
+	if err != nil {
+		l.sever(false)
+	}
+}
+
+// ambush is a commit that its node has given up, and that waits for the moment at which the node has the lease anew and has written nothing yet.
+type ambush struct {
+	item   *item
+	commit *fencedCommit
+}
+
+// spring lets arrive what waited for a node's lease to be taken anew.
+func (w *World) spring(n *node) {
+	w.ambushes = slices.DeleteFunc(w.ambushes, func(a ambush) bool {
+		if a.item.node != n || a.commit == nil {
+			return a.commit == nil
+		}
+		newer, err := w.db.number("SELECT count(*) FROM submitter_lease l JOIN unnest($1::INT[], $2::BIGINT[]) AS c (id, token) ON l.submitter_id = c.id AND l.fencing_token > c.token",
+			a.commit.submitters, a.commit.tokens)
+		if err != nil || newer == 0 {
+			return false
+		}
+		a.item.ready = w.now()
+		return true
+	})
+}
+
+// lapseOf is right after all leases have lapsed that a commit is written under.
+func (w *World) lapseOf(c *fencedCommit) (time.Duration, bool) {
+	if c == nil {
+		return 0, false
+	}
+	var lapse time.Time
+	err := w.db.conn.QueryRow(w.db.ctx, "SELECT max(expires_at) FROM submitter_lease WHERE submitter_id = ANY($1)", c.submitters).Scan(&lapse)
+	return lapse.Sub(w.db.base) + w.db.began.Sub(w.began) + time.Millisecond, err == nil
+}
+
+// terminated waits until the sessions that a takeover has ended are gone.
+func (w *World) terminated(rows [][]byte) {
+	for _, row := range rows {
+		pid := int32(binary.BigEndian.Uint32(row[6:])) // two bytes for the number of columns, four for the length of the first
+		w.remark("a session is ended")
+		w.locks = slices.DeleteFunc(w.locks, func(k *rowLock) bool { return k.conn.PgConn().PID() == uint32(pid) })
+		for giveUp := time.Now().Add(hangLimit); w.db.lives(pid); {
+			if time.Now().After(giveUp) {
+				w.violated("sim", "a session does not end")
+				return
+			}
+		}
+	}
+}
+
+// answer sends a reply on its way.
+func (w *World) answer(l *link, answer []byte, f Fault) {
+	it := &item{node: l.node, kind: "reply", label: "@" + l.role, inside: true}
+	it.run = func() { l.receive(answer) }
+	it.ready = w.now() + w.delay(it)
+	if f.Do == doReplyLate {
+		it.ready += f.For
+	}
+	if it.ready <= w.now() && !w.held(it) {
+		l.receive(answer)
+		return
+	}
+	it.serial = int(w.serial.Add(1))
+	w.waiting = append(w.waiting, it)
+}

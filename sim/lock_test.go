@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// rowLock is somebody's open transaction that holds rows of the ledger locked: a migration, a backup tool, an operator's session.
+type rowLock struct{ conn *pgx.Conn }
+
+// lockable is what a fault may lock of a submitter, each so that a fenced commit has to wait for it at another of its guards.
+var lockable = []string{
+	"SELECT FROM managed_tx WHERE submitter_id = ANY($1) FOR UPDATE",
+	"SELECT FROM submitter_nonce_cursor WHERE submitter_id = ANY($1) FOR UPDATE",
+	"SELECT FROM submitter_lease WHERE submitter_id = ANY($1) FOR UPDATE",
+}
+
+// lock has somebody lock rows that a commit is about to need.
+func (w *World) lock(m message, f Fault) {
+	if m.commit == nil || len(m.commit.submitters) == 0 {
+		return
+	}
+	conn, err := w.db.connect()
+	if err == nil {
+		_, err = conn.Exec(w.db.ctx, "BEGIN")
+	}
+	if err == nil {
+		_, err = conn.Exec(w.db.ctx, "SET LOCAL lock_timeout = 1")
+	}
+	if err == nil {
+		_, err = conn.Exec(w.db.ctx, lockable[f.N%len(lockable)], m.commit.submitters)
+	}
+	if err != nil {
+		w.remark("not locked")
+		if conn != nil {
+			_ = conn.Close(w.db.ctx)
+		}
+		return
+	}
+	k := &rowLock{conn}
+	w.locks = append(w.locks, k)
+	w.lapses = append(w.lapses, span{w.now(), w.now() + f.For})
+	w.at(w.now()+f.For, "unlock", func() { w.unlock(k) })
+}
+
+func (w *World) unlock(k *rowLock) {
+	w.locks = slices.DeleteFunc(w.locks, func(other *rowLock) bool { return other == k })
+	if err := w.db.tick(); err != nil { // before whoever waits goes on, and looks at the clock
+		w.violated("sim", "%v", err)
+	}
+	_ = k.conn.Close(w.db.ctx)
+	for giveUp := time.Now().Add(hangLimit); w.db.lives(int32(k.conn.PgConn().PID())) && time.Now().Before(giveUp); { // its locks last until its end
+	}
+	w.unstick()
+}
+
+type span struct{ from, to time.Duration }

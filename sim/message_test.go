@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"encoding/binary"
+	"strings"
+)
+
+// message is what a node wrote in one go, as far as the scheduler needs to understand it (PostgreSQL's frontend protocol, version 3).
+type message struct {
+	bytes   []byte
+	label   string
+	role    string // of a start-up message
+	answers int    // ReadyForQuery messages that it asks for
+	startup bool
+	goodbye bool
+	cancel  bool
+	ping    bool
+	commit  *fencedCommit // of a fenced statement that is executed
+}
+
+// pong answers an empty query.
+var pong = []byte{'I', 0, 0, 0, 4, 'Z', 0, 0, 0, 5, 'I'}
+
+const (
+	codeCancel   = 80877102
+	codeStartup3 = 196608
+)
+
+// readMessage takes a written message apart. whole is false when more must come.
+func readMessage(b []byte, names map[string]string) (m message, whole bool) {
+	if len(b) >= 8 && b[0] == 0 { // no type: the first message of a connection
+		switch code := binary.BigEndian.Uint32(b[4:]); {
+		case code == codeCancel:
+			return message{cancel: true}, true
+		case code>>16 == codeStartup3>>16:
+			text, role := restart(b)
+			return message{bytes: text, label: "start", role: role, startup: true, answers: 1}, true
+		}
+	}
+	m.bytes = b
+	for rest := b; len(rest) > 0; {
+		if len(rest) < 5 {
+			return m, false
+		}
+		n := 1 + int(binary.BigEndian.Uint32(rest[1:]))
+		if len(rest) < n {
+			return m, false
+		}
+		m.read(rest[0], rest[5:n], names)
+		rest = rest[n:]
+	}
+	return m, m.answers > 0 || m.goodbye
+}
+
+func (m *message) read(kind byte, body []byte, names map[string]string) {
+	switch kind {
+	case 'X':
+		m.goodbye = true
+	case 'S', 'p':
+		m.answers++
+	case 'Q':
+		m.answers++
+		text := cString(body)
+		m.ping = text == "-- ping"
+		m.label = first(text)
+	case 'P':
+		name := cString(body)
+		names[name] = first(cString(body[len(name)+1:]))
+		m.label = "prepare " + names[name]
+	case 'B':
+		portal := cString(body)
+		name := cString(body[len(portal)+1:])
+		m.label = names[name]
+		if m.label == "Commit" {
+			m.commit = readCommit(body[len(portal)+len(name)+2:])
+		}
+	}
+}
+
+// first is the name that sqlc gives a statement, or its first word.
+func first(text string) string {
+	if rest, ok := strings.CutPrefix(text, "-- name: "); ok {
+		name, _, _ := strings.Cut(rest, " ")
+		return name
+	}
+	word, _, _ := strings.Cut(text, " ")
+	return strings.ToLower(word)
+}
+
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+// restart takes the server's own time limits out of a start-up message: they count real time, in which a simulation lasts as long as the machine needs.
+func restart(b []byte) (text []byte, role string) {
+	out := append([]byte(nil), b[:8]...)
+	for rest := b[8:]; len(rest) > 1; {
+		key := cString(rest)
+		value := cString(rest[len(key)+1:])
+		rest = rest[len(key)+len(value)+2:]
+		switch key {
+		case "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout":
+			value = "0"
+		case "application_name":
+			if parts := strings.Split(value, "/"); len(parts) > 1 {
+				role = parts[1]
+			}
+		}
+		out = append(append(append(append(out, key...), 0), value...), 0)
+	}
+	out = append(out, 0)
+	binary.BigEndian.PutUint32(out, uint32(len(out)))
+	return out, role
+}
+
+// fencedCommit is what a fenced statement says of itself.
+type fencedCommit struct {
+	submitters []int32
+	tokens     []int64
+	takes      bool // a nonce
+}
+
+// readCommit finds the submitters and tokens among the parameters of a Bind message. They are the second and third, in binary form; the fifth says whether a nonce is taken.
+func readCommit(b []byte) *fencedCommit {
+	formats := int(binary.BigEndian.Uint16(b))
+	b = b[2+2*formats+2:]
+	var params [][]byte
+	for range 5 {
+		n := int32(binary.BigEndian.Uint32(b))
+		b = b[4:]
+		if n < 0 {
+			params = append(params, nil)
+			continue
+		}
+		params = append(params, b[:n])
+		b = b[n:]
+	}
+	c := &fencedCommit{}
+	for _, v := range arrayItems(params[1]) {
+		c.submitters = append(c.submitters, int32(binary.BigEndian.Uint32(v)))
+	}
+	for _, v := range arrayItems(params[2]) {
+		c.tokens = append(c.tokens, int64(binary.BigEndian.Uint64(v)))
+	}
+	for _, v := range arrayItems(params[4]) {
+		c.takes = c.takes || int64(binary.BigEndian.Uint64(v)) >= 0
+	}
+	return c
+}
+
+// arrayItems are the items of a one-dimensional array in PostgreSQL's binary form.
+func arrayItems(b []byte) [][]byte {
+	if len(b) < 20 {
+		return nil
+	}
+	count := int(binary.BigEndian.Uint32(b[12:]))
+	b = b[20:]
+	var items [][]byte
+	for range count {
+		n := int(int32(binary.BigEndian.Uint32(b)))
+		items = append(items, b[4:4+n])
+		b = b[4+n:]
+	}
+	return items
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"time"
+)
+
+// server is the real connection behind a link. Only the scheduler uses it, but for close.
+type server struct {
+	conn    net.Conn
+	pid     int32
+	buffer  []byte // received and not yet taken apart
+	answer  []byte
+	left    int // ReadyForQuery messages that are still to come
+	failure string
+	rows    [][]byte // bodies of DataRow messages
+}
+
+func (s *server) close() {
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+}
+
+// Real time: how long to read before it is asked whether a session waits for a lock, and how long an exchange can last at most.
+const (
+	lookAfter = 4 * time.Millisecond
+	hangLimit = 30 * time.Second
+)
+
+// send begins an exchange.
+func (s *server) send(m message) error {
+	s.answer, s.left, s.failure, s.rows = nil, m.answers, "", nil
+	if err := s.conn.SetWriteDeadline(time.Now().Add(hangLimit)); err != nil {
+		return err
+	}
+	_, err := s.conn.Write(m.bytes)
+	return err
+}
+
+// receive reads what comes within a while; done when the answer is whole.
+func (s *server) receive(patience time.Duration) (done bool, err error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return false, err
+	}
+	chunk := make([]byte, 16<<10)
+	for s.left > 0 {
+		n, err := s.conn.Read(chunk)
+		s.buffer = append(s.buffer, chunk[:n]...)
+		s.parse()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return s.left <= 0, nil
+		}
+		if err != nil {
+			return s.left <= 0, err
+		}
+	}
+	return true, nil
+}
+
+// parse takes whole messages from the buffer.
+func (s *server) parse() {
+	for len(s.buffer) >= 5 {
+		n := 1 + int(binary.BigEndian.Uint32(s.buffer[1:]))
+		if len(s.buffer) < n {
+			return
+		}
+		kind, body := s.buffer[0], s.buffer[5:n]
+		switch kind {
+		case 'Z':
+			s.left--
+		case 'R':
+			if auth := binary.BigEndian.Uint32(body); auth != 0 && auth != 12 {
+				s.left-- // the node must answer
+			}
+		case 'K':
+			s.pid = int32(binary.BigEndian.Uint32(body))
+		case 'D':
+			s.rows = append(s.rows, bytes.Clone(body))
+		case 'E':
+			s.failure = failed(body)
+		}
+		s.answer = append(s.answer, s.buffer[:n]...)
+		s.buffer = bytes.Clone(s.buffer[n:])
+	}
+}
+
+// failed reads SQLSTATE and words of an error.
+func failed(body []byte) string {
+	code, words := "", ""
+	for len(body) > 1 {
+		value := cString(body[1:])
+		switch body[0] {
+		case 'C':
+			code = value
+		case 'M':
+			words = value
+		}
+		body = body[len(value)+2:]
+	}
+	return code + " " + words
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// burn draws numbers of transactions (xid) that leave nothing behind: some are rolled back, others only notify.
+func (k *kit) burn() {
+	k.t.Helper()
+	for range 20 {
+		tx, err := k.db.Pool.Begin(k.ctx)
+		k.must(err)
+		_, err = tx.Exec(k.ctx, "SELECT pg_current_xact_id()")
+		k.must(err)
+		k.must(tx.Rollback(k.ctx))
+		k.exec("NOTIFY nobody")
+	}
+}
+
+// crash ends the server without a goodbye and starts it again.
+func (k *kit) crash(restart func() error) {
+	k.t.Helper()
+	k.must(restart())
+	k.db.Pool.Reset()
+	k.eventually("the server answers", func() bool { return k.db.Pool.Ping(k.ctx) == nil })
+}
+
+// since counts the events of one transaction that a reader gets who goes on from a snapshot.
+func (k *kit) since(s *Store, snapshot string, tx txn.TxID) (n int) {
+	k.t.Helper()
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	events, err := s.EventsSince(k.ctx, snapshot, head, EventKey{}, tx.Submitter(), 1000)
+	k.must(err)
+	for _, e := range events {
+		if e.Tx == tx {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFeedOutlivesACrash: a crash of PostgreSQL gives out again the numbers of transactions whose end was not on disk. What runs under them then is new to
+// whoever resumes from a head of before, and would be old to a snapshot that was not settled.
+func TestFeedOutlivesACrash(t *testing.T) {
+	t.Parallel()
+	// Nothing but a commit, or what settles, brings an end to the disk: the server's own writer of the log sleeps.
+	pg := startServer(t, "", map[string]string{"wal_writer_delay": "10s", "checkpoint_timeout": "1h", "autovacuum": "off"})
+	k := privateKit(t, pg.URL("postgres"))
+	_, err := Migrate(k.ctx, k.db.URL, k.db.Schema)
+	k.must(err)
+	restart := func() error { return pg.Restart(k.ctx) }
+	id := k.submitter(k.open("first"), "alice")
+
+	const rounds = 5 // the server's writer may wake at the wrong moment
+	again := false
+	for round := 0; round < rounds && !again; round++ {
+		k.burn()
+		s := k.open("a") // one that has given out no head yet
+		_, settled, err := s.FeedHead(k.ctx)
+		k.must(err)
+		k.crash(restart)
+		tx := k.queue(k.open("b"), id, fmt.Sprint("settled ", round))
+		if n := k.since(k.open("c"), settled, tx.ID); n != 1 {
+			t.Fatalf("round %d: after the crash a reader that resumes from %s gets the event %d times", round, settled, n)
+		}
+
+		// And this is what it guards against.
+		k.burn()
+		unsettled := value[string](k, "SELECT pg_current_snapshot()::TEXT")
+		k.crash(restart)
+		tx = k.queue(k.open("b"), id, fmt.Sprint("unsettled ", round))
+		again = k.since(k.open("c"), unsettled, tx.ID) == 0
+	}
+	if !again {
+		t.Errorf("in %d crashes no number was given out again: this server shows nothing", rounds)
+	}
+}
