@@ -37,6 +37,8 @@ type actor struct {
 	headAt    headSeen
 	account   *txn.Account
 	suspicion *txn.Suspicion
+	warned    *txn.Suspicion // that was told loudly
+	taken     takenNonce
 	used      *txn.Used
 	conflicts int       // in a row
 	busyAt    time.Time // last time that there was anything to follow or to do
@@ -107,7 +109,10 @@ func (a *actor) run(ctx context.Context) error {
 			return err
 		}
 		if err := a.refresh(ctx); err != nil {
-			if errors.Is(err, errForeign) {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case errors.Is(err, errForeign):
 				return err
 			}
 			a.log.Warn("the ledger cannot be read; trying again", "error", err)
@@ -214,6 +219,7 @@ func (a *actor) load(ctx context.Context) error {
 		ledger.Open[i].Doubted = tx.HandedOver() // nobody has looked while there was no owner
 	}
 	a.ledger, a.audited, a.account, a.suspicion, a.loaded = ledger, audited, nil, nil, true
+	a.taken = takenNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
 	}
@@ -346,7 +352,9 @@ func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error)
 		a.log.Warn("the fate of a commit is unknown; acquiring the lease anew before going on", "error", cause)
 		return a.reacquire(ctx)
 	case store.Unreached:
-		a.log.Warn("the database cannot be reached; trying again", "error", cause)
+		if ctx.Err() == nil {
+			a.log.Warn("the database cannot be reached; trying again", "error", cause)
+		}
 		a.pause(ctx, txn.Backoff(1))
 		return nil
 	default:

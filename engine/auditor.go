@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -257,6 +258,9 @@ func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) {
 	}
 	ask.Operator = "auditor"
 	if _, err := u.e.Store.AddCommand(ctx, a.id, ask); err != nil {
+		if errors.Is(context.Cause(ctx), context.Canceled) {
+			return // the node stops; the next owner's auditor finds it
+		}
 		u.log(a).Error("a submitter whose ledger is wrong could not be protected; trying again with the next audit", "error", err)
 		return
 	}

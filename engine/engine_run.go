@@ -30,8 +30,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	err := e.stop(below, stopActors)
 	stopBelow()
 	lower.Wait()
-	e.router.inboxes.wg.Wait() // each statement has a limit of its own
-	e.router.again.wg.Wait()
+	e.router.inboxes.end(e.Clock, 0)
+	e.router.again.end(e.Clock, e.RenewInterval/3) // what it gets it gives back
 	return err
 }
 

@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"sync"
+	"time"
 
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -19,6 +21,7 @@ type gathered[T any] struct {
 	wg      sync.WaitGroup // statements under way
 	mu      sync.Mutex
 	busy    bool
+	cut     context.CancelFunc // of the statements under way
 	waiting []*request[T]
 }
 
@@ -35,12 +38,13 @@ func (g *gathered[T]) get(ctx context.Context, id txn.SubmitterID) (answer T, er
 	r := &request[T]{id: id, done: make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, r)
-	lead := !g.busy
-	g.busy = true
-	g.mu.Unlock()
-	if lead {
-		g.wg.Go(func() { g.serve(context.WithoutCancel(ctx)) })
+	if !g.busy {
+		var serving context.Context
+		serving, g.cut = context.WithCancel(context.WithoutCancel(ctx))
+		g.busy = true
+		g.wg.Go(func() { g.serve(serving) })
 	}
+	g.mu.Unlock()
 	select {
 	case <-r.done:
 		return r.answer, r.err
@@ -69,6 +73,27 @@ func (g *gathered[T]) serve(ctx context.Context) {
 	}
 }
 
+// end waits for what is under way, and cuts off what takes longer. Nobody asks any more.
+func (g *gathered[T]) end(c clock.Clock, atMost time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		g.wg.Wait()
+	}()
+	timer := c.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		g.mu.Lock()
+		if g.busy {
+			g.cut()
+		}
+		g.mu.Unlock()
+		<-ended
+	}
+}
+
 // take is the next batch, without those who have left; nil ends the server.
 func (g *gathered[T]) take() (batch []*request[T]) {
 	g.mu.Lock()
@@ -79,7 +104,9 @@ func (g *gathered[T]) take() (batch []*request[T]) {
 		}
 		g.waiting = g.waiting[1:]
 	}
-	g.busy = len(batch) > 0
+	if g.busy = len(batch) > 0; !g.busy {
+		g.cut()
+	}
 	return batch
 }
 

@@ -118,6 +118,9 @@ func (k *keeper) renew(ctx context.Context) {
 	defer cancel()
 	asked := k.e.Clock.Now()
 	renewed, err := k.e.Store.Renew(limited, leases)
+	if ctx.Err() != nil {
+		return // the node stops, and has given back what it had
+	}
 	if err != nil {
 		k.e.metrics.renewed(ctx, "error", len(leases))
 		k.e.Logger.Warn("leases could not be renewed; trying again until they lapse", "leases", len(leases), "error", err)
@@ -208,6 +211,9 @@ func (k *keeper) beat(ctx context.Context) {
 	}
 	asked := k.e.Clock.Now()
 	nodes, err := k.e.Store.Heartbeat(limited, k.e.router.chains, k.accepts())
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		k.e.Logger.Warn("the other nodes could not be told that this one lives; trying again", "error", err)
 		return

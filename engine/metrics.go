@@ -143,7 +143,7 @@ func (a *actor) tellCommit(ctx context.Context, step txn.Step, c txn.Change, o s
 	if len(c.Writes) > 0 {
 		log = log.With("tx_id", c.Writes[0].Tx.String())
 	}
-	if o != store.Fenced {
+	if own := a.e.keeper.stopping.Load() && ctx.Err() != nil; own || o != store.Fenced { // a node that stops has given its leases back itself
 		log.Debug("a change was not written, as far as is known", "op", op, "outcome", o.String())
 		return
 	}

@@ -32,11 +32,10 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 }
 
 // lookAtAccount asks for the account, and for the receipts of the transaction that it is about: evidence against a transaction is never older than the view of
-// the account.
+// the account. A look that finds a nonce used says nothing yet, since ours may be in a block that came after its receipt was asked for: that is asked for once
+// more, and only if there is none is the look at the account that follows a suspicion.
 func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Change, error) {
-	for _, attempt := range s.Tx.Attempts {
-		a.track.doubt(attempt.Hash)
-	}
+	a.doubt(s.Tx)
 	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
@@ -46,17 +45,68 @@ func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccou
 		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
 		return txn.AccountUnseen(v, s), nil
 	}
+	switch own := s.For == 0 && s.Tx.Nonce != nil; {
+	case own && account.Latest <= *s.Tx.Nonce:
+		a.taken = takenNonce{}
+	case own && a.taken.first(s.Tx.ID, account.Head, v.Head):
+		a.doubt(s.Tx)
+		return txn.Change{}, nil
+	}
 	account.For = s.For
 	if v.Cursor != nil {
 		account.Expected = v.Expected()
 	}
 	a.suspicion, a.ledger.Open = txn.AccountSeen(v, &account)
 	a.account = &account
-	if a.suspicion != nil && v.Suspicion == nil {
-		a.log.Warn("the chain disagrees with the ledger about the account; looking again at a later block before anything follows", "reason", a.suspicion.Reason,
-			"nonce", uint64(a.suspicion.Nonce), "latest", uint64(account.Latest), "pending", uint64(account.Pending), "settled", uint64(account.Settled), "block", account.Head)
-	}
+	a.tellSuspicion(v.Suspicion, account)
 	return txn.Change{}, nil
+}
+
+// takenNonce is a look at the account that found the nonce of a transaction used, for which no receipt of ours was known.
+type takenNonce struct {
+	tx    txn.TxID
+	head  uint64 // of that look
+	looks int
+}
+
+// receiptLooks is how often receipts are asked for whose answers turn out to be older than the look at the account: the endpoints may differ for longer.
+const receiptLooks = 3
+
+// first tells whether a look at the account comes before the receipts could have shown what it shows.
+func (n *takenNonce) first(tx txn.TxID, head, seen uint64) bool {
+	if n.tx != tx {
+		*n = takenNonce{tx: tx, head: head}
+	} else if seen >= n.head || n.looks >= receiptLooks {
+		return false
+	}
+	n.looks++
+	return true
+}
+
+// doubt asks for the receipts of a transaction again.
+func (a *actor) doubt(tx txn.Tx) {
+	for _, attempt := range tx.Attempts {
+		a.track.doubt(attempt.Hash)
+	}
+}
+
+// tellSuspicion tells what a look at the account makes of what was known before. One look may be from anywhere, and is nobody's business; that a later block says the
+// same is told loudly, once.
+func (a *actor) tellSuspicion(before *txn.Suspicion, account txn.Account) {
+	if a.suspicion == nil {
+		return
+	}
+	log, message := a.log.Debug, "the chain disagrees with the ledger about the account; looking again at a later block before anything follows"
+	switch {
+	case before != a.suspicion:
+	case account.Head > before.Head && a.warned != before:
+		a.warned = before
+		log, message = a.log.Warn, "the chain still disagrees with the ledger about the account, at a later block; nothing is taken meanwhile"
+	default:
+		return
+	}
+	log(message, "reason", a.suspicion.Reason, "nonce", uint64(a.suspicion.Nonce), "latest", uint64(account.Latest), "pending", uint64(account.Pending),
+		"settled", uint64(account.Settled), "block", account.Head)
 }
 
 // investigate asks who used the nonce. That nobody can tell is no reason to wait: the finding stands without it.
@@ -133,9 +183,7 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 		return txn.Change{}, err
 	}
 	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
-		for _, attempt := range s.Tx.Attempts {
-			a.track.doubt(attempt.Hash)
-		}
+		a.doubt(s.Tx)
 	}
 	return txn.Sent(v, s, answer), nil
 }

@@ -170,7 +170,9 @@ func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) (mi
 	leases, err := r.e.Store.Acquire(limited, ids)
 	if err != nil {
 		r.e.metrics.acquired(ctx, "error", len(ids))
-		r.e.Logger.Warn("leases cannot be acquired; trying again", "error", err)
+		if ctx.Err() == nil {
+			r.e.Logger.Warn("leases cannot be acquired; trying again", "error", err)
+		}
 		return append(missed, ids...)
 	}
 	got := make(map[txn.SubmitterID]bool, len(leases))

@@ -91,6 +91,9 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
 	defer cancel()
 	orphans, err := r.orphans(limited, room)
+	if ctx.Err() != nil {
+		return again
+	}
 	if err != nil {
 		r.e.Logger.Warn("submitters without an owner cannot be looked for; trying again", "error", err)
 		return again
@@ -234,12 +237,13 @@ func (r *router) free(actors context.Context, missed []txn.SubmitterID) {
 			defer func() { <-r.waiting }()
 			defer r.setFreeing(id, false)
 			l, err := r.e.Store.AcquireOne(actors, id)
-			if err != nil {
-				r.e.Logger.Warn("a lease that somebody holds locked cannot be acquired; trying again", "submitter_id", int(id), "error", err)
-				return
-			}
-			if l != nil {
+			switch stopped := actors.Err() != nil; {
+			case l != nil && stopped:
+				r.surrender(l)
+			case l != nil:
 				r.start(actors, l)
+			case err != nil && !stopped:
+				r.e.Logger.Warn("a lease that somebody holds locked cannot be acquired; trying again", "submitter_id", int(id), "error", err)
 			}
 		}()
 	}

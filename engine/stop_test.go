@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,9 +23,10 @@ func TestAStopThatCannotTellIsNoFailure(t *testing.T) {
 			var log journal
 			a, proxy := c.startBehind("a", func(o *Options) { o.Logger = log.logger() })
 			c.eventually("sent", c.has(c.createOn(a, 0, "one")))
-			proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.HoldBefore)
+			rule := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.HoldBefore)
 			began := time.Now()
 			a.stop()
+			rule.Release()
 			if took := time.Since(began); a.err != nil || took > c.lease {
 				t.Errorf("the stop took %s and said: %v", took, a.err)
 			}
@@ -32,4 +35,47 @@ func TestAStopThatCannotTellIsNoFailure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAPlainStopWarnsOfNothing stops a node while one of its statements is under way, which the stop cuts off: that is no trouble that anybody should hear of.
+func TestAPlainStopWarnsOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, statement := range []string{"OpenTxs", "InboxTxs", "Orphans", "AcquireLeases"} {
+		t.Run(statement, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 2, 9*time.Second)
+			var log journal
+			a, proxy := c.startBehind("a", func(o *Options) { o.Logger = log.logger() })
+			c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+			rule := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.HoldBefore)
+			c.createOn(a, 1, "two")
+			<-rule.Fired()
+			began := time.Now()
+			a.stop()
+			if took := time.Since(began); took > c.lease/2 {
+				t.Errorf("the stop took %s", took)
+			}
+			rule.Release()
+			for _, line := range log.louder(t) {
+				t.Errorf("%v", line)
+			}
+		})
+	}
+}
+
+// louder lists what was logged as a warning or worse.
+func (j *journal) louder(t *testing.T) (found []map[string]any) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for line := range strings.Lines(j.lines.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		if level := fields["level"]; level == "WARN" || level == "ERROR" {
+			found = append(found, fields)
+		}
+	}
+	return found
 }

@@ -212,7 +212,11 @@ func (t *tracker) run(ctx context.Context) {
 		case <-t.nudge:
 		}
 		wait := t.poll
-		if err := t.pass(ctx); err != nil {
+		err := t.pass(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
 			wait = max(t.poll, txn.Backoff(failures))
 			failures++
 			t.health(err)

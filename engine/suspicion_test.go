@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// What is told of an account that disagrees with the ledger: at the first look, and at a later block.
+const (
+	onceTold  = "the chain disagrees with the ledger about the account; looking again at a later block before anything follows"
+	twiceTold = "the chain still disagrees with the ledger about the account, at a later block; nothing is taken meanwhile"
+)
+
+// loudNode starts a node whose log is kept.
+func (w *watched) loudNode(name string, log *journal) *testNode {
+	w.t.Helper()
+	return w.startNode(name, func(o *Options) {
+		o.Chains[0].Chain, o.Logger, o.AuditInterval = w.chain, log.logger(), NoAudit
+	})
+}
+
+// TestOurOwnInclusionIsNoUseElsewhere takes a submitter over, and has its transaction mined after the new owner has asked for the receipts and before it sees the
+// account: nobody else has used that nonce.
+func TestOurOwnInclusionIsNoUseElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	var quiet, log journal
+	first := w.loudNode("first", &quiet)
+	id := w.create(0, "one", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	first.stop()
+	var once atomic.Bool
+	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		if call.Method == chaintest.MethodAccount && once.CompareAndSwap(false, true) {
+			w.chain.Mine(1)
+		}
+		return chaintest.Fault{}
+	})
+	w.loudNode("second", &log)
+	w.eventually("it is in a block", w.is(id, txn.Included))
+	w.chain.MineEmpty(int(w.policy.Confirmations))
+	if tx := w.awaitFinal(id); tx.State != txn.Confirmed {
+		t.Fatalf("%s %s", tx.State, tx.LastError)
+	}
+	if !once.Load() {
+		t.Fatal("nobody has looked at the account")
+	}
+	if lines := log.of(t, onceTold, twiceTold); len(lines) > 0 {
+		t.Errorf("%v", lines)
+	}
+}
+
+// TestASuspicionIsToldLoudlyWhenALaterBlockConfirmsIt uses the nonce of a transaction elsewhere: the first look is for whoever looks closely, the next one for all.
+func TestASuspicionIsToldLoudlyWhenALaterBlockConfirmsIt(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	var log journal
+	w.loudNode("a", &log)
+	id := w.create(0, "one", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	w.inject(w.outsider(0))
+	w.chain.Mine(1)
+	w.eventually("it is suspected", func() error {
+		if len(log.of(t, onceTold)) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if loud := log.of(t, twiceTold); len(loud) > 0 {
+		t.Errorf("at one and the same block: %v", loud)
+	}
+	w.chain.MineEmpty(1)
+	w.eventually("it is told", func() error {
+		if len(log.of(t, twiceTold)) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.awaitProtected(txn.ReasonNonceElsewhere)
+	once, twice := log.of(t, onceTold), log.of(t, twiceTold)
+	if len(once) != 1 || once[0]["level"] != "DEBUG" || len(twice) != 1 || twice[0]["level"] != "WARN" {
+		t.Errorf("told %v, then %v", once, twice)
+	}
+}
