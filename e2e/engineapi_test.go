@@ -82,7 +82,7 @@ func newBeacon(t *testing.T, o beaconOptions) *beacon {
 	}
 	port, enginePort := freePort(t), freePort(t)
 	args := []string{
-		"--datadir", files["data"], "--networkid", "31338", "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--verbosity", "2", "--syncmode", "full",
+		"--datadir", files["data"], "--networkid", "31338", "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--verbosity", "1", "--syncmode", "full",
 		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,testing",
 		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort, "--authrpc.jwtsecret", files["secret"],
 		"--miner.gaslimit", big.NewInt(int64(o.gasLimit)).String(), "--cache", "64",
