@@ -154,14 +154,14 @@ func verdictOf(table []numbered, number int) (verdict, bool) {
 
 // revertReason is the message of a revert with its reason in words, where the data has one that can be decoded.
 func revertReason(a Answer) string {
-	data := revertData(a.Data)
-	if len(data) < 4 {
+	data := returnData(a.Data)
+	if len(data) < selectorSize {
 		return a.text()
 	}
 	reason, ok := solidityReason(a.Data)
 	switch {
 	case !ok:
-		return fmt.Sprintf("execution reverted with a custom error, selector %s, %d bytes", hexutil.Encode(data[:4]), len(data))
+		return fmt.Sprintf("execution reverted with a custom error, selector %s, %d bytes", hexutil.Encode(data[:selectorSize]), len(data))
 	case reason == "":
 		return "execution reverted without a reason"
 	}
@@ -170,25 +170,6 @@ func revertReason(a Answer) string {
 
 // solidityReason decodes the two errors that every contract's language knows, Error(string) and Panic(uint256).
 func solidityReason(data any) (reason string, ok bool) {
-	reason, err := abi.UnpackRevert(revertData(data))
+	reason, err := abi.UnpackRevert(returnData(data))
 	return reason, err == nil
-}
-
-// revertData finds the return data of a revert: most clients give a hex string, some wrap it in words or in an object.
-func revertData(data any) []byte {
-	switch d := data.(type) {
-	case string:
-		_, digits, found := strings.Cut(d, "0x")
-		if !found {
-			return nil
-		}
-		b, err := hexutil.Decode("0x" + digits)
-		if err != nil {
-			return nil
-		}
-		return b
-	case map[string]any:
-		return revertData(d["data"])
-	}
-	return nil
 }

@@ -181,6 +181,8 @@ func TestRevertReason(t *testing.T) {
 		"custom":           {other, "execution reverted with a custom error, selector 0xdeadbeef, 36 bytes"},
 		"words around it":  {"Reverted " + nope, "execution reverted: nope"},
 		"object around it": {map[string]any{"data": nope}, "execution reverted: nope"},
+		"deep in objects":  {map[string]any{"originalError": map[string]any{"data": nope}}, "execution reverted: nope"},
+		"as a result":      {map[string]any{"result": "0x", "return": nope}, "execution reverted: nope"},
 		"no data":          {nil, "execution reverted"},
 		"empty data":       {"0x", "execution reverted"},
 		"broken hex":       {"0x08c379a", "execution reverted"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -106,6 +108,64 @@ func TestAReorgAfterFinalityThatNobodySaw(t *testing.T) {
 			v.node()
 			v.restored(id, behind)
 		})
+	}
+}
+
+// Nobody has work for the submitter: it is owned all the same for as long as a reorg could reach what was final, whoever owned it before.
+func TestAReorgAfterFinalityIsSeenWithoutWork(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Basic, WorkerQueue} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			v := newVenue(t, "memory", quick, func(o *Options) { o.Mode = mode })
+			n := v.node()
+			id := v.create(0, "one", transfer())
+			v.eventually("it is sent", v.is(id, txn.Pending))
+			v.final(id)
+			n.stop()
+			v.node()
+			v.eventually("it has an owner", func() error {
+				if v.number("SELECT count(*) FROM submitter_lease WHERE released") == 1 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			v.loseBlockOf(id)
+			v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonReorgedFinal })
+			if again := v.finish(id); again.State != txn.Confirmed {
+				t.Errorf("%+v", again.Status)
+			}
+		})
+	}
+}
+
+// Where there is no room besides, work alone makes a submitter one that needs an owner.
+func TestWorkGoesBeforeWhatIsAudited(t *testing.T) {
+	t.Parallel()
+	c := chaintest.New(chaintest.Options{})
+	track := newTracker(ChainOptions{Chain: c, Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
+	e := &Engine{Options: Options{MaxSubmitters: 8, IdleAfter: time.Hour}, trackers: map[txn.ChainID]*tracker{c.ID(): track}}
+	r := newRouter(e)
+	if got := r.auditedAbove(c.ID()); got != store.Nowhere {
+		t.Errorf("before anything is known of the chain: %d", got)
+	}
+	c.MineEmpty(20)
+	if err := track.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for owned, want := range map[int]uint64{0: 8, 5: 8, 6: store.Nowhere} {
+		clear(r.actors)
+		for id := range owned {
+			r.actors[txn.SubmitterID(id)] = &actor{}
+		}
+		if got := r.auditedAbove(c.ID()); got != want {
+			t.Errorf("with %d owned: %d, want %d", owned, got, want)
+		}
+	}
+	e.IdleAfter = 0
+	clear(r.actors)
+	if got := r.auditedAbove(c.ID()); got != store.Nowhere {
+		t.Errorf("the chain stands still: %d", got)
 	}
 }
 

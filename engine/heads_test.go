@@ -193,7 +193,7 @@ func TestARevertAndTheQueue(t *testing.T) {
 	if got := status(); got != txn.Active {
 		t.Errorf("it is %s", got)
 	}
-	if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.Policies{OnFailure: txn.PauseOnFailure}); err != nil {
+	if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.PolicyChange{OnFailure: new(txn.PauseOnFailure)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.decide(store.Ask{Kind: txn.CommandUpdate}); got != txn.Applied {

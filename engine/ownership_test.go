@@ -292,7 +292,7 @@ func (c *cluster) longestWithoutOwner() (longest time.Duration) {
 func TestAWedgedOwnerIsReplaced(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
-	c := newCluster(t, 8, lease)
+	c := newCluster(t, 24, lease) // one of them is placed on a for certain: which are, is chance
 	wedged, freed := make(chan txn.SubmitterID, 1), make(chan struct{})
 	free := sync.OnceFunc(func() { close(freed) })
 	t.Cleanup(free)

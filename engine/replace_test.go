@@ -270,7 +270,7 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	v.stopping(func(int) bool { return true })
 	set := func(most uint64) {
 		t.Helper()
-		if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.Policies{MaxFee: *uint256.NewInt(most)}); err != nil {
+		if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.PolicyChange{MaxFee: uint256.NewInt(most)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := v.decide(store.Ask{Kind: txn.CommandUpdate}); got != txn.Applied {
@@ -337,7 +337,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	cancelled := v.createWith("cancelled", transfer(), txn.Terms{NotAfter: soon(), CancelLate: true})
 	forms := v.awaitForms(cancelled, 2)
-	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No || !tx.CancelRequested || forms[1].Kind != txn.Cancel || *tx.Nonce != 1 {
+	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No || tx.Reason != txn.ReasonDeadline || forms[1].Kind != txn.Cancel || *tx.Nonce != 1 {
 		t.Errorf("%+v", tx.Status)
 	}
 	kept := v.createWith("kept", transfer(), txn.Terms{NotAfter: soon()})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -13,6 +14,7 @@ const (
 	sweepLimit    = 256  // leases that are taken
 	handOverLimit = 64   // owners that are on their way out, so that a node that joins does not have everything dropped at once
 	orphanLimit   = 4096 // submitters that are looked at
+	auditShare    = 4    // once only this part of MaxSubmitters is left, nobody is taken for audits alone
 )
 
 // lookGap is the least time between two sweeps, whatever they were asked for by.
@@ -108,14 +110,19 @@ func (r *router) jittered(d time.Duration) time.Duration {
 	return d*3/4 + d*time.Duration(part)/1024
 }
 
-// orphans lists submitters without an owner. Who should own one depends on its chain, so in worker-queue mode each chain is asked for by itself.
+// orphans lists submitters without an owner, those with work first. Who should own one depends on its chain, so in worker-queue mode each chain is asked for by
+// itself.
 func (r *router) orphans(ctx context.Context, room int) ([]txn.SubmitterID, error) {
+	var reach []store.Reach
+	for _, chain := range r.chains {
+		reach = append(reach, store.Reach{Chain: chain, Above: r.auditedAbove(chain)})
+	}
 	if r.e.Mode == Basic {
-		return r.e.Store.Orphans(ctx, r.chains, room)
+		return r.e.Store.Orphans(ctx, reach, room)
 	}
 	var all []txn.SubmitterID
-	for _, chain := range r.chains {
-		ids, err := r.e.Store.Orphans(ctx, []txn.ChainID{chain}, orphanLimit)
+	for i, chain := range r.chains {
+		ids, err := r.e.Store.Orphans(ctx, reach[i:i+1], orphanLimit)
 		if err != nil {
 			return nil, err
 		}
@@ -127,6 +134,15 @@ func (r *router) orphans(ctx context.Context, room int) ([]txn.SubmitterID, erro
 		all = append(all, ids...)
 	}
 	return all, nil
+}
+
+// auditedAbove is the block of a chain above which final transactions alone make a submitter one that needs an owner: for as long as the chain goes on, as
+// neededUntil says, and where there is room besides that for work.
+func (r *router) auditedAbove(chain txn.ChainID) uint64 {
+	if r.count() >= r.e.MaxSubmitters-r.e.MaxSubmitters/auditShare {
+		return store.Nowhere
+	}
+	return r.e.trackers[chain].auditedAbove(r.e.IdleAfter)
 }
 
 // claim picks the orphans that this node takes: those that it should own, and those that whoever should own them has left for too long.

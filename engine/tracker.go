@@ -34,7 +34,8 @@ type tracker struct {
 	lower  int                    // passes in a row in which the head was one that the view has below its tip
 
 	mu      sync.Mutex
-	window  window // published view
+	window  window    // published view
+	movedAt time.Time // when its tip became another
 	follows map[txn.Hash]*follow
 	tagged  *place
 	waits   map[txn.SubmitterID]func() // who wants to be woken by the next head, whatever it has
@@ -420,6 +421,7 @@ func (t *tracker) publish(n news) {
 			wake()
 		}
 		clear(t.waits)
+		t.movedAt = t.clock.Now()
 	}
 	t.wakeAudits(n.next)
 	t.window = n.next

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -35,6 +37,18 @@ func (t *tracker) auditNoMore(id txn.SubmitterID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.audits, id)
+}
+
+// auditedAbove is the last block that is audited no more; store.Nowhere when the chain has stood still for so long, or is not known yet: one that makes no blocks
+// makes no reorgs either.
+func (t *tracker) auditedAbove(still time.Duration) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.window.empty() || t.clock.Now().Sub(t.movedAt) >= still {
+		return store.Nowhere
+	}
+	tip := t.window.tip().Number
+	return tip - min(tip, t.auditDepth())
 }
 
 // wakeAudits wakes them when the next view lacks blocks that this one has, or has older ones.

@@ -26,7 +26,7 @@ type Store interface {
 	Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error)
 
 	Register(ctx context.Context, registration store.Registration) (info store.SubmitterInfo, created bool, err error)
-	SetPolicies(ctx context.Context, id txn.SubmitterID, p store.Policies) error
+	SetPolicies(ctx context.Context, id txn.SubmitterID, change store.PolicyChange) error
 	Lookup(ctx context.Context, nameOrAccountID string) (txn.SubmitterID, error)
 	Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error)
 	// Waiting tells what those in flight, and those in the queue, wait for, and which nonces were given up.

@@ -208,6 +208,33 @@ func TestUpdateSubmitter(t *testing.T) {
 	}
 }
 
+// Somebody changes one policy while another is changed: both stay.
+func TestUpdatesAtOneMoment(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.deciding(at(0))
+	other, err := k.db.Pool.Begin(k.ctx)
+	k.must(err)
+	_, err = other.Exec(k.ctx, "UPDATE submitter SET max_fee = 7")
+	k.must(err)
+	updated := make(chan error, 1)
+	go func() {
+		_, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{
+			Submitter: "alice", OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}},
+		})
+		updated <- err
+	}()
+	waits := fmt.Sprintf("pg_stat_activity WHERE %d = ANY (pg_blocking_pids(pid))", other.Conn().PgConn().PID())
+	k.eventually("the update waits", func() bool { return k.count(waits) > 0 })
+	k.must(other.Commit(k.ctx))
+	k.must(<-updated)
+	if s := n.submitter(); s.GetOnFailure() != pb.FailurePolicy_FAILURE_POLICY_PAUSE || s.GetMaxFee() != "7" {
+		t.Errorf("%v and %q", s.GetOnFailure(), s.GetMaxFee())
+	}
+}
+
 // RETRY is for whatever is STUCK, is carried out once for each call that finds it so, and answers OK when it is repeated.
 func TestResolveRetry(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 // UpdateSubmitter changes the policies that the mask names. The owner is told even when nothing changes: the call before may have written them and been lost
 // before it told the owner.
 func (s *submitterService) UpdateSubmitter(ctx context.Context, r *pb.UpdateSubmitterRequest) (*pb.UpdateSubmitterResponse, error) {
-	apply, err := changes(r)
+	change, err := changes(r)
 	if err != nil {
 		return nil, err
 	}
@@ -19,20 +19,15 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context, r *pb.UpdateSubm
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.updated(ctx, id, apply)
+	info, err := s.updated(ctx, id, change)
 	if err != nil {
 		return nil, onSubmitter(r.GetSubmitter(), err)
 	}
 	return &pb.UpdateSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-func (s *Server) updated(ctx context.Context, id txn.SubmitterID, apply func(*store.Policies)) (info store.SubmitterInfo, err error) {
-	if info, err = s.store.Submitter(ctx, id); err != nil {
-		return info, err
-	}
-	policies := store.Policies{OnFailure: info.OnFailure, MaxFee: info.MaxFee}
-	apply(&policies)
-	if err = s.store.SetPolicies(ctx, id, policies); err != nil {
+func (s *Server) updated(ctx context.Context, id txn.SubmitterID, change store.PolicyChange) (info store.SubmitterInfo, err error) {
+	if err = s.store.SetPolicies(ctx, id, change); err != nil {
 		return info, err
 	}
 	// A command that is under way already does: its owner reads the policies after it has recorded that, and so after they were written here.
@@ -49,30 +44,25 @@ func (s *Server) updated(ctx context.Context, id txn.SubmitterID, apply func(*st
 // maskRemedy names what a mask may hold.
 const maskRemedy = "name on_failure, max_fee, or both"
 
-// changes is what a request does to the policies of a submitter, and to those alone that its mask names.
-func changes(r *pb.UpdateSubmitterRequest) (apply func(*store.Policies), err error) {
+// changes is what a request does to the policies of a submitter: to those alone that its mask names.
+func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error) {
 	limit, err := maxFee(r.GetMaxFee())
 	if err != nil {
-		return nil, invalidField("max_fee", "%v", err)
+		return change, invalidField("max_fee", "%v", err)
 	}
 	paths := r.GetUpdateMask().GetPaths()
 	if len(paths) == 0 {
-		return nil, invalidField("update_mask", "names nothing to change; %s", maskRemedy)
+		return change, invalidField("update_mask", "names nothing to change; %s", maskRemedy)
 	}
-	var steps []func(*store.Policies)
 	for _, path := range paths {
 		switch path {
 		case "on_failure":
-			steps = append(steps, func(p *store.Policies) { p.OnFailure = onFailureOfWire(r.GetOnFailure()) })
+			change.OnFailure = new(onFailureOfWire(r.GetOnFailure()))
 		case "max_fee":
-			steps = append(steps, func(p *store.Policies) { p.MaxFee = limit })
+			change.MaxFee = &limit
 		default:
-			return nil, invalidField("update_mask", "names %q, which cannot be changed; %s", path, maskRemedy)
+			return change, invalidField("update_mask", "names %q, which cannot be changed; %s", path, maskRemedy)
 		}
 	}
-	return func(p *store.Policies) {
-		for _, step := range steps {
-			step(p)
-		}
-	}, nil
+	return change, nil
 }

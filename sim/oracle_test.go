@@ -117,6 +117,7 @@ type attemptRow struct {
 	id    string
 	nonce int64
 	hash  []byte
+	kind  string
 }
 
 // ledger is all that the oracles read.
@@ -156,9 +157,9 @@ func (w *World) readLedger() (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = q.each(`SELECT tx_id::TEXT, nonce, tx_hash FROM tx_attempt`, func(rows pgx.Rows) error {
+	err = q.each(`SELECT tx_id::TEXT, nonce, tx_hash, kind FROM tx_attempt`, func(rows pgx.Rows) error {
 		var a attemptRow
-		err := rows.Scan(&a.id, &a.nonce, &a.hash)
+		err := rows.Scan(&a.id, &a.nonce, &a.hash, &a.kind)
 		if r := l.rows[a.id]; r != nil {
 			r.attempts = append(r.attempts, a)
 			l.attempts[txn.Hash(a.hash)] = r
@@ -488,12 +489,17 @@ func (w *World) addressOf(id txn.SubmitterID) txn.Address {
 	return chaintest.Address(slices.Index(w.submitters, id))
 }
 
-// judgeOutcome compares what a transaction claims with what the chain has done.
+// judgeOutcome compares what a transaction claims with what the chain has done. What has no payload of a call is a cancel: it takes the nonce and does nothing.
 func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 	if len(in) > 1 {
-		w.violated("L6", "%s was executed %d times", r.request, len(in))
+		w.violated("L6", "%s was included %d times", r.request, len(in))
 	}
-	ran := len(in) > 0
+	ran := len(in) > 0 && bytes.HasPrefix(in[0].Payload.Data, []byte("call "))
+	for _, a := range r.attempts {
+		if len(in) > 0 && bytes.Equal(a.hash, in[0].Receipt.TxHash[:]) && ran == (a.kind == string(txn.Cancel)) {
+			w.violated("L6", "a form of %s that the ledger calls %s is in a block, and the chain has executed its call: %v", r.request, a.kind, ran)
+		}
+	}
 	switch txn.State(r.state) {
 	case txn.Confirmed:
 		if !ran || !in[0].Receipt.Success || !bytes.Equal(r.receipt, in[0].Receipt.TxHash[:]) {
@@ -509,6 +515,9 @@ func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 	case txn.Cancelled:
 		if ran {
 			w.violated("L6", "%s is cancelled, and the chain has executed it", r.request)
+		}
+		if (r.nonce != nil) != (len(in) > 0) && !w.external[txn.SubmitterID(r.submitter)] {
+			w.violated("L6", "%s is cancelled, and the chain has %d inclusions of it", r.request, len(in))
 		}
 	}
 }

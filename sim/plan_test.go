@@ -59,10 +59,18 @@ const (
 	maxReorg    = confirms // deeper ones would undo what is final
 	resubmit    = 10 * time.Second
 	resubmitMax = 20
+
+	bumpPermille = 1125 // by which the fees of a replacement are higher, where it is due by itself (every other seed) or is to cancel
 )
 
 func (p Plan) policy() txn.Policy {
-	return txn.Policy{Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit, ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second}
+	policy := txn.Policy{
+		Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit, ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second, BumpPermille: bumpPermille,
+	}
+	if p.Seed%2 == 0 {
+		policy.Bump = txn.Bumping{Enabled: true, Permille: bumpPermille, MinInterval: resubmit, MaxAttempts: resubmitMax}
+	}
+	return policy
 }
 
 // Draw makes the plan of a seed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -122,9 +123,23 @@ func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 	return s.failed(ctx, fmt.Sprintf("release %d leases", len(leases)), err)
 }
 
-// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first.
-func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID, limit int) ([]txn.SubmitterID, error) {
-	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit)})
+// Reach is a chain whose submitters are looked for, and the last block of it that no reorg is believed to reach any more.
+type Reach struct {
+	Chain txn.ChainID
+	Above uint64 // Nowhere: nobody is needed for what is final
+}
+
+// Nowhere as Reach.Above is a block that no chain comes to.
+const Nowhere = math.MaxInt64
+
+// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first; after them those that have only final
+// transactions in blocks which a reorg could reach: without an owner nobody would see it.
+func (s *Store) Orphans(ctx context.Context, chains []Reach, limit int) ([]txn.SubmitterID, error) {
+	p := db.OrphansParams{MaxRows: rowLimit(limit), Nothing: Nowhere, ChainIds: make([]int64, len(chains)), Above: make([]int64, len(chains))}
+	for i, c := range chains {
+		p.ChainIds[i], p.Above[i] = int64(c.Chain), int64(min(c.Above, Nowhere))
+	}
+	ids, err := s.own().Orphans(ctx, p)
 	if err != nil {
 		return nil, s.failed(ctx, "look for orphans", err)
 	}

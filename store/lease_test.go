@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -123,7 +124,11 @@ func TestOrphans(t *testing.T) {
 	k.must(err)
 	orphans := func(chains ...txn.ChainID) []txn.SubmitterID {
 		t.Helper()
-		found, err := s.Orphans(k.ctx, chains, 10)
+		var reach []Reach
+		for _, c := range chains {
+			reach = append(reach, Reach{Chain: c, Above: Nowhere})
+		}
+		found, err := s.Orphans(k.ctx, reach, 10)
 		k.must(err)
 		slices.Sort(found)
 		return found
@@ -147,5 +152,36 @@ func TestOrphans(t *testing.T) {
 	k.must(s.Release(k.ctx, []*Lease{l}))
 	if got := orphans(31337); !slices.Contains(got, queued) {
 		t.Fatalf("orphans %v", got)
+	}
+}
+
+// TestOrphansThatAreAudited: nothing but final transactions makes a submitter an orphan too, while a reorg could reach the newest, and after those with work.
+func TestOrphansThatAreAudited(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	final, l := k.owned(s, "final")
+	k.finals(s, l, 10, 60)
+	k.must(s.Release(k.ctx, []*Lease{l}))
+	queued, l := k.owned(s, "queued") // neglected for less long
+	k.queue(s, queued, "r1")
+	k.must(s.Release(k.ctx, []*Lease{l}))
+	for above, want := range map[uint64][]txn.SubmitterID{
+		0: {queued, final}, 59: {queued, final}, 60: {queued}, Nowhere: {queued}, math.MaxUint64: {queued},
+	} {
+		found, err := s.Orphans(k.ctx, []Reach{{Chain: 1, Above: 0}, {Chain: 31337, Above: above}}, 10)
+		k.must(err)
+		if !slices.Equal(found, want) {
+			t.Errorf("above %d: %v, want %v", above, found, want)
+		}
+	}
+	if found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337}}, 1); err != nil || !slices.Equal(found, []txn.SubmitterID{queued}) {
+		t.Errorf("one alone: %v %v", found, err)
+	}
+	if l := k.lease(s, final); l == nil {
+		t.Fatal("it is not free")
+	}
+	if found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337}}, 10); err != nil || !slices.Equal(found, []txn.SubmitterID{queued}) {
+		t.Errorf("one is owned: %v %v", found, err)
 	}
 }

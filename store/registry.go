@@ -192,10 +192,17 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 	return txn.SubmitterID(id), nil
 }
 
-// SetPolicies changes the policies of a submitter. Its owner goes by them once it has obeyed an UPDATE command.
-func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, p Policies) error {
+// SetPolicies changes policies of a submitter, and those that are not named stay as they are. Its owner goes by them once it has obeyed an UPDATE command.
+func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, change PolicyChange) error {
 	verb := fmt.Sprintf("change the policies of submitter %d", id)
-	n, err := s.read().SetPolicies(ctx, db.SetPoliciesParams{SubmitterID: int32(id), OnFailure: string(onFailure(p.OnFailure)), MaxFee: p.MaxFee.Dec()})
+	p := db.SetPoliciesParams{SubmitterID: int32(id)}
+	if change.OnFailure != nil {
+		p.OnFailure = new(string(onFailure(*change.OnFailure)))
+	}
+	if change.MaxFee != nil {
+		p.MaxFee = new(change.MaxFee.Dec())
+	}
+	n, err := s.read().SetPolicies(ctx, p)
 	if err != nil {
 		return s.failed(ctx, verb, err)
 	}

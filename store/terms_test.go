@@ -99,9 +99,20 @@ func TestRecentFinals(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	id, l := k.owned(s, "alice")
-	var ids []txn.TxID
-	for i, block := range []uint64{10, 50, 60} {
+	_, l := k.owned(s, "alice")
+	ids := k.finals(s, l, 10, 50, 60)
+	recent, err := s.RecentFinals(k.ctx, l, 20)
+	k.must(err)
+	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] || recent[0].Receipt.BlockNumber != 60 {
+		t.Fatalf("%d recent", len(recent))
+	}
+}
+
+// finals are final transactions of a submitter, in these blocks.
+func (k *kit) finals(s *Store, l *Lease, blocks ...uint64) (ids []txn.TxID) {
+	k.t.Helper()
+	id := l.Submitter()
+	for i, block := range blocks {
 		tx := k.queue(s, id, string(rune('a'+i)))
 		for _, write := range []func(txn.Tx) txn.Change{
 			func(tx txn.Tx) txn.Change { return take(tx, txn.Nonce(i)) },
@@ -115,11 +126,7 @@ func TestRecentFinals(t *testing.T) {
 		}
 		ids = append(ids, tx.ID)
 	}
-	recent, err := s.RecentFinals(k.ctx, l, 20)
-	k.must(err)
-	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] || recent[0].Receipt.BlockNumber != 60 {
-		t.Fatalf("%d recent", len(recent))
-	}
+	return ids
 }
 
 func TestPoliciesOfASubmitter(t *testing.T) {
@@ -127,13 +134,27 @@ func TestPoliciesOfASubmitter(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	id, l := k.owned(s, "alice")
-	k.must(s.SetPolicies(k.ctx, id, Policies{OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(9)}))
-	ledger, err := s.Load(k.ctx, l)
-	k.must(err)
-	if got := ledger.Submitter; got.OnFailure != txn.PauseOnFailure || got.MaxFee != *uint256.NewInt(9) {
-		t.Fatalf("%+v", got)
+	fee := func(n uint64) *txn.Wei { return uint256.NewInt(n) }
+	for _, c := range []struct {
+		change    PolicyChange
+		onFailure txn.OnFailure
+		fee       uint64
+	}{
+		{PolicyChange{OnFailure: new(txn.PauseOnFailure), MaxFee: fee(9)}, txn.PauseOnFailure, 9},
+		{PolicyChange{MaxFee: fee(8)}, txn.PauseOnFailure, 8},
+		{PolicyChange{OnFailure: new(txn.Continue)}, txn.Continue, 8},
+		{PolicyChange{}, txn.Continue, 8},
+		{PolicyChange{OnFailure: new(txn.PauseOnFailure), MaxFee: fee(0)}, txn.PauseOnFailure, 0},
+		{PolicyChange{OnFailure: new(txn.OnFailure(""))}, txn.Continue, 0},
+	} {
+		k.must(s.SetPolicies(k.ctx, id, c.change))
+		ledger, err := s.Load(k.ctx, l)
+		k.must(err)
+		if got := ledger.Submitter; got.OnFailure != c.onFailure || got.MaxFee != *fee(c.fee) {
+			t.Fatalf("%+v makes %s, %s", c.change, got.OnFailure, got.MaxFee.Dec())
+		}
 	}
-	if err := s.SetPolicies(k.ctx, 999, Policies{}); !errors.Is(err, ErrSubmitterNotFound) {
+	if err := s.SetPolicies(k.ctx, 999, PolicyChange{}); !errors.Is(err, ErrSubmitterNotFound) {
 		t.Fatal(err)
 	}
 }

@@ -129,6 +129,12 @@ type Policies struct {
 	MaxFee    txn.Wei       // wei per unit of gas; zero: the chain's limit alone
 }
 
+// PolicyChange is what shall become of the policies of a submitter; nil leaves one as it is.
+type PolicyChange struct {
+	OnFailure *txn.OnFailure
+	MaxFee    *txn.Wei
+}
+
 // TxFilter selects and pages transactions, newest first.
 type TxFilter struct {
 	Submitter txn.SubmitterID // 0: all

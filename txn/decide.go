@@ -240,10 +240,16 @@ func final(v View, tx Tx) Write {
 	switch {
 	case tx.attempt(tx.Receipt.TxHash).Kind == Cancel:
 		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
+		if !tx.CancelRequested {
+			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
+		}
 	case tx.Receipt.Success:
 		next.State, next.Executed = Confirmed, Success
-		if tx.CancelRequested {
+		if tx.givenUp() {
 			next.Reason, next.LastError = ReasonCancelLost, "a cancel was asked for, and the transaction was included first"
+			if !tx.CancelRequested {
+				next.LastError = "not_after passed and a cancel was sent, and the transaction was included first"
+			}
 		}
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted

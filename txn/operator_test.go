@@ -104,21 +104,22 @@ func TestResolve(t *testing.T) {
 		before func(*world)
 		want   string
 	}{
-		"fail":                              {ActionFail, used, nil, Applied},
-		"requeue":                           {ActionRequeue, used, nil, Applied},
-		"fail, not settled":                 {ActionFail, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
-		"requeue, not settled":              {ActionRequeue, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
-		"fail, included":                    {ActionFail, used, func(w *world) { w.include(w.view.Open[0].newest().Hash, true) }, ResultRefused},
-		"fail, on its way":                  {ActionFail, used, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
-		"requeue, to be cancelled":          {ActionRequeue, used, func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
-		"fail, nobody can tell who":         {ActionFail, used, func(w *world) { w.consumer = nil }, ResultRefused},
-		"requeue, nobody can tell who":      {ActionRequeue, used, func(w *world) { w.consumer = nil }, ResultRefused},
-		"fail, known otherwise":             {ActionFailUnproven, used, func(w *world) { w.consumer = nil }, Applied},
-		"requeue, known otherwise":          {ActionRequeueUnproven, used, func(w *world) { w.consumer = nil }, Applied},
-		"fail, used by an authorization":    {ActionFail, used, func(w *world) { w.consumer = &Consumer{Block: 9} }, Applied},
-		"fail, it ran":                      {ActionFail, used, func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} }, ResultRefused},
-		"requeue, it ran, whatever is said": {ActionRequeueUnproven, used, func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} }, ResultRefused},
-		"another decision":                  {"SHRUG", used, nil, ResultUnknownCommand},
+		"fail":                               {ActionFail, used, nil, Applied},
+		"requeue":                            {ActionRequeue, used, nil, Applied},
+		"fail, not settled":                  {ActionFail, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
+		"requeue, not settled":               {ActionRequeue, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
+		"fail, included":                     {ActionFail, used, func(w *world) { w.include(w.view.Open[0].newest().Hash, true) }, ResultRefused},
+		"fail, on its way":                   {ActionFail, used, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
+		"requeue, to be cancelled":           {ActionRequeue, used, func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
+		"requeue, cancelled by its deadline": {ActionRequeue, used, func(w *world) { w.view.Open[0].Attempts[0].Kind = Cancel }, ResultRefused},
+		"fail, nobody can tell who":          {ActionFail, used, func(w *world) { w.consumer = nil }, ResultRefused},
+		"requeue, nobody can tell who":       {ActionRequeue, used, func(w *world) { w.consumer = nil }, ResultRefused},
+		"fail, known otherwise":              {ActionFailUnproven, used, func(w *world) { w.consumer = nil }, Applied},
+		"requeue, known otherwise":           {ActionRequeueUnproven, used, func(w *world) { w.consumer = nil }, Applied},
+		"fail, used by an authorization":     {ActionFail, used, func(w *world) { w.consumer = &Consumer{Block: 9} }, Applied},
+		"fail, it ran":                       {ActionFail, used, func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} }, ResultRefused},
+		"requeue, it ran, whatever is said":  {ActionRequeueUnproven, used, func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} }, ResultRefused},
+		"another decision":                   {"SHRUG", used, nil, ResultUnknownCommand},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -299,8 +299,8 @@ func resolve(v View, c Command) (Step, bool) {
 		return refuse(ResultRefused, "nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included", *tx.Nonce, depth, v.Account.Settled)
 	case !seen.Known || v.Head < v.Account.Head:
 		return nil, false // the receipts are being looked up once more
-	case tx.CancelRequested && requeue:
-		return refuse(ResultRefused, "it was asked to be cancelled: FAIL it")
+	case tx.givenUp() && requeue:
+		return refuse(ResultRefused, "it was asked to be cancelled, or its deadline has cancelled it: FAIL it")
 	case v.Used == nil || v.Used.For != c.ID:
 		return AskWho{Tx: tx, For: c.ID}, true
 	case (Finding{Tx: &tx}).RefutedBy(v.Used.By):

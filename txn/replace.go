@@ -144,6 +144,11 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	return s
 }
 
+// givenUp tells whether it shall not run any more: because somebody asked for that, or by its deadline, which has made a form that cancels.
+func (tx Tx) givenUp() bool {
+	return tx.CancelRequested || len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
+}
+
 // Lower is the lower of two limits, of which zero is none.
 func Lower(a, b Wei) Wei {
 	if a.IsZero() || !b.IsZero() && b.Lt(&a) {
@@ -164,9 +169,6 @@ type Replacement struct {
 // Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
 func Replaced(v View, s Replace, p Replacement) Change {
 	tx, next := s.Tx, s.Tx.Status
-	if s.Kind == Cancel && !tx.CancelRequested {
-		next.CancelRequested = true // by its deadline
-	}
 	wait := func(reason, message string) Change {
 		if s.For != 0 {
 			return told(Command{ID: s.For}, ResultRefused, message)

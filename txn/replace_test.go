@@ -207,3 +207,32 @@ func TestDeadlines(t *testing.T) {
 		}
 	}
 }
+
+// How a cancel ends says why there was one.
+func TestWhyItWasCancelled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		asked  bool
+		form   int // that is included
+		state  State
+		reason string
+	}{
+		"by its deadline":                   {false, 2, Cancelled, ReasonDeadline},
+		"by the caller":                     {true, 2, Cancelled, ReasonCancelled},
+		"its deadline came after the block": {false, 1, Confirmed, ReasonCancelLost},
+		"the caller came after the block":   {true, 1, Confirmed, ReasonCancelLost},
+	} {
+		w := newWorld(1, bumping(policy))
+		w.view.Queue[0].Terms = Terms{NotAfter: w.view.Now.Add(time.Second), CancelLate: !c.asked}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		w.view.Open[0].CancelRequested = c.asked
+		w.do(t, Decide(w.view).(Replace), Outcome{}, accepted)
+		w.do(t, Decide(w.view).(Broadcast), Outcome{Class: Accepted}, accepted)
+		w.include(w.view.Open[0].Attempts[c.form-1].Hash, true)
+		w.clearUp(t)
+		if got := w.final[0]; got.State != c.state || got.Reason != c.reason || got.CancelRequested != c.asked {
+			t.Errorf("%s: %+v", name, got.Status)
+		}
+	}
+}

@@ -51,7 +51,7 @@ func govern(v View, tx Tx) (Step, bool) {
 	case tx.Answer == StuckBump:
 		tx.Status = next
 		return replace(v, tx, Bump, 0), true
-	case tx.Answer == StuckCancel && !tx.CancelRequested:
+	case tx.Answer == StuckCancel && !tx.givenUp():
 		next.CancelRequested = true
 		return Record{Change{Writes: []Write{v.move(tx, EventCancelRequested, next, 0)}}}, true
 	}

@@ -34,11 +34,11 @@ type Status struct {
 	Reason          string // machine-readable; see the reasons in this package
 	LastError       string // a sentence; never holds driver text, URLs or bytes
 	SubmitAttempts  int
-	Accepted        int    // number of the newest attempt that a node has said it took; 0: none
-	RefusedAt       uint64 // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
-	Doubted         bool   // a node said that its nonce is used; in memory alone: the next hand-over says it again
-	Requeued        int    // times that an operator gave it back to the queue; its attempts of then have nonces of their own
-	CancelRequested bool
+	Accepted        int         // number of the newest attempt that a node has said it took; 0: none
+	RefusedAt       uint64      // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
+	Doubted         bool        // a node said that its nonce is used; in memory alone: the next hand-over says it again
+	Requeued        int         // times that an operator gave it back to the queue; its attempts of then have nonces of their own
+	CancelRequested bool        // by somebody; what its deadline cancels has a form for that alone
 	Claimed         bool        // the stuck policy is about to be asked; in memory alone
 	Answer          StuckAction // what it has said; in memory alone, until that is done
 	Diagnosed       bool        // since the last hand-over; in memory alone
@@ -113,7 +113,7 @@ const (
 	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
 	ReasonCancelled         = "CANCELLED_BY_CALLER"
 	ReasonCancelLost        = "CANCEL_LOST"      // a cancel was asked for, and what it should have stopped was included first
-	ReasonDeadline          = "DEADLINE"         // not_after has passed
+	ReasonDeadline          = "DEADLINE"         // not_after has passed: no nonce was taken, or with cancel_late the cancel was included
 	ReasonHasCode           = "ACCOUNT_HAS_CODE" // code at the account can raise its nonce without a transaction (EIP-7702)
 	ReasonPrepareTimeout    = "PREPARE_TIMEOUT"  // the head of the queue waited longer than prepare.max_age
 	ReasonReorgedFinal      = "REORGED_AFTER_FINAL"

@@ -64,16 +64,27 @@ UPDATE submitter_lease l
  WHERE l.submitter_id = mine.submitter_id
 RETURNING l.submitter_id;
 
--- Orphans are submitters that have something to be done and no live lease.
+-- Orphans are submitters that have something to be done and no live lease, and after them those that have nothing but final transactions which a reorg could
+-- still reach: the newest of them is in a block above the one that is given for the chain. Nonces rise with blocks, so that the newest nonce tells. OFFSET 0
+-- keeps the planner from looking for work twice.
 -- name: Orphans :many
-SELECT l.submitter_id
-  FROM submitter_lease l
- WHERE l.expires_at <= clock_timestamp()
-   AND (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
-        OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
-        OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL))
-   AND EXISTS (SELECT FROM submitter s WHERE s.submitter_id = l.submitter_id AND s.chain_id = ANY(@chain_ids::BIGINT[]))
- ORDER BY l.expires_at, l.submitter_id
+SELECT o.submitter_id
+  FROM (SELECT l.submitter_id, l.expires_at, c.above,
+               (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
+                OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
+                OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL)) AS work
+          FROM (SELECT unnest(@chain_ids::BIGINT[]) AS chain_id, unnest(@above::BIGINT[]) AS above) c
+          JOIN submitter s ON s.chain_id = c.chain_id
+          JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+         WHERE l.expires_at <= clock_timestamp()
+        OFFSET 0) o
+ WHERE o.work
+    OR o.above < @nothing::BIGINT
+       AND (SELECT t.receipt_block FROM managed_tx t
+             WHERE t.submitter_id = o.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+             ORDER BY t.nonce DESC
+             LIMIT 1) > o.above
+ ORDER BY o.work DESC, o.expires_at, o.submitter_id
  LIMIT @max_rows::INT;
 
 -- TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps

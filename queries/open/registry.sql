@@ -25,9 +25,13 @@ SELECT a.submitter_id FROM added a;
 UPDATE submitter s SET start_from = @start_from
  WHERE s.submitter_id = @submitter_id AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id);
 
--- SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows.
+-- SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows. What is NULL stays as it is, also
+-- when somebody else changes it at this moment.
 -- name: SetPolicies :execrows
-UPDATE submitter s SET on_failure = @on_failure, max_fee = NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0) WHERE s.submitter_id = @submitter_id;
+UPDATE submitter s
+   SET on_failure = coalesce(sqlc.narg(on_failure)::TEXT, s.on_failure),
+       max_fee    = NULLIF(coalesce(CAST(sqlc.narg(max_fee)::TEXT AS NUMERIC), s.max_fee), 0)
+ WHERE s.submitter_id = @submitter_id;
 
 -- name: SubmitterByName :one
 SELECT s.submitter_id FROM submitter s WHERE s.name = @name;

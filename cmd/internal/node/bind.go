@@ -19,6 +19,7 @@ type boundChain struct {
 	*chain.Client
 	store *store.Store
 	name  string
+	tag   string // of the block that finality rests on; empty: none
 	log   *slog.Logger
 	bound atomic.Bool
 }
@@ -26,16 +27,32 @@ type boundChain struct {
 // startLimit is how long a node waits at its start for a chain to say which one it is.
 const startLimit = 3 * time.Second
 
-// bindAtStart refuses a chain that is not the configured one. One that does not answer is bound later.
+// bindAtStart refuses a chain that is not the configured one, or on which nothing would ever be final. One that does not answer is bound later.
 func (b *boundChain) bindAtStart(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	err := b.bind(limited)
+	if err == nil {
+		err = b.checkTag(limited)
+	}
 	if err == nil || !mendsItself(err) && limited.Err() == nil {
 		return err
 	}
 	b.log.Warn("chain or ledger does not answer yet; serving without this chain until they do", "chain", b.name, "error", err)
 	return nil
+}
+
+// checkTag refuses a tag that the chain's nodes do not know. That there is no such block yet is another matter.
+func (b *boundChain) checkTag(ctx context.Context) error {
+	if b.tag == "" {
+		return nil
+	}
+	_, err := b.Tagged(ctx, b.tag)
+	if errors.Is(err, chain.ErrNoTags) {
+		return fmt.Errorf("chain %q: finality.tag is %q, and the chain's nodes do not know that block (%w), so nothing would ever become final: configure another tag, or none for confirmations alone",
+			b.name, b.tag, chain.ErrNoTags)
+	}
+	return err
 }
 
 // mendsItself tells whether waiting may help. It does not when something answered and is not what it should be, even where another endpoint is only down.

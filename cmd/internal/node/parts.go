@@ -68,7 +68,7 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *sl
 		if err != nil {
 			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
 		}
-		bound := &boundChain{Client: client, store: s, name: c.Name, log: log}
+		bound := &boundChain{Client: client, store: s, name: c.Name, tag: c.Finality.Block(), log: log}
 		chains = append(chains, bound)
 		if err := bound.bindAtStart(ctx); err != nil {
 			return chains, err

@@ -119,25 +119,43 @@ func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([
 }
 
 const orphans = `-- name: Orphans :many
-SELECT l.submitter_id
-  FROM submitter_lease l
- WHERE l.expires_at <= clock_timestamp()
-   AND (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
-        OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
-        OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL))
-   AND EXISTS (SELECT FROM submitter s WHERE s.submitter_id = l.submitter_id AND s.chain_id = ANY($1::BIGINT[]))
- ORDER BY l.expires_at, l.submitter_id
- LIMIT $2::INT
+SELECT o.submitter_id
+  FROM (SELECT l.submitter_id, l.expires_at, c.above,
+               (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
+                OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
+                OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL)) AS work
+          FROM (SELECT unnest($1::BIGINT[]) AS chain_id, unnest($2::BIGINT[]) AS above) c
+          JOIN submitter s ON s.chain_id = c.chain_id
+          JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+         WHERE l.expires_at <= clock_timestamp()
+        OFFSET 0) o
+ WHERE o.work
+    OR o.above < $3::BIGINT
+       AND (SELECT t.receipt_block FROM managed_tx t
+             WHERE t.submitter_id = o.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+             ORDER BY t.nonce DESC
+             LIMIT 1) > o.above
+ ORDER BY o.work DESC, o.expires_at, o.submitter_id
+ LIMIT $4::INT
 `
 
 type OrphansParams struct {
 	ChainIds []int64
+	Above    []int64
+	Nothing  int64
 	MaxRows  int32
 }
 
-// Orphans are submitters that have something to be done and no live lease.
+// Orphans are submitters that have something to be done and no live lease, and after them those that have nothing but final transactions which a reorg could
+// still reach: the newest of them is in a block above the one that is given for the chain. Nonces rise with blocks, so that the newest nonce tells. OFFSET 0
+// keeps the planner from looking for work twice.
 func (q *Queries) Orphans(ctx context.Context, arg OrphansParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, orphans, arg.ChainIds, arg.MaxRows)
+	rows, err := q.db.Query(ctx, orphans,
+		arg.ChainIds,
+		arg.Above,
+		arg.Nothing,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -76,16 +76,20 @@ func (q *Queries) RegisterSubmitter(ctx context.Context, arg RegisterSubmitterPa
 }
 
 const setPolicies = `-- name: SetPolicies :execrows
-UPDATE submitter s SET on_failure = $1, max_fee = NULLIF(CAST($2::TEXT AS NUMERIC), 0) WHERE s.submitter_id = $3
+UPDATE submitter s
+   SET on_failure = coalesce($1::TEXT, s.on_failure),
+       max_fee    = NULLIF(coalesce(CAST($2::TEXT AS NUMERIC), s.max_fee), 0)
+ WHERE s.submitter_id = $3
 `
 
 type SetPoliciesParams struct {
-	OnFailure   string
-	MaxFee      string
+	OnFailure   *string
+	MaxFee      *string
 	SubmitterID int32
 }
 
-// SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows.
+// SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows. What is NULL stays as it is, also
+// when somebody else changes it at this moment.
 func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setPolicies, arg.OnFailure, arg.MaxFee, arg.SubmitterID)
 	if err != nil {

@@ -1811,9 +1811,11 @@ func (x *ResolveStuckResponse) GetTx() *Tx {
 type Command struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	CommandId int64                  `protobuf:"varint,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
-	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+	// its owner reads them anew).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+	// RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+	// of PROTECT; else empty.
 	Action     string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	TxId       string                 `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	Reason     string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -791,14 +791,16 @@ export type Command = Message<"fencepost.v1.Command"> & {
   commandId: string;
 
   /**
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+   * its owner reads them anew).
    *
    * @generated from field: string kind = 2;
    */
   kind: string;
 
   /**
-   * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * of PROTECT; else empty.
    *
    * @generated from field: string action = 3;
    */

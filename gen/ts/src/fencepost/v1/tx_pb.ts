@@ -331,6 +331,8 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   lastError: string;
 
   /**
+   * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+   *
    * @generated from field: bool cancel_requested = 14;
    */
   cancelRequested: boolean;
@@ -554,7 +556,8 @@ export type Terms = Message<"fencepost.v1.Terms"> & {
   notAfter?: Timestamp | undefined;
 
   /**
-   * Past not_after, what is in flight and in no block is cancelled as well.
+   * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
+   * was included first.
    *
    * @generated from field: bool cancel_late = 4;
    */

@@ -75,7 +75,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object kind_ = "";
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+   * its owner reads them anew).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -96,7 +97,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+   * its owner reads them anew).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -122,7 +124,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object action_ = "";
   /**
    * <pre>
-   * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * of PROTECT; else empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -143,7 +146,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * of PROTECT; else empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -993,7 +997,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object kind_ = "";
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+     * its owner reads them anew).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1013,7 +1018,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+     * its owner reads them anew).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1034,7 +1040,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+     * its owner reads them anew).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1051,7 +1058,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+     * its owner reads them anew).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1065,7 +1073,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+     * its owner reads them anew).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1085,7 +1094,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object action_ = "";
     /**
      * <pre>
-     * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * of PROTECT; else empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1105,7 +1115,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * of PROTECT; else empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1126,7 +1137,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * of PROTECT; else empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1143,7 +1155,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * of PROTECT; else empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1157,7 +1170,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * of PROTECT; else empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>

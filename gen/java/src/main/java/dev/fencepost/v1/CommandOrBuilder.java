@@ -18,7 +18,8 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+   * its owner reads them anew).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -27,7 +28,8 @@ public interface CommandOrBuilder extends
   java.lang.String getKind();
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT or RESOLVE.
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
+   * its owner reads them anew).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -38,7 +40,8 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * of PROTECT; else empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -47,7 +50,8 @@ public interface CommandOrBuilder extends
   java.lang.String getAction();
   /**
    * <pre>
-   * RESUME or ALIGN_FORWARD of EXIT_PROTECT, FAIL or REQUEUE of RESOLVE, the protection's reason of PROTECT; else empty.
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * of PROTECT; else empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>

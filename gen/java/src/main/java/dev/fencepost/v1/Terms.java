@@ -162,7 +162,8 @@ private static final long serialVersionUID = 0L;
   private boolean cancelLate_ = false;
   /**
    * <pre>
-   * Past not_after, what is in flight and in no block is cancelled as well.
+   * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
+   * was included first.
    * </pre>
    *
    * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>
@@ -866,7 +867,8 @@ private static final long serialVersionUID = 0L;
     private boolean cancelLate_ ;
     /**
      * <pre>
-     * Past not_after, what is in flight and in no block is cancelled as well.
+     * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
+     * was included first.
      * </pre>
      *
      * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>
@@ -878,7 +880,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Past not_after, what is in flight and in no block is cancelled as well.
+     * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
+     * was included first.
      * </pre>
      *
      * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>
@@ -894,7 +897,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Past not_after, what is in flight and in no block is cancelled as well.
+     * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
+     * was included first.
      * </pre>
      *
      * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>

@@ -70,7 +70,8 @@ public interface TermsOrBuilder extends
 
   /**
    * <pre>
-   * Past not_after, what is in flight and in no block is cancelled as well.
+   * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
+   * was included first.
    * </pre>
    *
    * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>

@@ -496,6 +496,10 @@ private static final long serialVersionUID = 0L;
   public static final int CANCEL_REQUESTED_FIELD_NUMBER = 14;
   private boolean cancelRequested_ = false;
   /**
+   * <pre>
+   * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+   * </pre>
+   *
    * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
    * @return The cancelRequested.
    */
@@ -2700,6 +2704,10 @@ private static final long serialVersionUID = 0L;
 
     private boolean cancelRequested_ ;
     /**
+     * <pre>
+     * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+     * </pre>
+     *
      * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
      * @return The cancelRequested.
      */
@@ -2708,6 +2716,10 @@ private static final long serialVersionUID = 0L;
       return cancelRequested_;
     }
     /**
+     * <pre>
+     * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+     * </pre>
+     *
      * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
      * @param value The cancelRequested to set.
      * @return This builder for chaining.
@@ -2720,6 +2732,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+     * </pre>
+     *
      * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
      * @return This builder for chaining.
      */

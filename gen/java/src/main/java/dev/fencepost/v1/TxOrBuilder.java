@@ -226,6 +226,10 @@ public interface TxOrBuilder extends
       getLastErrorBytes();
 
   /**
+   * <pre>
+   * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+   * </pre>
+   *
    * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
    * @return The cancelRequested.
    */
