@@ -54,7 +54,7 @@ func TestTheBaseFeeClimbsAboveTheCapAndComesBack(t *testing.T) {
 		if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || after.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("they ended as %v and %v", tx, after)
 		}
-		want := []string{"SUBMITTED STUCK REPLACED UNSTUCK ", "QUEUED DELAYED ALLOCATED "}[i]
+		want := []string{"STUCK REPLACED UNSTUCK ", "QUEUED DELAYED ALLOCATED "}[i]
 		if told := kinds(events); !strings.Contains(told, want) {
 			t.Errorf("told %s, want %s in it", told, want)
 		}

@@ -20,7 +20,7 @@ import (
 func TestAForkDropsTheFirstOfTwo(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
-	d := newDriven(t, b, 6, "finality: {tell_blocks: true}")
+	d := newDriven(t, b, 6, "finality: {tell_blocks: true}, resubmit: {interval: 60s, max_attempts: 20}") // what comes earlier is due to the fork
 	n := d.begin(t, 0, "n", transfer)
 	first := d.pending(t, n.id, 1)
 	parent := b.head().Hash()
