@@ -150,7 +150,7 @@ func (d *driven) pending(t *testing.T, id string, forms int) *fencepostv1.Tx {
 	})
 }
 
-// included waits until the ledger has it in the newest block that there can be.
+// inBlock waits until the ledger has it in this block.
 func (d *driven) inBlock(t *testing.T, id string, hash common.Hash) {
 	t.Helper()
 	d.until(t, id, "it is in block "+hash.Hex(), func(tx *fencepostv1.Tx) bool { return tx.GetReceipt().GetBlockHash() == hash.Hex() })
@@ -177,16 +177,6 @@ func (d *driven) toTheEnd(t *testing.T, ids ...string) {
 		}
 		return err
 	})
-}
-
-// sent tells how often these bytes were handed over.
-func (p *tap) times(hash string) (n int) {
-	for _, s := range p.all() {
-		if s.hash.Hex() == hash {
-			n++
-		}
-	}
-	return n
 }
 
 // verifyAccount wants what is on chain of a submitter to be these transactions, in this order and with these nonces from 0 on.

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -56,10 +57,6 @@ var reverter = common.HexToAddress("0x4e0e")
 
 func newBeacon(t *testing.T, o beaconOptions) *beacon {
 	t.Helper()
-	path, err := exec.LookPath("geth")
-	if err != nil {
-		t.Fatal("geth is not on PATH; run this through `make e2e`, which builds it")
-	}
 	b := &beacon{t: t, purse: newKey(t)}
 	var keys []*ecdsa.PrivateKey
 	for range o.keys {
@@ -68,47 +65,69 @@ func newBeacon(t *testing.T, o beaconOptions) *beacon {
 	if o.gasLimit == 0 {
 		o.gasLimit = 30_000_000
 	}
-	dir := t.TempDir()
-	files := map[string]string{"data": filepath.Join(dir, "data"), "genesis": filepath.Join(dir, "genesis.json"), "secret": filepath.Join(dir, "secret"), "log": filepath.Join(dir, "geth.log")}
-	genesis, err := json.Marshal(genesisOf(append(keys[:o.keys-o.poor:o.keys-o.poor], b.purse), o.gasLimit))
-	if err != nil {
+	secret := crypto.Keccak256Hash([]byte(t.Name()))
+	start, url, engine := prepareGeth(t, genesisOf(append(keys[:o.keys-o.poor:o.keys-o.poor], b.purse), o.gasLimit), secret, o)
+	proc := start()
+	var err error
+	if b.api, err = rpc.DialOptions(t.Context(), engine, rpc.WithHTTPAuth(gethnode.NewJWTAuth(secret))); err != nil {
 		t.Fatal(err)
 	}
-	secret := crypto.Keccak256Hash([]byte(dir))
-	writeFile(t, files["genesis"], string(genesis))
-	writeFile(t, files["secret"], secret.Hex())
-	if out, err := exec.Command(path, "init", "--datadir", files["data"], files["genesis"]).CombinedOutput(); err != nil {
-		t.Fatalf("geth init: %v\n%s", err, out)
-	}
-	port, enginePort := freePort(t), freePort(t)
-	args := []string{
-		"--datadir", files["data"], "--networkid", "31338", "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--verbosity", "1", "--syncmode", "full",
-		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,testing",
-		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort, "--authrpc.jwtsecret", files["secret"],
-		"--miner.gaslimit", big.NewInt(int64(o.gasLimit)).String(), "--cache", "64",
-	}
-	if o.nolocals {
-		args = append(args, "--txpool.nolocals")
-	}
-	start := func() *process { return startProcess(t, exec.Command(path, args...), files["log"]) }
-	proc := start()
-	url := "http://127.0.0.1:" + port
-	eventually(t, 60*time.Second, "geth answers", func() error { return answers(url) })
+	t.Cleanup(b.api.Close)
+	b.await(url)
 	b.testChain = dial(t, url)
 	b.keys = keys
 	b.restart = func() error {
 		_ = proc.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
 		<-proc.done
 		proc = start()
-		eventually(t, 60*time.Second, "geth answers again", func() error { return answers(url) })
+		b.await(url)
 		return nil
 	}
-	if b.api, err = rpc.DialOptions(t.Context(), "http://127.0.0.1:"+enginePort, rpc.WithHTTPAuth(gethnode.NewJWTAuth(secret))); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.api.Close)
 	b.mine(2)
 	return b
+}
+
+// await waits until geth answers on both of its ports, which it opens one after the other.
+func (b *beacon) await(url string) {
+	b.t.Helper()
+	eventually(b.t, 60*time.Second, "geth answers", func() error {
+		if err := b.api.CallContext(context.Background(), nil, "engine_exchangeCapabilities", []string{}); err != nil {
+			return err
+		}
+		return answers(url)
+	})
+}
+
+// prepareGeth writes the genesis block, and tells how to start geth on it and where it listens.
+func prepareGeth(t *testing.T, genesis *core.Genesis, secret common.Hash, o beaconOptions) (start func() *process, url, engine string) {
+	t.Helper()
+	path, err := exec.LookPath("geth")
+	if err != nil {
+		t.Fatal("geth is not on PATH; run this through `make e2e`, which builds it")
+	}
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	text, err := json.Marshal(genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, in("genesis.json"), string(text))
+	writeFile(t, in("secret"), secret.Hex())
+	if out, err := exec.Command(path, "init", "--datadir", in("data"), in("genesis.json")).CombinedOutput(); err != nil {
+		t.Fatalf("geth init: %v\n%s", err, out)
+	}
+	port, enginePort := freePort(t), freePort(t)
+	args := []string{
+		"--datadir", in("data"), "--networkid", strconv.Itoa(beaconChainID), "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--verbosity", "1", "--syncmode", "full",
+		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,testing",
+		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort, "--authrpc.jwtsecret", in("secret"),
+		"--miner.gaslimit", strconv.FormatUint(o.gasLimit, 10), "--cache", "64",
+	}
+	if o.nolocals {
+		args = append(args, "--txpool.nolocals")
+	}
+	start = func() *process { return startProcess(t, exec.Command(path, args...), in("geth.log")) }
+	return start, "http://127.0.0.1:" + port, "http://127.0.0.1:" + enginePort
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {

@@ -14,9 +14,8 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestAForkDropsTheFirstOfTwo sends N+1 once N is in a block, and takes that block away. N is handed over again, before N+1 and alone until it is included, and both end
-// final with no gap. Later another fork replaces some of the blocks above N: the watcher gets the whole list anew, and in the end has what the ledger has and
-// what the chain has.
+// TestAForkDropsTheFirstOfTwo sends N+1 once N is in a block, and takes that block away. N is handed over again, before N+1, and both end final with no gap.
+// Later another fork replaces some of the blocks above N: the watcher gets the whole list anew, and in the end has what the ledger has and what the chain has.
 func TestAForkDropsTheFirstOfTwo(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
