@@ -86,7 +86,7 @@ test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, 
 	npm run --silent check --workspace gen/ts
 
 .PHONY: e2e
-e2e: $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests: real processes, a real chain, minutes
+e2e: $(NPM) $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests: real processes, a real chain, minutes
 	@# -count=1: what these tests depend on is more than what Go's test cache looks at. -parallel: most of them wait most of the time.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m ./e2e/...

@@ -143,12 +143,12 @@ func tooPoor(have, want txn.Wei) txn.Outcome {
 }
 
 // fits refuses a gas limit that no pool or no block would take, since such a transaction would hold its nonce for ever, and one that is not enough by
-// simulation. Estimates of go-ethereum are up to 1.5 % above the least that does.
+// simulation. Estimates of go-ethereum are up to 1.5 % above the least that does, but never below what every transaction takes: a pool refuses what is.
 func (f FeeOptions) fits(gas uint64, m Market) txn.Outcome {
 	const leastPercent = 98
 	blockGas := m.BlockGas
 	switch {
-	case gas < m.Estimate/100*leastPercent:
+	case gas < m.Estimate/100*leastPercent, gas < leastGas && m.Estimate >= leastGas:
 		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is not enough: it takes %d; raise it, or leave it out", gas, m.Estimate)}
 	case f.MaxGas > 0 && gas > f.MaxGas:
 		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is above the chain's limit for one transaction, %d", gas, f.MaxGas)}

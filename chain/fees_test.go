@@ -77,6 +77,32 @@ func TestOffer(t *testing.T) {
 	}
 }
 
+// A gas limit of the caller's own is taken as it is where a pool would take it, and refused before a nonce is taken where none would.
+func TestOwnGasLimit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		gas, estimate uint64
+		ok            bool
+	}{
+		"as estimated":                            {50_000, 50_000, true},
+		"within the error of an estimate":         {49_500, 50_000, true},
+		"too little to run":                       {48_000, 50_000, false},
+		"a plain transfer":                        {21_000, 21_000, true},
+		"one less than any transaction takes":     {20_999, 21_000, false},
+		"the same, below an inexact estimate":     {20_999, 21_200, false},
+		"on a chain where transactions are cheap": {9_999, 10_000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := Market{BaseFee: new(wei(1)), Balance: wei(1 << 60), Estimate: c.estimate, BlockGas: 30_000_000}
+			q, o := FeeOptions{}.Quote(txn.Draft{Payload: txn.Payload{GasLimit: c.gas}}, m, 1.2)
+			if c.ok != (o.Class == txn.Accepted) || c.ok && q.GasLimit != c.gas || !c.ok && o.Class != txn.Invalid {
+				t.Errorf("%+v, %+v", q, o)
+			}
+		})
+	}
+}
+
 // Whatever the market, the floors and the caps: an offer keeps both, or there is none.
 func TestOfferKeepsCapsAndFloors(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,7 @@ type tap struct {
 	url    string
 	ledger *pgxpool.Pool
 	cut    atomic.Bool
+	line   sync.RWMutex // whoever holds it keeps all calls waiting
 
 	mu   sync.Mutex
 	sent []sending
@@ -64,6 +65,8 @@ func newTap(t *testing.T, node, chain string, ledger *pgxpool.Pool) *tap {
 		if p.stolen(w, body) {
 			return
 		}
+		p.line.RLock()
+		defer p.line.RUnlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		forward.ServeHTTP(w, r)
 	}))
@@ -87,6 +90,13 @@ func (p *tap) note(body []byte) {
 		p.sent = append(p.sent, s)
 		p.mu.Unlock()
 	}
+}
+
+// still lets something happen to the chain of which the node sees nothing but the end: its calls wait meanwhile.
+func (p *tap) still(happen func()) {
+	p.line.Lock()
+	defer p.line.Unlock()
+	happen()
 }
 
 // onNext has the next sending meet something: it may be held up for a while, and stolen, which the sender takes for success.

@@ -204,7 +204,12 @@ func (s *suite) replacement() {
 		return signed
 	}
 	original := try(0, 0, txn.Accepted)
-	if !s.Quirks.AnyBump {
+	if s.Quirks.AnyBump {
+		o := base
+		o.fees.Cap.AddUint64(&o.fees.Cap, 1)
+		o.fees.Tip.AddUint64(&o.fees.Tip, 1)
+		s.mustSend(s.sign(o), txn.Accepted)
+	} else {
 		try(9, 9, txn.ReplacementUnderpriced)
 	}
 	if !s.Quirks.AnyBump && !base.fees.Legacy {
@@ -254,8 +259,10 @@ func (s *suite) wrongChain() {
 	o := s.transfer(s.actor(), 0)
 	o.chain = s.ChainID + 1
 	s.mustSend(s.sign(o), txn.WrongChain)
-	if !s.Quirks.AnyLegacyChain {
-		o.fees.Legacy = true
+	o.fees.Legacy = true
+	if s.Quirks.AnyLegacyChain {
+		s.mustSend(s.sign(o), txn.Accepted)
+	} else {
 		s.mustSend(s.sign(o), txn.WrongChain, txn.Invalid)
 	}
 }

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+const threeBumps = "gas_bump: {enabled: true, multiplier: 1.125, min_interval: 1s, max_attempts: 3}"
+
+// TestAnyOfFourFormsIsMined bumps four transactions three times on geth, and has the first form of one mined, the second of another, and so on: nodes whose
+// pools never saw a replacement do that. Each ends once, as what was mined, and the next one of its account follows.
+func TestAnyOfFourFormsIsMined(t *testing.T) {
+	t.Parallel()
+	const forms = 4
+	b := newBeacon(t, beaconOptions{keys: forms})
+	d := newDriven(t, b, 2, threeBumps)
+	var first, next []*story
+	for i := range forms {
+		first = append(first, d.begin(t, i, "first", transfer))
+		next = append(next, d.begin(t, i, "next", transfer))
+	}
+	var chosen [][]byte
+	for i, s := range first {
+		tx := d.pending(t, s.id, forms)
+		d.onlyNewest(t, tx)
+		chosen = append(chosen, d.raw(t, s.id, i+1))
+	}
+	b.extend(b.build(chosen...))
+	for i := range forms {
+		d.pending(t, next[i].id, 1)
+		d.toTheEnd(t, first[i].id, next[i].id)
+		tx := d.verifyForm(t, first[i], i+1)
+		after, _ := d.told(t, next[i])
+		if after.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
+			t.Errorf("the one after it ended as %v", after)
+		}
+		d.verifyAccount(t, i, tx.GetTxHash(), after.GetTxHash())
+	}
+	d.end(t)
+}
+
+// onlyNewest wants geth to have the newest form and none of the others: that it took each in the place of the one before.
+func (d *driven) onlyNewest(t *testing.T, tx *fencepostv1.Tx) {
+	t.Helper()
+	attempts := tx.GetOperator().GetAttempts()
+	for i, a := range attempts {
+		_, _, err := d.b.TransactionByHash(context.Background(), common.HexToHash(a.GetTxHash()))
+		if i == len(attempts)-1 && err != nil || i < len(attempts)-1 && err != ethereum.NotFound {
+			t.Errorf("form %d of %d in geth's pool: %v", i+1, len(attempts), err)
+		}
+	}
+}
+
+// verifyForm wants a transaction that was bumped three times to have ended well, once, as this form, and the watcher to have been told so.
+func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
+	t.Helper()
+	tx, events := d.told(t, s)
+	attempts := tx.GetOperator().GetAttempts()
+	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetExecuted() != fencepostv1.Executed_EXECUTED_SUCCESS || len(attempts) != 4 {
+		t.Fatalf("it ended as %v", tx)
+	}
+	hash := attempts[form-1].GetTxHash()
+	if tx.GetTxHash() != hash || tx.GetReceipt().GetTxHash() != hash {
+		t.Errorf("form %d, %s, was mined; the ledger says %v", form, hash, tx)
+	}
+	if got := included(events); !slices.Equal(got, []string{hash}) {
+		t.Errorf("told as included: %v, want %s", got, hash)
+	}
+	told := kinds(events)
+	for kind, want := range map[string]int{"QUEUED": 1, "ALLOCATED": 1, "SUBMITTED": 1, "REPLACED": 3, "INCLUDED": 1, "CONFIRMED": 1, "FAILED": 0, "STUCK": 0, "REORGED": 0} {
+		if got := strings.Count(" "+told+" ", " "+kind+" "); got != want {
+			t.Errorf("%s was told %d times, want %d: %s", kind, got, want, told)
+		}
+	}
+	return tx
+}
+
+// TestAReorgSwapsTheForm has one form of a transaction in the canonical block, and then, after a reorg, another one in its place: a newer for an older and the
+// other way round. What is told in the end is what is on the chain in the end, and the transactions that were sent meanwhile go on.
+func TestAReorgSwapsTheForm(t *testing.T) {
+	t.Parallel()
+	const forms = 4
+	swaps := [][2]int{{1, 4}, {4, 1}, {2, 3}}
+	b := newBeacon(t, beaconOptions{keys: len(swaps)})
+	d := newDriven(t, b, 3, threeBumps)
+	var first, next []*story
+	for i := range swaps {
+		first = append(first, d.begin(t, i, "first", transfer))
+		next = append(next, d.begin(t, i, "next", transfer))
+	}
+	var before, after [][]byte
+	for i, s := range first {
+		d.pending(t, s.id, forms)
+		before, after = append(before, d.raw(t, s.id, swaps[i][0])), append(after, d.raw(t, s.id, swaps[i][1]))
+	}
+	parent := b.head().Hash()
+	b.extend(b.build(before...))
+	left := b.head().Hash()
+	for i := range swaps {
+		d.inBlock(t, first[i].id, left)
+		d.pending(t, next[i].id, 1)
+	}
+	d.tap.still(func() {
+		b.choose(parent)
+		b.extend(b.build(after...))
+	})
+	stays := b.head().Hash()
+	for i := range swaps {
+		d.inBlock(t, first[i].id, stays)
+	}
+	for i, swap := range swaps {
+		d.toTheEnd(t, first[i].id, next[i].id)
+		tx := d.verifySwap(t, first[i], swap, [2]common.Hash{left, stays})
+		behind, _ := d.told(t, next[i])
+		d.verifyAccount(t, i, tx.GetTxHash(), behind.GetTxHash())
+	}
+	d.end(t)
+}
+
+func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int, blocks [2]common.Hash) *fencepostv1.Tx {
+	t.Helper()
+	tx, events := d.told(t, s)
+	was, is := tx.GetOperator().GetAttempts()[forms[0]-1].GetTxHash(), tx.GetOperator().GetAttempts()[forms[1]-1].GetTxHash()
+	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetTxHash() != is || tx.GetReceipt().GetBlockHash() != blocks[1].Hex() {
+		t.Errorf("it ended as %v, want form %d in %s", tx, forms[1], blocks[1])
+	}
+	if got := included(events); !slices.Equal(got, []string{was, is}) {
+		t.Errorf("told as included: %v, want %s and then %s", got, was, is)
+	}
+	i := 0
+	for _, e := range events {
+		if e.GetKind() == fencepostv1.TxEventKind_TX_EVENT_KIND_INCLUDED {
+			if e.GetReceipt().GetBlockHash() != blocks[min(i, 1)].Hex() || !e.GetNewFork() {
+				t.Errorf("inclusion %d was told as %v", i+1, e)
+			}
+			i++
+		}
+	}
+	if told := kinds(events); strings.Count(told, "CONFIRMED") != 1 || !strings.HasSuffix(told, "CONFIRMED") {
+		t.Error(fmt.Sprint("told: ", told))
+	}
+	return tx
+}
