@@ -85,7 +85,7 @@ func (k *keeper) run(ctx context.Context) {
 	defer renew.Stop()
 	expire := k.e.Clock.NewTimer(k.margin())
 	defer expire.Stop()
-	renewed := make(chan struct{}, 1) // a renewal that hangs must not stop the deadlines
+	renewed := make(chan time.Time, 1) // a renewal that hangs must not stop the deadlines
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
@@ -96,13 +96,14 @@ func (k *keeper) run(ctx context.Context) {
 			k.expire()
 			expire.Reset(k.margin())
 		case <-renew.C:
+			began := k.e.Clock.Now()
 			wg.Go(func() {
 				k.renew(ctx)
 				k.beat(ctx)
-				renewed <- struct{}{}
+				renewed <- began
 			})
-		case <-renewed:
-			renew.Reset(k.e.RenewInterval)
+		case began := <-renewed: // the interval counts from beginning to beginning: a database that is slow takes time from the pause, not from the leases
+			renew.Reset(k.e.RenewInterval - k.e.Clock.Now().Sub(began))
 		}
 	}
 }

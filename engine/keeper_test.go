@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+)
+
+// TestASlowHeartbeatDoesNotPutTheRenewalsOff has no heartbeat answered, so that each takes as long as it may, which is a renewal interval. The next renewal comes at
+// its end, and not another interval later.
+func TestASlowHeartbeatDoesNotPutTheRenewalsOff(t *testing.T) {
+	t.Parallel()
+	const interval, beats = time.Second, 5
+	c := newCluster(t, 1, 6*interval)
+	a, proxy := c.startBehind("a", func(o *Options) { o.RenewInterval = interval })
+	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	var rules []*pgproxy.Rule
+	for range beats {
+		rules = append(rules, proxy.On(pgproxy.Running("name: Heartbeat "), pgproxy.HoldBefore))
+	}
+	least, last := time.Hour, time.Time{}
+	for _, r := range rules { // a renewal goes before each
+		<-r.Fired()
+		now := time.Now()
+		if !last.IsZero() {
+			least = min(least, now.Sub(last))
+		}
+		last = now
+		defer r.Release()
+	}
+	if least > interval*9/5 || least < interval*9/10 {
+		t.Errorf("a renewal each %s, want one each %s", least, interval)
+	}
+}
