@@ -108,6 +108,10 @@ sim-long: ## Simulate for hours, and let every mutant be caught: SEEDS runs from
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  go test -count=1 -timeout 24h ./sim -args -mutants -seeds=$(if $(filter file,$(origin SEEDS)),20000,$(SEEDS)) -first=$(FIRST)
 
+.PHONY: faults
+faults: ## Print what becomes of a transaction under each fault of a send at each moment
+	PG_BIN=$$(scripts/setup); export PG_BIN; go test -count=1 -v -run '^TestFaultMatrix$$' ./engine | grep -v -e '^=== ' -e '^ *time='
+
 # How long; with which faults in which order (a number; unset: any); against which chain: embedded or geth; in which lease.mode (unset: basic, and
 # worker-queue on geth).
 CHAOS_TIME ?= 10m
