@@ -143,6 +143,7 @@ func (k *keeper) renew(ctx context.Context) {
 		case live[l]:
 			h.deadline = asked.Add(k.e.LeaseDuration - k.margin())
 		case !h.anew:
+			h.owner.fenced.Store(true)
 			k.lose(h, "it was taken over or lapsed")
 		}
 	}

@@ -13,6 +13,7 @@ type progress struct {
 	inside  atomic.Pointer[time.Time] // since when it has been inside one step; nil: between two
 	leaving atomic.Pointer[error]     // why it shall end before its next step; nil: it may stay
 	over    atomic.Bool               // it has lost its lease
+	fenced  atomic.Bool               // a renewal did not find it
 	wedged  atomic.Bool               // for want of progress
 	begun   bool                      // it has read the ledger once; the owner's own
 }

@@ -79,7 +79,12 @@ func (c *cluster) together(n int, do func(i int) error) {
 
 func (c *cluster) open(name, url string) *store.Store {
 	c.t.Helper()
-	s, err := store.Open(c.t.Context(), store.Config{URL: url, Schema: c.db.Schema, Node: name + "/" + uuid.NewString(), LeaseDuration: c.lease})
+	return c.openAs(name+"/"+uuid.NewString(), url)
+}
+
+func (c *cluster) openAs(node, url string) *store.Store {
+	c.t.Helper()
+	s, err := store.Open(c.t.Context(), store.Config{URL: url, Schema: c.db.Schema, Node: node, LeaseDuration: c.lease})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -109,12 +114,18 @@ func (c *cluster) startOn(s *store.Store, adjust func(*Options)) *testNode {
 // startBehind runs a node behind a proxy that can part it from the database.
 func (c *cluster) startBehind(name string, adjust func(*Options)) (*testNode, *pgproxy.Proxy) {
 	c.t.Helper()
+	proxy := c.behind()
+	return c.startOn(c.open(name, proxy.URL()), adjust), proxy
+}
+
+func (c *cluster) behind() *pgproxy.Proxy {
+	c.t.Helper()
 	proxy, err := pgproxy.Start(c.db.URL)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = proxy.Close() })
-	return c.startOn(c.open(name, proxy.URL()), adjust), proxy
+	return proxy
 }
 
 // mine makes blocks until the test ends.

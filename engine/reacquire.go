@@ -76,5 +76,6 @@ func (a *actor) reacquire(ctx context.Context) error {
 		a.pause(ctx, wait)
 		wait = min(2*wait, a.e.RenewInterval)
 	}
+	a.e.router.doubt(a.id) // the last try may have had it
 	return ctx.Err()
 }

@@ -30,7 +30,8 @@ type router struct {
 	freeing map[txn.SubmitterID]bool        // being waited for
 	back    []*store.Lease                  // of owners that ended while theirs was good
 	mailed  bool                            // one of those had mail that it has not read
-	handed  chan struct{}                   // back has something
+	doubted map[txn.SubmitterID]bool        // whose lease may be this node's, by the database, while nobody here works under it
+	handed  chan struct{}                   // back has something, or doubted has that cannot wait
 	ended   chan struct{}                   // an actor or a waiting acquisition has ended; for wait
 	waiting chan struct{}                   // bounds acquisitions that wait for a commit to end: each holds a connection
 
@@ -43,8 +44,8 @@ const maxWaiting = 2
 func newRouter(e *Engine) *router {
 	r := &router{
 		e: e, chains: slices.Sorted(maps.Keys(e.trackers)), actors: map[txn.SubmitterID]*actor{}, chainOf: map[txn.SubmitterID]txn.ChainID{},
-		foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, handed: make(chan struct{}, 1), ended: make(chan struct{}, 1),
-		waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
+		foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, doubted: map[txn.SubmitterID]bool{}, handed: make(chan struct{}, 1),
+		ended: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
 	}
 	r.inboxes.ask = func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
 		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
@@ -74,6 +75,7 @@ func (r *router) run(ctx, actors context.Context) {
 			if look := r.giveBack(ctx); look {
 				sweep.Reset(r.soon())
 			}
+			r.acquire(ctx, actors, r.inDoubt())
 		case <-poll.C:
 			r.deliverAll()
 			poll.Reset(r.e.PollInterval)
@@ -169,6 +171,7 @@ func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) (mi
 	defer cancel()
 	leases, err := r.e.Store.Acquire(limited, ids)
 	if err != nil {
+		r.doubt(ids...)
 		r.e.metrics.acquired(ctx, "error", len(ids))
 		if ctx.Err() == nil {
 			r.e.Logger.Warn("leases cannot be acquired; trying again", "error", err)
@@ -248,6 +251,10 @@ func (r *router) end(ctx context.Context, a *actor, err error) {
 	if errors.Is(err, errForeign) {
 		r.foreign[a.id] = true
 	}
+	if a.fenced.Load() || errors.Is(err, errFenced) {
+		r.doubted[a.id] = true
+		signal(r.handed)
+	}
 	if ctx.Err() == nil && r.e.keeper.holds(a.lease) {
 		mailed := a.mail.Load()
 		r.back, r.mailed = append(r.back, a.lease), r.mailed || mailed
@@ -269,6 +276,25 @@ func (r *router) giveBack(ctx context.Context) (look bool) {
 	}
 	r.release(ctx, leases)
 	return look
+}
+
+// doubt notes submitters whose lease may be this node's without an owner here. A statement that was given up may run all the same, and late: then it takes a lease
+// that nobody has asked for any more, be it from the owner that lives here by then, or from nobody. It would count as live for its whole duration, and no sweep
+// would list it. So it is asked for once more, under which whoever it is of goes on: for who was fenced at once, else with the next sweep.
+func (r *router) doubt(ids ...txn.SubmitterID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		r.doubted[id] = true
+	}
+}
+
+func (r *router) inDoubt() []txn.SubmitterID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(r.doubted))
+	clear(r.doubted)
+	return ids
 }
 
 func (r *router) release(ctx context.Context, leases []*store.Lease) {

@@ -83,6 +83,7 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 	clear(r.elsewhere)
 	place := r.e.members.now(now)
 	r.handOver(place, now)
+	r.acquire(ctx, actors, r.inDoubt())
 	again = r.jittered(r.e.SweepInterval)
 	room := min(r.e.MaxSubmitters-r.count(), sweepLimit)
 	if room <= 0 {
@@ -243,6 +244,7 @@ func (r *router) free(actors context.Context, missed []txn.SubmitterID) {
 			case l != nil:
 				r.start(actors, l)
 			case err != nil && !stopped:
+				r.doubt(id)
 				r.e.Logger.Warn("a lease that somebody holds locked cannot be acquired; trying again", "submitter_id", int(id), "error", err)
 			}
 		}()

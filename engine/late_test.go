@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestALateAcquisition has a statement of the node's own, which it has long given up, take the lease from the owner that lives there. Whether a commit or a
+// renewal finds it out, the submitter has an owner again at once, and not when that lease has lapsed.
+func TestALateAcquisition(t *testing.T) {
+	t.Parallel()
+	for name, mine := range map[string]int{"found by a commit": 1, "found by a renewal": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 1, 5*time.Minute) // longer than anything here waits
+			a := c.start("a", func(o *Options) {
+				if o.RenewInterval = time.Minute; mine == 0 {
+					o.RenewInterval = 100 * time.Millisecond
+				}
+			})
+			c.start("b", nil)
+			c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+			owner := c.holders()[c.submitters[0]].node
+			late := c.openAs(owner, c.db.URL)
+			if got, err := late.Acquire(t.Context(), c.submitters); err != nil || len(got) != 1 || got[0].Token() != 2 {
+				t.Fatalf("%v, %v", got, err)
+			}
+			c.chain.Mine(mine)
+			c.eventually("its owner goes on", func() error {
+				h := c.holders()[c.submitters[0]]
+				if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); h.node != owner || h.token != 3 || n != mine {
+					return fmt.Errorf("%d are included, the owner is %+v", n, h)
+				}
+				return nil
+			})
+			c.chain.Mine(1 - mine)
+			c.eventually("its inclusion is recorded", func() error {
+				if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); n != 1 {
+					return fmt.Errorf("%d", n)
+				}
+				return nil
+			})
+			c.checkLedger()
+		})
+	}
+}
+
+// TestAnAcquisitionWithoutAnAnswer loses the answer to a node's first acquisition of a submitter: the database counts it as that node's, and nobody there knows.
+func TestAnAcquisitionWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, statement := range []string{"AcquireLeases", "AcquireLease"} {
+		t.Run(statement, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 1, 5*time.Minute)
+			release := func() {}
+			if statement == "AcquireLease" { // which is asked when somebody holds the lease locked
+				release = c.lockLease(c.submitters[0])
+			}
+			if _, _, err := c.admin.CreateTx(t.Context(), store.Intent{Submitter: c.submitters[0], RequestID: "one", Payload: transfer()}); err != nil {
+				t.Fatal(err)
+			}
+			proxy := c.behind()
+			lost := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.LoseReply)
+			c.startOn(c.open("a", proxy.URL()), func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
+			if statement == "AcquireLease" {
+				c.eventually("it is waited for", func() error {
+					if n := c.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: AcquireLease %'"); n == 0 {
+						return fmt.Errorf("nobody waits")
+					}
+					return nil
+				})
+			}
+			release()
+			<-lost.Fired()
+			c.eventually("it has an owner", func() error {
+				if h := c.holders()[c.submitters[0]]; h.token != 2 {
+					return fmt.Errorf("%+v", h)
+				}
+				if n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'"); n != 1 {
+					return fmt.Errorf("%d are sent", n)
+				}
+				return nil
+			})
+			c.checkLedger()
+		})
+	}
+}
+
+// lockLease has a session hold a lease locked until it is released, as a commit that is under way would.
+func (c *cluster) lockLease(id txn.SubmitterID) (release func()) {
+	c.t.Helper()
+	tx, err := c.db.Pool.Begin(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := tx.Exec(c.t.Context(), "SELECT FROM submitter_lease WHERE submitter_id = $1 FOR KEY SHARE", int32(id)); err != nil {
+		c.t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(c.t.Context()); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
