@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -112,14 +113,23 @@ func tail(t *testing.T, log string) {
 	_ = os.Remove(log)
 }
 
+// ports are given out in turn, from below those that the kernel gives to whoever wants any: a port that is free now would else be somebody's connection, or be
+// given out again, before its process listens on it.
+var ports atomic.Int64
+
+const firstPort, portCount = 15000, 15000
+
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range portCount {
+		port := strconv.Itoa(firstPort + int((int64(os.Getpid())*100+ports.Add(1))%portCount))
+		if l, err := net.Listen("tcp4", "127.0.0.1:"+port); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	t.Fatal("no port is free")
+	return ""
 }
 
 func address(port string) string { return fmt.Sprintf("127.0.0.1:%s", port) }
