@@ -181,12 +181,17 @@ func follow(v View) Change {
 	for _, tx := range v.Open {
 		if w, ok := followOne(v, tx); ok {
 			c.Writes = append(c.Writes, w)
-			if w.Kind == EventFailed && v.Submitter.OnFailure == PauseOnFailure {
-				c.Status = Paused
+			if v.Submitter.OnFailure == PauseOnFailure && reverted(tx, w) {
+				c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
 			}
 		}
 	}
 	return c
+}
+
+// reverted tells whether a write says for the first time that what was to be sent is in a block and failed.
+func reverted(tx Tx, w Write) bool {
+	return w.Kind == EventIncluded && !w.Next.Receipt.Success && tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
 }
 
 func followOne(v View, tx Tx) (Write, bool) {

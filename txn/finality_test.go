@@ -172,6 +172,38 @@ func TestARevertPausesTheQueueWhereThatIsWanted(t *testing.T) {
 	}
 }
 
+// The pause comes with the inclusion: the slot is free long before the revert is final, and a cancel that reverted did what was asked.
+func TestNoFollowerIsSentAfterARevert(t *testing.T) {
+	t.Parallel()
+	for name, headsBefore := range map[string]uint64{"seen at once": 0, "final before an owner looked": policy.Confirmations + 1} {
+		w := newWorld(2, policy)
+		w.view.Submitter.OnFailure = PauseOnFailure
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		w.include(b.Attempt.Hash, false)
+		w.head += headsBefore
+		for range 20 {
+			step := Decide(w.view)
+			if _, ok := step.(Rest); ok {
+				w.head++
+			}
+			w.do(t, step, Outcome{Class: Accepted}, accepted)
+		}
+		if len(w.final) != 1 || w.final[0].Executed != Reverted || w.view.Submitter.Status != Paused || len(w.nonces) != 1 {
+			t.Errorf("%s: %s with nonces %v taken", name, w.view.Submitter.Status, w.nonces)
+		}
+	}
+	w := newWorld(1, policy)
+	w.view.Submitter.OnFailure = PauseOnFailure
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.view.Open[0].Attempts[0].Kind = Cancel
+	w.include(b.Attempt.Hash, false)
+	if w.clearUp(t); w.view.Submitter.Status != Active {
+		t.Error("a cancel that reverted pauses the queue")
+	}
+}
+
 func TestTheHeadOfTheQueueWaitsOnlySoLong(t *testing.T) {
 	t.Parallel()
 	p := policy

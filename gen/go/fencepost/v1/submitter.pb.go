@@ -130,7 +130,7 @@ const (
 	FailurePolicy_FAILURE_POLICY_UNSPECIFIED FailurePolicy = 0
 	// The next one goes on.
 	FailurePolicy_FAILURE_POLICY_CONTINUE FailurePolicy = 1
-	// The submitter is paused.
+	// The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
 	FailurePolicy_FAILURE_POLICY_PAUSE FailurePolicy = 2
 )
 

@@ -995,7 +995,7 @@ export enum FailurePolicy {
   CONTINUE = 1,
 
   /**
-   * The submitter is paused.
+   * The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
    *
    * @generated from enum value: FAILURE_POLICY_PAUSE = 2;
    */

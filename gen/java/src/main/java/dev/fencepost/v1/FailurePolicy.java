@@ -33,7 +33,7 @@ public enum FailurePolicy
   FAILURE_POLICY_CONTINUE(1),
   /**
    * <pre>
-   * The submitter is paused.
+   * The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
    * </pre>
    *
    * <code>FAILURE_POLICY_PAUSE = 2;</code>
@@ -69,7 +69,7 @@ public enum FailurePolicy
   public static final int FAILURE_POLICY_CONTINUE_VALUE = 1;
   /**
    * <pre>
-   * The submitter is paused.
+   * The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
    * </pre>
    *
    * <code>FAILURE_POLICY_PAUSE = 2;</code>
