@@ -156,6 +156,19 @@ func (m *matrix) intercept(_ context.Context, call chaintest.Call) chaintest.Fau
 // at most once, and leaves no gap for the one behind it. With -v it prints what became of each.
 func TestFaultMatrix(t *testing.T) {
 	t.Parallel()
+	runMatrix(t, func(m *matrix) txn.BumpPolicy { return m })
+}
+
+// The same with the policy that nodes run with, which replaces whatever waits, in any cell.
+func TestFaultMatrixWithBumping(t *testing.T) {
+	t.Parallel()
+	runMatrix(t, func(*matrix) txn.BumpPolicy {
+		return txn.Bumping{Enabled: true, MinInterval: 2 * time.Second, MaxAttempts: 20}
+	})
+}
+
+func runMatrix(t *testing.T, policy func(*matrix) txn.BumpPolicy) {
+	t.Helper()
 	m := &matrix{cluster: newCluster(t, len(sendFaults)*len(moments), 10*time.Second), of: map[txn.Address]*matrixCell{}, counter: txn.Address{0xc0}}
 	m.chain.Register(m.counter, chaintest.Counter)
 	for _, fault := range sendFaults {
@@ -165,7 +178,7 @@ func TestFaultMatrix(t *testing.T) {
 		}
 	}
 	m.policy = quick
-	m.policy.Bump, m.policy.ResubmitMax = m, 5
+	m.policy.Bump, m.policy.ResubmitMax = policy(m), 5
 	m.chain.Intercept(m.intercept)
 	m.start("a", func(o *Options) { o.PollInterval = 100 * time.Millisecond })
 	m.together(len(m.cells), m.ask)

@@ -28,7 +28,8 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 			State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
 			TxHash: toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
 			SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
-			Accepted: int(r.AcceptedAttempt), Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
+			Accepted: int(r.AcceptedAttempt), LastAnswer: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
+			Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
 		},
 		Token: txn.Token(r.FencingToken), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
@@ -57,11 +58,14 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	return tx, nil
 }
 
-// toDueTx also turns the time that is left, by the database's clock, into a time of ours.
-func (s *Store) toDueTx(r db.ManagedTx, leftMillis int64) (txn.Tx, error) {
+// toDueTx also turns the times that are left, by the database's clock, into times of ours: nothing is judged by comparing one clock's time with the other's.
+func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis int64) (txn.Tx, error) {
 	tx, err := toTx(r)
-	if err == nil && leftMillis > 0 {
-		tx.Due = s.clock.Now().Add(time.Duration(leftMillis) * time.Millisecond)
+	if err == nil && dueMillis > 0 {
+		tx.Due = s.clock.Now().Add(time.Duration(dueMillis) * time.Millisecond)
+	}
+	if err == nil && r.NotAfter != nil {
+		tx.LateAt = s.clock.Now().Add(time.Duration(lateMillis) * time.Millisecond)
 	}
 	return tx, err
 }

@@ -75,6 +75,7 @@ func TestWhatTheChainShowsIsKept(t *testing.T) {
 	tx = after(tx, w)
 	w = included(tx, 9)
 	w.Next.Accepted, w.Next.Diagnosis = 1, txn.InPool
+	w.Next.LastAnswer, w.Next.Pooled, w.Next.Rejected = txn.Ambiguous, 2, "tx type not supported"
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 	tx = after(tx, w)
 	above := []txn.BlockRef{{Number: 10, Hash: txn.Hash{1}}, {Number: 1 << 40, Hash: txn.Hash{2}}}
@@ -85,7 +86,8 @@ func TestWhatTheChainShowsIsKept(t *testing.T) {
 	tx = after(tx, w)
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
-	if got := ledger.Open[0].Status; !reflect.DeepEqual(got.Above, above) || got.Accepted != 1 || got.Diagnosis != txn.InPool {
+	if got := ledger.Open[0].Status; !reflect.DeepEqual(got.Above, above) || got.Accepted != 1 || got.Diagnosis != txn.InPool ||
+		got.LastAnswer != txn.Ambiguous || got.Pooled != 2 || got.Rejected != "tx type not supported" {
 		t.Fatalf("%+v", got)
 	}
 	events, err := s.EventsOfTx(k.ctx, tx.ID, tx.Version-1, 1)

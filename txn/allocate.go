@@ -18,8 +18,10 @@ func allocate(v View) (Step, bool) {
 	}
 	slot, free := freeSlot(v)
 	head := v.Queue[0]
-	if free && head.Terms.Late(v.Now) {
-		return Record{failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")}, true
+	if free && head.late(v.Now) {
+		late := failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")
+		late.Writes[0].Late = true
+		return Record{late}, true
 	}
 	if !free || head.Due.After(v.Now) || !surelyGone(v, head) {
 		return nil, false
@@ -139,7 +141,7 @@ func takeNonce(v View, s Prepare, p Preparation) Change {
 	next := s.Tx.Status
 	nonce := s.Nonce
 	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
-	next.TxHash, next.SubmitAttempts, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", time.Time{}
+	next.TxHash, next.SubmitAttempts, next.LastAnswer, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
 	w := v.move(s.Tx, EventAllocated, next, 0)
 	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
 	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{w}}

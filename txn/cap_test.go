@@ -52,7 +52,7 @@ func TestWhatNoNodeTookGoesOnFromItsCap(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
 	w.view.Open[0].Accepted = 0
-	w.view.Open[0].Reason = string(Underpriced)
+	w.view.Open[0].LastAnswer = Underpriced
 	w.do(t, Decide(w.view), Outcome{}, Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}})
 	w.do(t, Decide(w.view), Outcome{Class: Underpriced}, accepted)
 	w.view.Now = w.view.Now.Add(time.Hour)
@@ -195,5 +195,47 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 	}
 	if w, ok := tellAbove(v, tx, Inclusion{Above: []BlockRef{{1, Hash{3}}}}); !ok || !w.NewFork || len(w.Told) != 1 {
 		t.Errorf("another block: %v %+v", ok, w)
+	}
+}
+
+// A fault outside hides neither that the cap is reached nor what a node has answered: once the fees fall there is a bump.
+func TestAFaultOutsideEndsNoBumping(t *testing.T) {
+	t.Parallel()
+	away := Preparation{Outcome: Outcome{Class: Unavailable}}
+	for name, answers := range map[string][]Preparation{"before the cap": {away, {Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
+		w := capped(t)
+		w.view.Open[0].Accepted, w.view.Open[0].LastAnswer, w.view.Open[0].Attempts[0].Fees.Cap = 0, Underpriced, wei(100)
+		for _, p := range answers {
+			w.do(t, until[Replace](t, w), Outcome{}, p)
+			w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)
+			w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, away)
+		}
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached {
+			t.Errorf("%s: %+v", name, tx.Status)
+		}
+		w.view.Policy.BumpMaxFee = wei(1000)
+		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		if tx := w.view.Open[0]; tx.State != Tracking || len(tx.Attempts) != 2 {
+			t.Errorf("%s: %+v", name, tx.Status)
+		}
+	}
+}
+
+// What is refused for its fees is bumped though its hand-overs were used up before the policy was willing.
+func TestExhaustedHandOversEndNoBumping(t *testing.T) {
+	t.Parallel()
+	p := bumping(policy)
+	p.ResubmitMax, p.ResubmitInterval = 2, time.Second
+	w := newWorld(1, p)
+	for w.kindCount(EventStuck) == 0 {
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)
+	}
+	if tx := w.view.Open[0]; tx.Reason != ReasonResubmitExhausted || len(tx.Attempts) != 1 {
+		t.Fatalf("%+v", tx.Status)
+	}
+	w.view.Now = w.view.Now.Add(time.Minute)
+	if s := until[Replace](t, w); s.Kind != Bump {
+		t.Fatalf("%+v", s)
 	}
 }

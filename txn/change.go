@@ -54,6 +54,7 @@ type Write struct {
 	Kind    Kind // the event; empty writes a schedule only: no event, same version, same state
 	Next    Status
 	Delay   time.Duration // no outside effect before this much later; measured by the database
+	Late    bool          // because Terms.NotAfter has passed: refused as long as it has not by the database's clock
 	Attempt *Attempt      // recorded with it
 	NewFork bool          // the event's blocks above the receipt replace those told before
 	Told    []BlockRef    // and are these

@@ -230,7 +230,7 @@ func reorged(v View, tx Tx) (Write, bool) {
 		return Write{}, false
 	}
 	next := tx.Status
-	next.State, next.Sub, next.Receipt, next.SubmitAttempts = Tracking, Pending, nil, 0
+	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, nil, 0, ""
 	next.TxHash, next.Above = tx.newest().Hash, nil
 	w := v.move(tx, EventReorged, next, 0)
 	w.NewFork = true
@@ -296,6 +296,9 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	if !unasked(answer.Class) {
 		next.SubmitAttempts++
+	}
+	if !unasked(answer.Class) || next.LastAnswer == "" {
+		next.LastAnswer = answer.Class
 	}
 	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
 	next.Claimed, next.Answer, next.Diagnosed, next.Kept = false, "", false, false

@@ -25,11 +25,11 @@ type BumpPolicy interface {
 
 // Bump is the default policy: replace what a node has had for a while, or refuses for its fees.
 func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
-	return b.Enabled && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || tx.Reason != "" && priced[Class(tx.Reason)])
+	return b.Enabled && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || priced[tx.LastAnswer])
 }
 
 // priced are the answers that a higher fee answers.
-var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true, ReasonFeeCapReached: true}
+var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true}
 
 // Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
 type Replace struct {
@@ -39,6 +39,7 @@ type Replace struct {
 	Newest   Fees
 	Permille uint64
 	Limit    Wei   // zero: none
+	Late     bool  // its deadline alone asks for it
 	For      int64 // the command that asks for it; 0: none
 }
 
@@ -119,8 +120,10 @@ func replacement(v View, tx Tx) (Replace, bool) {
 	}
 	last := tx.newest()
 	switch {
-	case last.Kind != Cancel && (tx.CancelRequested || tx.Terms.CancelLate && tx.Terms.Late(v.Now)):
-		return replace(v, tx, Cancel, 0), true
+	case last.Kind != Cancel && (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now)):
+		s := replace(v, tx, Cancel, 0)
+		s.Late = !tx.CancelRequested
+		return s, true
 	case tx.SubmitAttempts > 0 && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
 		return replace(v, tx, Bump, 0), true
 	}
@@ -177,7 +180,7 @@ func Replaced(v View, s Replace, p Replacement) Change {
 		if reason == ReasonFeeCapReached && tx.State != Stuck {
 			kind, next.State, next.Sub = EventStuck, Stuck, None
 		}
-		if tx.State != Stuck || tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted {
+		if tx.State != Stuck || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted) {
 			next.Reason, next.LastError = reason, message
 		}
 		if first := s.Kind == Cancel && tx.newest().Kind != Cancel; !first { // what shall be cancelled is not handed over
@@ -200,12 +203,13 @@ func Replaced(v View, s Replace, p Replacement) Change {
 		return wait(ReasonSignerUnavailable, "the signer did not answer; waiting for it")
 	}
 	u := s.Unsigned(v, p.Fees)
-	next.TxHash, next.SubmitAttempts = p.Signed.Hash, 0 // the new form is handed over before anything else is decided
+	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
 	if tx.State != Stuck {
 		next.Reason, next.LastError = "", ""
 	}
 	next.Claimed, next.Answer = false, ""
 	w := v.move(tx, EventReplaced, next, 0)
+	w.Late = s.Late
 	w.Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
 	c := Change{Writes: []Write{w}}
 	if s.For != 0 {
@@ -236,7 +240,7 @@ func retry(v View, c Command) (Step, bool) {
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
-	next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = Tracking, Pending, "", "", 0
+	next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
 	done.Writes = []Write{v.move(tx, EventUnstuck, next, 0)}
 	return Record{done}, true
 }

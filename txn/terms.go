@@ -48,5 +48,5 @@ func (t Terms) hash(h hash.Hash) {
 	h.Write([]byte{late})
 }
 
-// Late tells whether no nonce may be taken any more.
-func (t Terms) Late(now time.Time) bool { return !t.NotAfter.IsZero() && now.After(t.NotAfter) }
+// late tells whether its deadline has passed, as far as the owner can tell. What follows from it is refused if the database's clock says otherwise.
+func (tx Tx) late(now time.Time) bool { return !tx.LateAt.IsZero() && !now.Before(tx.LateAt) }

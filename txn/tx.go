@@ -14,6 +14,7 @@ type Tx struct {
 	Status
 	Token     Token     // fencing token of the last write; 0 while only callers have written
 	Due       time.Time // no outside effect for this transaction before; zero is "now". The local clock's, for liveness only
+	LateAt    time.Time // when Terms.NotAfter comes, as Due is: from what the database said was left; zero: no deadline
 	Attempts  []Attempt // every signed form, oldest first
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -35,6 +36,9 @@ type Status struct {
 	LastError       string // a sentence; never holds driver text, URLs or bytes
 	SubmitAttempts  int
 	Accepted        int         // number of the newest attempt that a node has said it took; 0: none
+	LastAnswer      Class       // to the newest form; empty: it was not handed over yet
+	Pooled          int         // number of the newest attempt that was not surely refused, so that a pool may have it; 0: none
+	Rejected        string      // why it can never pass, as a node says that took none of its forms; empty: nobody says so
 	RefusedAt       uint64      // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
 	Doubted         bool        // a node said that its nonce is used; in memory alone: the next hand-over says it again
 	Requeued        int         // times that an operator gave it back to the queue; its attempts of then have nonces of their own

@@ -52,11 +52,15 @@ WITH change AS (
            unnest(@w_cancel_requested::BOOLEAN[]) AS cancel_requested,
            unnest(@w_requeued::INT[])             AS requeued,
            unnest(@w_accepted::INT[])             AS accepted,
+           unnest(@w_last_answer::TEXT[])         AS last_answer,
+           unnest(@w_pooled::INT[])               AS pooled,
+           unnest(@w_rejected::TEXT[])            AS rejected,
            unnest(@w_waiting::BOOLEAN[])          AS waiting,
            unnest(@w_diagnosis::TEXT[])           AS diagnosis,
            unnest(@w_above::BYTEA[])              AS above,          -- empty: none
            unnest(@w_new_fork::BOOLEAN[])         AS new_fork,
            unnest(@w_told::BYTEA[])               AS told,           -- empty: none
+           unnest(@w_late::BOOLEAN[])             AS late,           -- because not_after has passed
            unnest(@w_delay_ms::BIGINT[])          AS delay_ms
 ), attempt AS (
     SELECT unnest(@a_change_no::INT[])            AS change_no,
@@ -104,6 +108,7 @@ WITH change AS (
        AND (SELECT count(*) FROM nonce_cursor) >= 0 -- cursors first
        AND t.version = w.version AND t.state = w.from_state
        AND (w.kind <> 'ALLOCATED' OR t.not_after IS NULL OR t.not_after > clock_timestamp())
+       AND (NOT w.late OR t.not_after <= clock_timestamp()) -- by no other clock than the one that the line above goes by
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
@@ -170,6 +175,9 @@ WITH change AS (
            cancel_requested   = w.cancel_requested,
            requeued           = w.requeued,
            accepted_attempt   = w.accepted,
+           last_answer        = w.last_answer,
+           pooled_attempt     = w.pooled,
+           rejected           = w.rejected,
            waiting_since      = CASE WHEN w.waiting THEN coalesce(t.waiting_since, clock_timestamp()) END,
            diagnosis          = w.diagnosis,
            above              = NULLIF(w.above, ''),
@@ -187,7 +195,8 @@ WITH change AS (
     UPDATE managed_tx t
        SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
            executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
-           cancel_requested = w.cancel_requested, accepted_attempt = 0, waiting_since = NULL,
+           cancel_requested = w.cancel_requested, accepted_attempt = 0, last_answer = '', pooled_attempt = 0, rejected = '',
+           waiting_since = NULL,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            fencing_token = w.fencing_token, updated_at = clock_timestamp()
       FROM write w

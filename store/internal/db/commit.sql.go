@@ -57,38 +57,42 @@ WITH change AS (
            unnest($41::BOOLEAN[]) AS cancel_requested,
            unnest($42::INT[])             AS requeued,
            unnest($43::INT[])             AS accepted,
-           unnest($44::BOOLEAN[])          AS waiting,
-           unnest($45::TEXT[])           AS diagnosis,
-           unnest($46::BYTEA[])              AS above,          -- empty: none
-           unnest($47::BOOLEAN[])         AS new_fork,
-           unnest($48::BYTEA[])               AS told,           -- empty: none
-           unnest($49::BIGINT[])          AS delay_ms
+           unnest($44::TEXT[])         AS last_answer,
+           unnest($45::INT[])               AS pooled,
+           unnest($46::TEXT[])            AS rejected,
+           unnest($47::BOOLEAN[])          AS waiting,
+           unnest($48::TEXT[])           AS diagnosis,
+           unnest($49::BYTEA[])              AS above,          -- empty: none
+           unnest($50::BOOLEAN[])         AS new_fork,
+           unnest($51::BYTEA[])               AS told,           -- empty: none
+           unnest($52::BOOLEAN[])             AS late,           -- because not_after has passed
+           unnest($53::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($50::INT[])            AS change_no,
-           unnest($51::INT[])          AS submitter_id,
-           unnest($52::BIGINT[])      AS fencing_token,
-           unnest($53::UUID[])               AS tx_id,
-           unnest($54::INT[])           AS attempt_no,
-           unnest($55::TEXT[])                AS kind,
-           unnest($56::BIGINT[])             AS nonce,
-           unnest($57::BYTEA[])            AS tx_hash,
-           unnest($58::BYTEA[])             AS raw_tx,
-           unnest($59::BIGINT[])         AS gas_limit,
-           unnest($60::TEXT[])             AS fee_cap,
-           unnest($61::TEXT[])                 AS tip,
-           unnest($62::BOOLEAN[])           AS legacy
+    SELECT unnest($54::INT[])            AS change_no,
+           unnest($55::INT[])          AS submitter_id,
+           unnest($56::BIGINT[])      AS fencing_token,
+           unnest($57::UUID[])               AS tx_id,
+           unnest($58::INT[])           AS attempt_no,
+           unnest($59::TEXT[])                AS kind,
+           unnest($60::BIGINT[])             AS nonce,
+           unnest($61::BYTEA[])            AS tx_hash,
+           unnest($62::BYTEA[])             AS raw_tx,
+           unnest($63::BIGINT[])         AS gas_limit,
+           unnest($64::TEXT[])             AS fee_cap,
+           unnest($65::TEXT[])                 AS tip,
+           unnest($66::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($63::INT[])            AS change_no,
-           unnest($64::INT[])          AS submitter_id,
-           unnest($65::BIGINT[])      AS fencing_token,
-           unnest($66::BIGINT[])        AS command_id,
-           unnest($67::TEXT[])              AS result
+    SELECT unnest($67::INT[])            AS change_no,
+           unnest($68::INT[])          AS submitter_id,
+           unnest($69::BIGINT[])      AS fencing_token,
+           unnest($70::BIGINT[])        AS command_id,
+           unnest($71::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
     SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.new_status
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $68::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $72::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -109,6 +113,7 @@ WITH change AS (
        AND (SELECT count(*) FROM nonce_cursor) >= 0 -- cursors first
        AND t.version = w.version AND t.state = w.from_state
        AND (w.kind <> 'ALLOCATED' OR t.not_after IS NULL OR t.not_after > clock_timestamp())
+       AND (NOT w.late OR t.not_after <= clock_timestamp()) -- by no other clock than the one that the line above goes by
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
@@ -175,6 +180,9 @@ WITH change AS (
            cancel_requested   = w.cancel_requested,
            requeued           = w.requeued,
            accepted_attempt   = w.accepted,
+           last_answer        = w.last_answer,
+           pooled_attempt     = w.pooled,
+           rejected           = w.rejected,
            waiting_since      = CASE WHEN w.waiting THEN coalesce(t.waiting_since, clock_timestamp()) END,
            diagnosis          = w.diagnosis,
            above              = NULLIF(w.above, ''),
@@ -192,7 +200,8 @@ WITH change AS (
     UPDATE managed_tx t
        SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
            executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
-           cancel_requested = w.cancel_requested, accepted_attempt = 0, waiting_since = NULL,
+           cancel_requested = w.cancel_requested, accepted_attempt = 0, last_answer = '', pooled_attempt = 0, rejected = '',
+           waiting_since = NULL,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            fencing_token = w.fencing_token, updated_at = clock_timestamp()
       FROM write w
@@ -274,11 +283,15 @@ type CommitParams struct {
 	WCancelRequested  []bool
 	WRequeued         []int32
 	WAccepted         []int32
+	WLastAnswer       []string
+	WPooled           []int32
+	WRejected         []string
 	WWaiting          []bool
 	WDiagnosis        []string
 	WAbove            [][]byte
 	WNewFork          []bool
 	WTold             [][]byte
+	WLate             []bool
 	WDelayMs          []int64
 	AChangeNo         []int32
 	ASubmitterID      []int32
@@ -358,11 +371,15 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WCancelRequested,
 		arg.WRequeued,
 		arg.WAccepted,
+		arg.WLastAnswer,
+		arg.WPooled,
+		arg.WRejected,
 		arg.WWaiting,
 		arg.WDiagnosis,
 		arg.WAbove,
 		arg.WNewFork,
 		arg.WTold,
+		arg.WLate,
 		arg.WDelayMs,
 		arg.AChangeNo,
 		arg.ASubmitterID,

@@ -71,6 +71,9 @@ type ManagedTx struct {
 	WaitingSince     *time.Time
 	Diagnosis        string
 	Above            []byte
+	LastAnswer       string
+	PooledAttempt    int16
+	Rejected         string
 }
 
 type Node struct {
