@@ -73,6 +73,8 @@ const rulesIntroduction = "" +
 	"markup and long hex. Of these kinds of text the first that fits decides. The order follows from what a wrong reading costs: first what says that the bytes or\n" +
 	"another attempt of their nonce may be in a pool or in a block, then money and room, then the endpoint, then the bytes. INVALID gives bytes up, so it comes late\n" +
 	"and asks for words that speak of the transaction itself. `fencepost explain-rpc-error` tells which one read a text.\n\n" +
+	"Under an HTTP status of 500 or more UNAVAILABLE, INVALID, WRONG_CHAIN and REVERTED are AMBIGUOUS when they answer a transaction: a server that failed cannot know\n" +
+	"what was done before.\n\n" +
 	"| | class | kind of text |\n|---|---|---|\n"
 
 const numbersIntroduction = "" +

@@ -94,6 +94,10 @@ var wordings = map[txn.Class][]string{
 		"could not recover sender", "transaction size exceeds limit", "max priority fee exceeds max fee", "blob tx not supported", "IntrinsicGasTooLow",
 		"gas limit is less than intrinsic gas", "invalid transaction encoding", "signature verification failed", "calldata too large",
 		"transaction exceeds gas cap", "MaxInitCodeSizeExceeded",
+		// Not taken, not passed on, and said of one server.
+		"transaction not accepted: intrinsic gas too low", "transaction cannot be accepted: invalid sender", "the transaction submitted has an invalid signature",
+		"transaction broadcast failed: invalid sender", "tx must be submitted to the sequencer: invalid sender", "failed to send transaction to node 1: intrinsic gas too low",
+		"transaction sent is oversized",
 	},
 	txn.ExecutionReverted: {
 		"execution reverted: foo", "Reverted", "VM Exception while processing transaction: revert", "transaction reverted", "call reverted",
@@ -107,6 +111,17 @@ var wordings = map[txn.Class][]string{
 		"json: cannot unmarshal object", "context deadline exceeded", "stack overflow in handler", "invalid request", "transaction not found",
 		"failed to broadcast", "simulation failed", "transaction dropped", "not a known transaction", "Invalid JSON", "request payload too large",
 		"another transaction is already pending for this account",
+		// Taken or passed on before something else failed.
+		"tx accepted into pool; journal write error: rlp: encode failed", "transaction pooled, but broadcast failed: invalid sender set",
+		"transaction broadcast, waiting for receipt failed: out of gas", "transaction forwarded to 4 builders, 1 builder returned: invalid sender",
+		"error forwarding to sequencer (may have been accepted): unexpected transaction type in response", "sent to mempool, gossip failed: oversized data",
+		"error after submission: invalid sender", "transaction was added to the pool; rebroadcast error: transaction type not supported",
+		"transaction has been forwarded, then: node is not synced", "the transaction might already have been included: insufficient funds",
+		"forwarded to 3 relays: gas limit too high",
+		// Some of several servers.
+		"failed to broadcast transaction 0xabcabcabc to 3 of 5 peers: transaction type not supported by peer", "node1: internal error, node2: exceeds block gas limit",
+		"upstream: 2 of 3 nodes: intrinsic gas too low", "2/3 providers rejected: invalid sender", "some nodes rejected it: invalid sender", "1 of 3 failed: invalid signature",
+		"partial failure: gas limit too high", "no quorum: intrinsic gas too low",
 	},
 }
 

@@ -46,6 +46,6 @@ const few = `(\S+ ){0,6}`
 // rules is the outcome table. Texts are in the form that normalise gives them.
 //
 // The order follows from what a wrong reading costs. What says that the bytes (or another attempt of ours) may sit in a pool, or that the nonce is used,
-// comes first. Then what is about money and room, then what is about the endpoint; INVALID, which gives bytes up, comes last and asks for words that speak
-// of the transaction itself.
-var rules = slices.Concat(poolRules, feeRules, endpointRules, bytesRules, accessRules)
+// comes first, told by a pool or by whoever passed them on. Then what is about money and room, then what is about the endpoint; INVALID, which gives bytes
+// up, comes last and asks for words that speak of the transaction itself.
+var rules = slices.Concat(poolRules, doubtRules, feeRules, endpointRules, bytesRules, accessRules)

@@ -93,11 +93,23 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	case f.cause != nil && f.class == txn.WrongChain:
 		// The endpoint is misplaced, not the bytes, and it did not get them.
 		return txn.Outcome{Class: txn.Unavailable, Detail: f.detail, RetryAfter: f.retryAfter}
-	case f.status >= 500 && f.class == txn.Unavailable:
-		// A gateway that lost its server cannot know what the server did.
-		o := f.outcome()
-		o.Class = txn.Ambiguous
-		return o
 	}
-	return f.outcome()
+	o := f.outcome()
+	o.Class = behindGateway(o.Class, f.status)
+	return o
+}
+
+// behindGateway is what a class is worth under an HTTP status. A server that failed, or a gateway that lost its server, cannot know what was done before: a
+// refusal that gives the bytes up, or that says they reached nobody, is only a doubt there.
+func behindGateway(class txn.Class, status int) txn.Class {
+	if status >= 500 && (class == txn.Unavailable || rankOf(class) == refusedForGood) {
+		return txn.Ambiguous
+	}
+	return class
+}
+
+// ExplainSend is Explain for the answer to a transaction that was handed over: doubted where it says more than the one who answered can know.
+func ExplainSend(a Answer) (class txn.Class, why string, doubted bool) {
+	class, why = Explain(a)
+	return class, why, behindGateway(class, a.HTTPStatus) != class
 }

@@ -16,8 +16,8 @@ import (
 // maxErrorText bounds what is read from stdin, in bytes: the rules look at less.
 const maxErrorText = 64 << 10
 
-// behindGateway is what is done about a send that is answered by a gateway which lost its server: see chain.Client.Send.
-const behindGateway = "takes it for AMBIGUOUS when it answers a transaction, because the server behind the gateway may have taken the bytes: gives the next endpoint the same " +
+// behindGateway is what is done about a send that a server refuses which failed, or which lost another: see chain.Client.Send.
+const behindGateway = "takes it for AMBIGUOUS when it answers a transaction, because a server that failed may have taken the bytes before: gives the next endpoint the same " +
 	"bytes, looks for the hash and at the account's nonce; hands the same bytes over again"
 
 // explanation is what the outcome table makes of an answer. The names of its fields are part of the command's contract.
@@ -122,10 +122,10 @@ func unwrapped(a chain.Answer) chain.Answer {
 }
 
 func explained(a chain.Answer) explanation {
-	class, why := chain.Explain(a)
+	class, why, doubted := chain.ExplainSend(a)
 	o := chain.Classify(a)
 	meaning := chain.MeaningOf(class)
-	if class == txn.Unavailable && a.HTTPStatus >= 500 {
+	if doubted {
 		meaning.Does = behindGateway
 	}
 	return explanation{

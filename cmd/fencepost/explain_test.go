@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/txn"
 )
 
 func TestExplain(t *testing.T) {
@@ -80,9 +81,11 @@ func TestExplainJSON(t *testing.T) {
 // A lost server behind a gateway is no proof that the bytes were not taken.
 func TestExplainGateway(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]string{502: behindGateway, 0: chain.MeaningOf("UNAVAILABLE").Does} {
-		if e := explained(chain.Answer{Message: "502 Bad Gateway", HTTPStatus: status}); e.Class != "UNAVAILABLE" || e.Does != want {
-			t.Errorf("HTTP %d: %s, %s", status, e.Class, e.Does)
+	for class, text := range map[txn.Class]string{txn.Unavailable: "502 Bad Gateway", txn.Invalid: "intrinsic gas too low"} {
+		for status, want := range map[int]string{502: behindGateway, 500: behindGateway, 400: chain.MeaningOf(class).Does, 0: chain.MeaningOf(class).Does} {
+			if e := explained(chain.Answer{Message: text, HTTPStatus: status}); e.Class != class || e.Does != want {
+				t.Errorf("HTTP %d: %s, %s", status, e.Class, e.Does)
+			}
 		}
 	}
 }
