@@ -57,27 +57,35 @@ func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.
 	return c.o.Fees.Offer(speed, limit, facts)
 }
 
-// market asks one endpoint and makes numbers of its answers.
+// market asks the endpoints in turn and makes numbers of the answers of one. What none of them settles is told as far as they know it.
 func (c *Client) market(ctx context.Context, what string, q question) (Market, txn.Outcome) {
-	var m market
-	var last *fault
+	var (
+		m    market
+		last *fault
+		told estimates
+	)
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
 		m = market{}
-		err := e.askMarket(ctx, client, q, &m)
-		if err != nil {
+		if err := e.askMarket(ctx, client, q, &m); err != nil {
 			last = e.faultOf(err, nil)
+			return err
 		}
-		return err
+		if m.refused != nil && !told.settle(c.asEstimate(m.refused)) {
+			return m.refused
+		}
+		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil && told.kept != nil:
+		return Market{}, *told.kept
+	case err != nil:
 		o := txn.Outcome{Class: txn.Unavailable, Detail: cleanText(err.Error())}
 		if last != nil && last.class == txn.RateLimited {
 			o.Class, o.RetryAfter = last.class, last.retryAfter
 		}
 		return Market{}, o
-	}
-	if m.refused != nil {
-		return Market{}, c.asEstimate(m.refused)
+	case m.refused != nil:
+		return Market{}, *told.kept
 	}
 	facts, err := m.facts()
 	if err != nil {
@@ -85,6 +93,33 @@ func (c *Client) market(ctx context.Context, what string, q question) (Market, t
 	}
 	facts.Floor = c.floors.At(c.o.Clock.Now())
 	return facts, txn.Outcome{Class: txn.Accepted}
+}
+
+// estimates are what endpoints said against a draft.
+type estimates struct {
+	kept    *txn.Outcome // what counts so far
+	invalid int          // how many called it INVALID
+}
+
+// witnesses is how many endpoints have to call a draft INVALID, where as many can be asked: it gives the draft up, and one that is broken talks like that, too.
+const witnesses = 2
+
+// settle takes the answer of a further endpoint and tells whether the others need not be asked. One that cannot make sense of the draft says nothing of it,
+// but it keeps a lone INVALID from counting.
+func (s *estimates) settle(o txn.Outcome) bool {
+	switch o.Class {
+	case txn.Ambiguous:
+		s.kept = &o
+		return false
+	case txn.Invalid:
+		s.invalid++
+		if s.kept == nil || s.invalid >= witnesses {
+			s.kept = &o
+		}
+		return s.invalid >= witnesses
+	}
+	s.kept = &o
+	return true
 }
 
 // asEstimate corrects the reading of an estimate's answer: it has no nonce and no hash, so words about them mean something else.
