@@ -96,6 +96,9 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	}
 	o := f.outcome()
 	o.Class = behindGateway(o.Class, f.status)
+	if rankOf(o.Class) > doubtful && names(f.result, signed.Hash) {
+		o.Class, o.Detail = txn.Ambiguous, "the node answered the hash of these bytes and an error: "+o.Detail
+	}
 	return o
 }
 

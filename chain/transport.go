@@ -36,9 +36,10 @@ var errLost = errors.New("connection lost")
 
 // notes are what a call learns beside its answer.
 type notes struct {
-	mayHaveLeft atomic.Bool  // false: surely not a byte of the request reached the other side
-	retryAfter  atomic.Int64 // nanoseconds, from the Retry-After header
-	limited     *fault       // a part of a batch was refused for a request limit: the answer counts, and the endpoint gets its rest
+	mayHaveLeft atomic.Bool     // false: surely not a byte of the request reached the other side
+	retryAfter  atomic.Int64    // nanoseconds, from the Retry-After header
+	result      json.RawMessage // what stood beside an error
+	limited     *fault          // a part of a batch was refused for a request limit: the answer counts, and the endpoint gets its rest
 }
 
 func (n *notes) hint() time.Duration {
@@ -46,6 +47,14 @@ func (n *notes) hint() time.Duration {
 		return 0
 	}
 	return time.Duration(n.retryAfter.Load())
+}
+
+// besideError is the result that stood beside an error; nil: there was none.
+func (n *notes) besideError() json.RawMessage {
+	if n == nil {
+		return nil
+	}
+	return n.result
 }
 
 type notesKey struct{}
@@ -99,7 +108,7 @@ func openWS(ctx context.Context, url string) (*rpc.Client, error) {
 	return rpc.DialOptions(ctx, url, rpc.WithHTTPAuth(once))
 }
 
-// noteTaker bounds answers and keeps the one header that matters.
+// noteTaker bounds answers, mends them, and keeps the one header that matters.
 type noteTaker struct {
 	*http.Transport
 	maxAnswer int64
@@ -110,10 +119,11 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n, ok := r.Context().Value(notesKey{}).(*notes); ok {
+	n, _ := r.Context().Value(notesKey{}).(*notes)
+	if n != nil {
 		n.retryAfter.Store(int64(retryAfterHeader(resp.Header)))
 	}
-	resp.Body = http.MaxBytesReader(nil, resp.Body, t.maxAnswer)
+	resp.Body = &mender{ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer), notes: n}
 	return resp, nil
 }
 
@@ -146,7 +156,8 @@ type fault struct {
 	cause      error // ErrWrongChain, ErrWrongGenesis, or nil
 	data       any   // what the node gave along with its words: the return data of a revert
 
-	said txn.Outcome // the reading of the node's words, for the numbers in them
+	said   txn.Outcome     // the reading of the node's words, for the numbers in them
+	result json.RawMessage // what it answered beside them
 }
 
 func (f *fault) Error() string { return f.detail }
@@ -178,11 +189,14 @@ func (e *endpoint) faultOf(err error, n *notes) *fault {
 		if f.class == txn.RateLimited {
 			f.retryAfter = max(f.retryAfter, n.hint())
 		}
+		f.result = n.besideError()
 		return f
 	}
 	var status rpc.HTTPError
 	if errors.As(err, &status) {
-		return httpFault(status, n.hint(), e.secrets)
+		f = httpFault(status, n.hint(), e.secrets)
+		f.result = n.besideError()
+		return f
 	}
 	f = &fault{class: txn.Unavailable, detail: describe(err), late: errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)}
 	if n != nil && n.mayHaveLeft.Load() {
