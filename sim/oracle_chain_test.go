@@ -81,7 +81,7 @@ func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 		if ran != (r.executed == string(txn.Reverted)) {
 			w.violated("L11", "%s is failed as %s (%s), and the chain has %d inclusions of it", r.request, r.executed, r.reason, len(in))
 		}
-		if r.nonce != nil && !ran && !w.external[txn.SubmitterID(r.submitter)] {
+		if r.nonce != nil && len(in) == 0 && !w.external[txn.SubmitterID(r.submitter)] {
 			w.violated("L11", "%s is failed with nonce %d (%s) although nobody else used its key", r.request, *r.nonce, r.reason)
 		}
 	case txn.Cancelled:

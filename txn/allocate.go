@@ -142,6 +142,7 @@ func takeNonce(v View, s Prepare, p Preparation) Change {
 	nonce := s.Nonce
 	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
 	next.TxHash, next.SubmitAttempts, next.LastAnswer, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
+	next.Accepted, next.Pooled, next.Rejected = 0, 0, ""
 	w := v.move(s.Tx, EventAllocated, next, 0)
 	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
 	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{w}}

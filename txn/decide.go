@@ -161,7 +161,7 @@ func cancel(v View, id TxID) (Write, bool) {
 			return Write{}, true
 		}
 		next := tx.Status
-		next.CancelRequested = true
+		next.CancelRequested, next.SubmitAttempts = true, 0 // now the tries of the cancel are counted
 		return v.move(tx, EventCancelRequested, next, 0), true
 	}
 	for _, tx := range v.Queue {
@@ -243,6 +243,8 @@ func final(v View, tx Tx) Write {
 	next.Sub, next.Released = None, true
 	kind := EventConfirmed
 	switch {
+	case tx.attempt(tx.Receipt.TxHash).Kind == Cancel && tx.Rejected != "":
+		kind, next.State, next.Executed, next.Reason, next.LastError = EventFailed, Failed, No, ReasonRejected, tx.Rejected
 	case tx.attempt(tx.Receipt.TxHash).Kind == Cancel:
 		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
 		if !tx.CancelRequested {
@@ -251,10 +253,7 @@ func final(v View, tx Tx) Write {
 	case tx.Receipt.Success:
 		next.State, next.Executed = Confirmed, Success
 		if tx.givenUp() {
-			next.Reason, next.LastError = ReasonCancelLost, "a cancel was asked for, and the transaction was included first"
-			if !tx.CancelRequested {
-				next.LastError = "not_after passed and a cancel was sent, and the transaction was included first"
-			}
+			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
@@ -311,7 +310,12 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
-	case tx.State == Stuck && tx.Reason == ReasonFeeCapReached && taken && b.Attempt.No > tx.Accepted: // the fees fell, or the cap was raised
+	case answer.Class == Invalid && tx.Accepted == 0 && b.Attempt.Kind != Cancel: // no node ever took any form: a cancel uses the nonce up (H13)
+		next, delay = rejected(tx, next, answer), v.Policy.ResubmitInterval
+		if tx.Rejected == "" && v.Cursor.Protected == nil {
+			delay = 0 // what cancels it is signed next
+		}
+	case tx.State == Stuck && passing[tx.Reason] && taken && b.Attempt.No > tx.Accepted:
 		kind, next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventUnstuck, Tracking, Pending, "", "", 1
 	case tx.State == Stuck: // keeps its reason until a block has it
 	case taken && tx.State == Allocated:
@@ -332,6 +336,18 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
 	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+}
+
+// rejected notes that a node says it can never pass; from now on the tries of the cancel are counted.
+func rejected(tx Tx, next Status, answer Outcome) Status {
+	next.Rejected, next.SubmitAttempts = answer.Detail, 0
+	if answer.Detail == "" {
+		next.Rejected = "a node says that these bytes can never pass"
+	}
+	if tx.State != Stuck {
+		next.Reason, next.LastError = ReasonRejected, next.Rejected
+	}
+	return next
 }
 
 // unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
@@ -384,7 +400,7 @@ func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 
 // HandedOver tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
 func (tx Tx) HandedOver() bool {
-	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.newest().Kind != Original)
+	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
 }
 
 func (tx Tx) newest() Attempt { return tx.Attempts[len(tx.Attempts)-1] }

@@ -120,9 +120,9 @@ func replacement(v View, tx Tx) (Replace, bool) {
 	}
 	last := tx.newest()
 	switch {
-	case last.Kind != Cancel && (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now)):
+	case last.Kind != Cancel && (tx.CancelRequested || tx.Rejected != "" || tx.Terms.CancelLate && tx.late(v.Now)):
 		s := replace(v, tx, Cancel, 0)
-		s.Late = !tx.CancelRequested
+		s.Late = !tx.CancelRequested && tx.Rejected == ""
 		return s, true
 	case tx.SubmitAttempts > 0 && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
 		return replace(v, tx, Bump, 0), true
@@ -147,9 +147,20 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	return s
 }
 
-// givenUp tells whether it shall not run any more: because somebody asked for that, or by its deadline, which has made a form that cancels.
+// givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its
+// deadline, which has made a form that cancels.
 func (tx Tx) givenUp() bool {
-	return tx.CancelRequested || len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
+	return tx.CancelRequested || tx.Rejected != "" || len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
+}
+
+func (tx Tx) whyGivenUp() string {
+	switch {
+	case tx.CancelRequested:
+		return "a cancel was asked for"
+	case tx.Rejected != "":
+		return "a node said that it can never pass and a cancel was sent"
+	}
+	return "not_after passed and a cancel was sent"
 }
 
 // Lower is the lower of two limits, of which zero is none.
@@ -171,40 +182,12 @@ type Replacement struct {
 
 // Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
 func Replaced(v View, s Replace, p Replacement) Change {
-	tx, next := s.Tx, s.Tx.Status
-	wait := func(reason, message string) Change {
-		if s.For != 0 {
-			return told(Command{ID: s.For}, ResultRefused, message)
-		}
-		kind, delay := Kind(""), v.Policy.ResubmitInterval
-		if reason == ReasonFeeCapReached && tx.State != Stuck {
-			kind, next.State, next.Sub = EventStuck, Stuck, None
-		}
-		if tx.State != Stuck || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted) {
-			next.Reason, next.LastError = reason, message
-		}
-		if first := s.Kind == Cancel && tx.newest().Kind != Cancel; !first { // what shall be cancelled is not handed over
-			next.Kept, delay = true, 0
-		}
-		return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+	if reason, message := p.missing(v, s); reason != "" {
+		return notReplaced(v, s, reason, message, unasked(p.Outcome.Class))
 	}
-	switch {
-	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return wait(ReasonFeeCapReached, "the chain's fees are above what a replacement may offer: "+p.Outcome.Detail)
-	case p.Outcome.Class != Accepted:
-		return wait(ReasonChainUnavailable, "the chain tells no fees ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail)
-	case p.Capped && (s.Kind != Cancel || tx.newest().Kind == Cancel): // a first cancel at the cap still wins where the pool has lost what it shall replace
-		return wait(ReasonFeeCapReached, fmt.Sprintf("a replacement would have to offer more than the cap of %s wei per gas; the last form is still handed over", s.Limit.Dec()))
-	case errors.Is(p.SignErr, ErrKeyMissing):
-		return wait(ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex()))
-	case errors.Is(p.SignErr, ErrSignerFault):
-		return wait(ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped")
-	case p.SignErr != nil:
-		return wait(ReasonSignerUnavailable, "the signer did not answer; waiting for it")
-	}
-	u := s.Unsigned(v, p.Fees)
+	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
 	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
-	if tx.State != Stuck {
+	if tx.State != Stuck && tx.Rejected == "" {
 		next.Reason, next.LastError = "", ""
 	}
 	next.Claimed, next.Answer = false, ""
@@ -216,6 +199,54 @@ func Replaced(v View, s Replace, p Replacement) Change {
 		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
 	}
 	return c
+}
+
+// missing tells why there is no new form; an empty reason: there is one.
+func (p Replacement) missing(v View, s Replace) (reason, message string) {
+	switch {
+	case p.Outcome.Class == FeeCapBelowBaseFee:
+		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer: " + p.Outcome.Detail
+	case p.Outcome.Class != Accepted:
+		return ReasonChainUnavailable, "the chain tells no fees (" + string(p.Outcome.Class) + "): " + p.Outcome.Detail
+	case p.Capped && !s.firstCancel(): // a first cancel at the cap still wins where the pool has lost what it shall replace
+		return ReasonFeeCapReached, fmt.Sprintf("a replacement would have to offer more than the cap of %s wei per gas; the last form is still handed over", s.Limit.Dec())
+	case errors.Is(p.SignErr, ErrKeyMissing):
+		return ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex())
+	case errors.Is(p.SignErr, ErrSignerFault):
+		return ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped"
+	case p.SignErr != nil:
+		return ReasonSignerUnavailable, "the signer did not answer; waiting for it"
+	}
+	return "", ""
+}
+
+// firstCancel tells whether it would be the first form that cancels. Until there is one nothing is handed over: what shall be cancelled would only be sent again.
+func (s Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
+
+// passing are the reasons of a STUCK transaction that lacks a new form; they have passed once a node takes one.
+var passing = map[string]bool{ReasonFeeCapReached: true, ReasonChainUnavailable: true, ReasonSignerKeyMissing: true, ReasonSignerFault: true, ReasonSignerUnavailable: true}
+
+// notReplaced tells what follows when no new form could be made: the newest is handed over as it is. A cancel that could not be made as often as anything may
+// be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
+func notReplaced(v View, s Replace, reason, message string, unasked bool) Change {
+	if s.For != 0 {
+		return told(Command{ID: s.For}, ResultRefused, message)
+	}
+	tx, next := s.Tx, s.Tx.Status
+	kind, delay := Kind(""), v.Policy.ResubmitInterval
+	if !s.firstCancel() {
+		next.Kept, delay = true, 0
+	} else if !unasked {
+		next.SubmitAttempts++
+	}
+	tired := s.firstCancel() && next.SubmitAttempts >= v.Policy.ResubmitMax
+	if tx.State != Stuck && (reason == ReasonFeeCapReached || tired) {
+		kind, next.State, next.Sub = EventStuck, Stuck, None
+	}
+	if tx.State != Stuck || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted) {
+		next.Reason, next.LastError = reason, message
+	}
+	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }
 
 // speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.

@@ -1,0 +1,119 @@
+package txn
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// A node says of what no node ever took that it can never pass: a cancel uses its nonce up, it is failed once that is final, and those behind it go on.
+func TestWhatCanNeverPassIsCancelledAndFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, policy)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "transaction type not supported"}, accepted)
+	if tx := w.view.Open[0]; tx.State != Allocated || tx.Reason != ReasonRejected || tx.Due.After(w.view.Now) {
+		t.Fatalf("%+v", tx.Status)
+	}
+	s, ok := w.looked(t).(Replace)
+	if !ok || s.Kind != Cancel {
+		t.Fatalf("%+v", Decide(w.view))
+	}
+	w.do(t, s, Outcome{}, accepted)
+	w.clearUp(t)
+	got := w.final[0]
+	if got.State != Failed || got.Executed != No || got.Reason != ReasonRejected || got.LastError != "transaction type not supported" || got.Receipt.TxHash != got.Attempts[1].Hash {
+		t.Fatalf("%+v", got.Status)
+	}
+	if kinds := w.kinds[got.ID]; !slices.Equal(kinds, []Kind{EventAllocated, EventReplaced, EventSubmitted, EventIncluded, EventFailed}) {
+		t.Errorf("%v", kinds)
+	}
+	if len(w.final) != 2 || w.final[1].State != Confirmed {
+		t.Error("the one behind it does not go on")
+	}
+}
+
+// The node was wrong, and what it rejected was in a block first.
+func TestWhatWasRejectedAndRan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Invalid}, accepted)
+	w.do(t, until[Replace](t, w), Outcome{}, accepted)
+	w.include(b.Attempt.Hash, true)
+	w.clearUp(t)
+	if got := w.final[0]; got.State != Confirmed || got.Executed != Success || got.Reason != ReasonCancelLost {
+		t.Fatalf("%+v", got.Status)
+	}
+}
+
+// What some node took once is not given up because another rejects it: it needs a decision.
+func TestWhatWasTakenIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.givenUp() {
+		t.Fatalf("%+v", tx.Status)
+	}
+}
+
+// A cancel that cannot be signed is told after as many tries as hand-overs, and goes on being tried; nothing else is handed over meanwhile.
+func TestACancelThatCannotBeSigned(t *testing.T) {
+	t.Parallel()
+	for name, reject := range map[string]bool{"what a node rejects": true, "what a caller cancels": false} {
+		w := newWorld(1, policy)
+		if b := until[Broadcast](t, w); reject {
+			w.do(t, b, Outcome{Class: Invalid}, accepted)
+		} else {
+			w.do(t, b, Outcome{Class: Accepted}, accepted)
+			w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
+			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+			w.do(t, Decide(w.view), Outcome{}, accepted)
+		}
+		for n := range 3 * policy.ResubmitMax {
+			if stuck := w.view.Open[0].State == Stuck; stuck != (n >= policy.ResubmitMax) {
+				t.Fatalf("%s: after %d tries: %+v", name, n, w.view.Open[0].Status)
+			}
+			w.view.Now = w.view.Now.Add(time.Minute)
+			s, ok := w.looked(t).(Replace)
+			if !ok || s.Kind != Cancel {
+				t.Fatalf("%s: %+v", name, Decide(w.view))
+			}
+			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+		}
+		if tx := w.view.Open[0]; tx.Reason != ReasonSignerUnavailable || w.kindCount(EventStuck) != 1 || len(tx.Attempts) != 1 {
+			t.Fatalf("%s: %+v", name, tx.Status)
+		}
+		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		if tx := w.view.Open[0]; tx.State != Tracking || w.kindCount(EventUnstuck) != 1 {
+			t.Fatalf("%s: %+v", name, tx.Status)
+		}
+		w.clearUp(t)
+		if got := w.final[0]; got.Executed != No || (got.State == Failed) != reject || (got.State == Cancelled) == reject {
+			t.Fatalf("%s: %+v", name, got.Status)
+		}
+	}
+}
+
+// A chain that is away, and a protection, are no failures of a cancel.
+func TestACancelThatHasToWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
+	for range 3 * policy.ResubmitMax {
+		w.view.Now = w.view.Now.Add(time.Minute)
+		w.do(t, w.looked(t).(Replace), Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}})
+	}
+	if w.kindCount(EventStuck) != 0 {
+		t.Fatalf("%+v", w.view.Open[0].Status)
+	}
+	w.view.Cursor.Protected = &Protected{ID: 1}
+	for range 3 {
+		w.view.Now = w.view.Now.Add(time.Hour)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
+		if _, ok := w.looked(t).(Rest); !ok {
+			t.Fatalf("%+v is next at once", Decide(w.view))
+		}
+	}
+}
