@@ -57,7 +57,7 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 		return err
 	})
 	if f != nil {
-		if f.answered && f.class == txn.Unauthorized { // who does not serve the head to us serves nothing, in whatever form it says so
+		if f.answered && takesNone(f) { // who does not serve the head to us serves nothing, in whatever form it says so
 			f.answered = false
 			e.keepHealth(ctx, f)
 		}

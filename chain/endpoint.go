@@ -53,6 +53,7 @@ type endpoint struct {
 	connecting chan struct{} // one connects, the others wait for it
 	dials      atomic.Uint64 // connections opened so far
 	byHashOnly atomic.Bool   // it does not serve the receipts of a block as a whole
+	sends      sendRest
 
 	mu       sync.Mutex
 	client   *rpc.Client // nil: not connected
@@ -322,7 +323,7 @@ func batch(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error
 	return nil
 }
 
-// keepHealth decides by the class of a fault how long the endpoint is left alone. A refusal of our bytes, an unknown block, a revert: the node is well.
+// keepHealth decides by the class of a fault how long the endpoint is left alone. A refusal of our bytes, a nonce, a revert: the node is well.
 func (e *endpoint) keepHealth(ctx context.Context, f *fault) {
 	if f != nil && (f.ours || errors.Is(ctx.Err(), context.Canceled)) {
 		return // our own limit, or the caller went away: that says nothing about the endpoint
@@ -336,10 +337,13 @@ func (e *endpoint) keepHealth(ctx context.Context, f *fault) {
 func (e *endpoint) judge(f *fault) *rpc.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if f == nil || f.answered && f.class != txn.RateLimited {
+	switch {
+	case f == nil || f.answered && f.class != txn.RateLimited && !takesNone(f):
 		e.failures = 0
 		e.revive()
 		return nil
+	case f.answered && takesNone(f):
+		return nil // of one method, block or account, as far as it goes: no sign of ill health, and none of good
 	}
 	wait := backoff(e.failures, f)
 	e.failures++

@@ -48,11 +48,16 @@ func rankOf(class txn.Class) rank {
 	return doubtful // AMBIGUOUS, and whatever is new
 }
 
-// Send hands the bytes to the endpoints in turn, and answers by the order of answers.
+// Send hands the bytes to the endpoints in turn, and answers by the order of answers. Those that took no transactions lately come last, and only if nobody
+// looked at the bytes before them.
 func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	var best *txn.Outcome
 	round := c.newRound()
-	for _, e := range c.order() {
+	order, resting := c.restingLast(c.order())
+	for i, e := range order {
+		if i >= resting && best != nil && rankOf(best.Class) < notLookedAt {
+			break
+		}
 		o := e.send(ctx, signed)
 		c.floors.Learn(c.o.Clock.Now(), signed, o, c.o.Fees.MaxFee)
 		best = better(best, o)
@@ -61,6 +66,19 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		}
 	}
 	return *best
+}
+
+// restingLast puts those that took no transactions lately behind the others, and tells where they begin.
+func (c *Client) restingLast(endpoints []*endpoint) (order []*endpoint, from int) {
+	var resting []*endpoint
+	for _, e := range endpoints {
+		if e.sends.isOver(c.o.Clock.Now()) {
+			order = append(order, e)
+		} else {
+			resting = append(resting, e)
+		}
+	}
+	return append(order, resting...), len(order)
 }
 
 // better keeps the higher ranked of two answers.
@@ -84,6 +102,9 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
 		return client.CallContext(ctx, &answered, "eth_sendRawTransaction", hexutil.Encode(signed.Raw))
 	})
+	if e.sends.note(e.o.Clock.Now(), f) {
+		e.o.Logger.Warn("RPC endpoint takes no transactions", "chain", e.o.Name, "endpoint", e.label, "class", string(f.class), "reason", f.detail)
+	}
 	switch {
 	case f == nil && answered == signed.Hash:
 		return txn.Outcome{Class: txn.Accepted}
