@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// refusals is on how many blocks in a row the chain must refuse the head of the queue before it is failed.
-const refusals = 3
+// refusalBlocks is on how many blocks in a row the chain must refuse the head of the queue before it is failed.
+const refusalBlocks = 3
 
 // allocate decides whether the head of the queue gets the next nonce. ok is false when there is nothing to do about it now.
 func allocate(v View) (Step, bool) {
@@ -152,7 +152,7 @@ func takeNonce(v View, s Prepare, p Preparation) Change {
 // no news.
 func refused(v View, tx Tx, reason, message string) Change {
 	again := tx.Reason == reason
-	if again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusals {
+	if again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusalBlocks {
 		return failUnsent(v, tx, reason, message)
 	}
 	c := backOff(v, tx, reason, message, 0)

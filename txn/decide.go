@@ -306,6 +306,9 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	if taken {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
 	}
+	if !refusals[answer.Class] && !unasked(answer.Class) {
+		next.Pooled = max(next.Pooled, b.Attempt.No)
+	}
 	if !taken {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
@@ -349,6 +352,10 @@ func rejected(tx Tx, next Status, answer Outcome) Status {
 	}
 	return next
 }
+
+// refusals are the answers after which no pool has the bytes. REPLACEMENT_UNDERPRICED is none: what was offered is too little for what a pool has, so that the
+// next form has to outbid it.
+var refusals = map[Class]bool{NonceGap: true, Underpriced: true, FeeCapBelowBaseFee: true, InsufficientFunds: true, PoolFull: true, ExecutionReverted: true, WrongChain: true, Invalid: true}
 
 // unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
 func unasked(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }

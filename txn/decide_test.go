@@ -188,7 +188,7 @@ func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
 func TestARevertIsBelievedTheThirdTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
-	for range refusals {
+	for range refusalBlocks {
 		p := until[Prepare](t, w)
 		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
 		if len(w.final) > 0 {

@@ -35,7 +35,7 @@ var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, Fee
 type Replace struct {
 	Tx       Tx
 	Kind     AttemptKind
-	Accepted Fees // highest that a node has taken; zero: none
+	Pooled   Fees // highest that a pool may have; zero: none
 	Newest   Fees
 	Permille uint64
 	Limit    Wei   // zero: none
@@ -60,9 +60,8 @@ const cancelGas = 21_000
 
 // Offer is what the replacement bids when the market asks this much. ok is false when the limit does not allow a bid that a pool would take.
 func (s Replace) Offer(market Fees) (fees Fees, ok bool) {
-	least := s.Accepted
 	fees.Legacy = s.Newest.Legacy
-	fees.Cap, fees.Tip = raised(least.Cap, s.Permille), raised(least.Tip, s.Permille)
+	fees.Cap, fees.Tip = raised(s.Pooled.Cap, s.Permille), raised(s.Pooled.Tip, s.Permille)
 	fees.Cap, fees.Tip = higher(fees.Cap, onemore(s.Newest.Cap)), higher(fees.Tip, onemore(s.Newest.Tip))
 	needed := fees.Cap
 	fees.Cap, fees.Tip = higher(fees.Cap, market.Cap), higher(fees.Tip, market.Tip)
@@ -135,9 +134,9 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	if tx.newest().Kind == Cancel {
 		s.Kind = Cancel // what was given up is not taken up again
 	}
-	for _, a := range tx.Attempts {
-		if a.No == tx.Accepted {
-			s.Accepted = a.Fees
+	for _, a := range tx.Attempts { // each offers more than those before it
+		if a.No == tx.Pooled || a.No == tx.newest().No && tx.LastAnswer == "" {
+			s.Pooled = a.Fees
 		}
 	}
 	s.Limit = Lower(s.Limit, v.Submitter.MaxFee)

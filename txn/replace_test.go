@@ -20,25 +20,25 @@ func bumping(p Policy) Policy {
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		accepted, newest, market Fees
-		limit                    uint64
-		want                     Fees
-		ok                       bool
+		pooled, newest, market Fees
+		limit                  uint64
+		want                   Fees
+		ok                     bool
 	}{
 		"an eighth more on both":        {Fees{Cap: wei(800), Tip: wei(8)}, Fees{Cap: wei(800), Tip: wei(8)}, Fees{}, 0, Fees{Cap: wei(900), Tip: wei(9)}, true},
 		"rounded up":                    {Fees{Cap: wei(100), Tip: wei(1)}, Fees{Cap: wei(100), Tip: wei(1)}, Fees{}, 0, Fees{Cap: wei(113), Tip: wei(2)}, true},
 		"what the market asks":          {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 0, Fees{Cap: wei(500), Tip: wei(50)}, true},
 		"the market on one field alone": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(1)}, 0, Fees{Cap: wei(500), Tip: wei(12)}, true},
-		"from the accepted, past the newest": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(200), Tip: wei(20)}, Fees{}, 0,
+		"from the pooled, past the newest": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(200), Tip: wei(20)}, Fees{}, 0,
 			Fees{Cap: wei(201), Tip: wei(21)}, true},
-		"none accepted":           {Fees{}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(90), Tip: wei(90)}, 0, Fees{Cap: wei(101), Tip: wei(90)}, true},
+		"none in a pool":          {Fees{}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(90), Tip: wei(90)}, 0, Fees{Cap: wei(101), Tip: wei(90)}, true},
 		"cut to the limit":        {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 200, Fees{Cap: wei(200), Tip: wei(50)}, true},
 		"no bid within the limit": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 112, Fees{Cap: wei(112), Tip: wei(12)}, false},
 		"just within the limit":   {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 113, Fees{Cap: wei(113), Tip: wei(12)}, true},
 		"legacy": {Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, 0,
 			Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, true},
 	} {
-		got, ok := Replace{Accepted: c.accepted, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}.Offer(c.market)
+		got, ok := Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}.Offer(c.market)
 		if got != c.want || ok != c.ok {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
@@ -62,7 +62,7 @@ func TestOfferIsWhatPoolsTake(t *testing.T) {
 		if old.Tip.Gt(&old.Cap) {
 			old.Tip = old.Cap
 		}
-		s := Replace{Accepted: old, Newest: old, Permille: rapid.Uint64Range(1100, 3000).Draw(t, "permille"), Limit: amount(t, "limit")}
+		s := Replace{Pooled: old, Newest: old, Permille: rapid.Uint64Range(1100, 3000).Draw(t, "permille"), Limit: amount(t, "limit")}
 		got, ok := s.Offer(Fees{Cap: amount(t, "market cap"), Tip: amount(t, "market tip")})
 		if got.Tip.Gt(&got.Cap) {
 			t.Fatalf("tip %s above cap %s", got.Tip.Dec(), got.Cap.Dec())
@@ -233,6 +233,47 @@ func TestWhyItWasCancelled(t *testing.T) {
 		w.clearUp(t)
 		if got := w.final[0]; got.State != c.state || got.Reason != c.reason || got.CancelRequested != c.asked {
 			t.Errorf("%s: %+v", name, got.Status)
+		}
+	}
+}
+
+// A replacement outbids by the factor whatever a pool may have: the newest form unless it was surely refused, and then the newest before that was not.
+func TestWhatAReplacementOutbids(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers []Class // to one form after the other; the last ones may have none
+		want    uint64  // cap of the form that is outbid; 0: none
+	}{
+		"never handed over":                {nil, 100},
+		"taken":                            {[]Class{Accepted}, 100},
+		"no answer":                        {[]Class{Ambiguous}, 100},
+		"a nonce that is called used":      {[]Class{NonceTooLow}, 100},
+		"refused for its fees":             {[]Class{Underpriced}, 0},
+		"not asked":                        {[]Class{Unavailable}, 0},
+		"refused as a replacement":         {[]Class{Accepted, ReplacementUnderpriced}, 200},
+		"no answer, then refused":          {[]Class{Ambiguous, Underpriced}, 100},
+		"no answer to the second":          {[]Class{Accepted, Ambiguous}, 200},
+		"the second not asked":             {[]Class{Ambiguous, RateLimited}, 100},
+		"two that are refused":             {[]Class{Accepted, Underpriced, FeeCapBelowBaseFee}, 100},
+		"the newest was never handed over": {[]Class{Underpriced, Underpriced, ""}, 300},
+	} {
+		w := newWorld(1, policy)
+		until[Broadcast](t, w)
+		for i, class := range c.answers {
+			if i > 0 {
+				w.do(t, replace(w.view, w.view.Open[0], Bump, 0), Outcome{}, accepted)
+			}
+			tx := w.view.Open[0]
+			tx.Attempts[i].Fees = Fees{Cap: wei(uint64(100 * (i + 1))), Tip: wei(uint64(i + 1))}
+			if class != "" {
+				w.apply(t, Sent(w.view, Broadcast{Tx: tx, Attempt: tx.newest()}, Outcome{Class: class}))
+			}
+		}
+		w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(100), Tip: wei(1)}
+		for _, kind := range []AttemptKind{Bump, Cancel} {
+			if got := replace(w.view, w.view.Open[0], kind, 0).Pooled; got.Cap != wei(c.want) {
+				t.Errorf("%s: a %s outbids %s", name, kind, got.Cap.Dec())
+			}
 		}
 	}
 }
