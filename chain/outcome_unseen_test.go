@@ -60,7 +60,7 @@ var unseen = []struct {
 	{"rsk", Answer{Code: -32010, Message: "transaction's gas price lower than block's minimum"}, txn.Underpriced},
 	{"rsk", Answer{Code: -32010, Message: "transaction's size is higher than defined maximum"}, txn.Invalid},
 	{"rsk", Answer{Code: -32010, Message: "insufficient funds to pay for pending and new transactions"}, txn.InsufficientFunds},
-	{"rsk", Answer{Code: -32010, Message: "account exceeds quota"}, txn.RateLimited},
+	{"rsk", Answer{Code: -32010, Message: "account exceeds quota"}, txn.PoolFull},
 	{"conflux", Answer{Code: -32602, Message: "Invalid parameters: tx", Data: "\"Transaction 0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff is discarded due to a too stale nonce\""}, txn.NonceTooLow},
 	{"conflux", Answer{Code: -32602, Message: "Invalid parameters: tx", Data: "\"Transaction 0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff is discarded due to in too distant future\""}, txn.NonceGap},
 	{"conflux", Answer{Code: -32602, Message: "Invalid parameters: tx", Data: "\"tx already exist\""}, txn.AlreadyKnown},

@@ -34,6 +34,8 @@ var wordings = map[txn.Class][]string{
 		"fee not high enough to replace transaction", "insufficient fee to replace existing transaction",
 		"nonce 5 already exists in pool with higher gas price", "pending transaction with the same nonce has a higher fee",
 		"min gas price bump of 10% not met", "duplicate nonce in pool", "transaction with nonce 12 already in the txpool",
+		"a transaction with this nonce is already being processed, please wait", "transaction for that nonce was already submitted", "nonce 5 is already being processed",
+		"replaced by transaction with higher tip", "tx was replaced", "transaction has been replaced by another transaction", "dropped: replaced by a newer tx",
 		"ReplacementTransactionUnderpriced", "Transaction would replace an existing one with lower fees", "REPLACEMENT_UNDERPRICED",
 	},
 	txn.Underpriced: {
@@ -59,6 +61,8 @@ var wordings = map[txn.Class][]string{
 		"max pending transactions per account reached", "account slots exceeded", "per-account limit reached in txpool", "MempoolFull",
 		"sender has reached the limit of pending transactions", "TxPoolOverflow", "transaction pool limit reached", "mempool at capacity",
 		"maximum number of queued transactions reached", "pool exhausted", "no space in mempool", "exceeds the max number of transactions per account",
+		"account exceeds available quota", "another transaction from this sender is being validated; type of lock not supported",
+		"previous tx of the same account is still in progress",
 	},
 	txn.RateLimited: {
 		"Too Many Requests", "request limit exceeded", "You are being rate limited", "rate limit hit", "quota exceeded", "you have hit your limit",
@@ -111,6 +115,8 @@ var wordings = map[txn.Class][]string{
 		"json: cannot unmarshal object", "context deadline exceeded", "stack overflow in handler", "invalid request", "transaction not found",
 		"failed to broadcast", "simulation failed", "transaction dropped", "not a known transaction", "Invalid JSON", "request payload too large",
 		"another transaction is already pending for this account",
+		// What servers work with beside the bytes.
+		"simulation engine error: failed to decode trace", "type of lock not supported", "unsupported: database type 3 not supported", "cannot parse snapshot",
 		// Taken or passed on before something else failed.
 		"tx accepted into pool; journal write error: rlp: encode failed", "transaction pooled, but broadcast failed: invalid sender set",
 		"transaction broadcast, waiting for receipt failed: out of gas", "transaction forwarded to 4 builders, 1 builder returned: invalid sender",

@@ -2,6 +2,9 @@ package chain
 
 import "github.com/fencepost/fencepost/txn"
 
+// ofServers is what a server works with beside the bytes, and may fail to read or to support.
+const ofServers = `(locks?|traces?|tracers?|engine|database|db|storage|config|configuration|connection|journal|snapshot|wal|cache|plugin|genesis)`
+
 // bytesRules read what is said of the bytes themselves, whoever gets them.
 var bytesRules = []rule{
 	kind(txn.WrongChain, "signed for another chain; before INVALID, because a misplaced endpoint is to be fixed, not the transaction",
@@ -35,7 +38,9 @@ var bytesRules = []rule{
 	kind(txn.Invalid, "a type of transaction that this chain does not have",
 		`\b(transaction|tx) type\b`, `\btype (\S+ ){0,4}(not supported|unsupported|rejected|not allowed)\b`, `\b(unsupported|unknown|invalid) (transaction|tx)( type)?:? (type|envelope|format)\b`, `\bunsupported (\S+ ){0,3}(signature|transactions?|envelope)\b`,
 		`\b(access lists?|blob transactions?|set code|typed transactions?|eip-?(1559|2718|2930|4844|7702))\b.*\b(not|disabled|unsupported|doesnt|dont)\b`,
-		`\bbefore the \S+ (hard ?)?fork\b`, `\bfork supporting\b`, `\bsupport for eth compatible\b`, `\bblob (transactions?|txs?) (are |is )?not\b`, `\bnon empty blob\b`, `: cannot be set$`),
+		`\bbefore the \S+ (hard ?)?fork\b`, `\bfork supporting\b`, `\bsupport for eth compatible\b`, `\bblob (transactions?|txs?) (are |is )?not\b`, `\bnon empty blob\b`, `: cannot be set$`).
+		// Servers have types of their own that they do not support.
+		except(`\btypes? of (a |an |the )?`+ofServers+`\b`, `\b`+ofServers+` types?\b`),
 	kind(txn.Invalid, "no valid signature, or an account that may not send",
 		`\b(invalid|bad|wrong|malformed|missing|incorrect|zero|no) (\S+ ){0,3}(sender|signature|signer|fee payer|v, r, s|s value|ecdsa)\b`,
 		`\bsignature (\S+ ){0,4}(invalid|failed|wrong|malformed|incorrect|error)\b`, `\binvalid [vrs]( value)?\b`, `\b(is |was )?not signed\b`, `\bunsigned transaction\b`, `\bunprotected `+few+`transaction\b`,
@@ -48,7 +53,7 @@ var bytesRules = []rule{
 		`\brlp\b`, `\b(failed|cannot|could not|couldnt|cant|unable|error) (to )?(decode|decoding|deserialize|parse|unmarshal|serialize)\b`, `\bdecod(e|ing) (error|failed)\b`,
 		`\binvalid (raw|hex|message format|fee input|transaction params?|transaction data|transaction encoding|transaction format)\b`, `\bmalform(ed)?\b`, `\btyped transaction too short\b`,
 		`\b(empty|missing) (raw |typed |signed )*transaction( data)?\b`, `\btransaction data is empty\b`, `\btransaction hash is null\b`, `\btx parse error\b`).
-		except(`\b(response|reply|answer|upstream|backend|body|json|block|header|receipt|result)\b`, `\b(malformed|parse|decode) (the )?request\b`),
+		except(`\b(response|reply|answer|upstream|backend|body|json|block|header|receipt|result)\b`, `\b`+ofServers+`\b`, `\b(malformed|parse|decode) (the )?request\b`),
 	kind(txn.Invalid, "the node could not read the argument that holds the bytes", `\binvalid argument \d\b`, `\bmissing value for required argument\b`),
 	kind(txn.Invalid, "blobs or authorizations that do not fit the transaction",
 		`\bsidecar\b`, `\bblobless\b`, `\binvalid (\S+ ){0,2}blobs?\b`, `\bat least one blob\b`, `\bblob (versioned )?hash(es)?\b`, `\bblob data\b`, `\b(blob|kzg) (\S+ )?(proof|commitment)`, `\bcommitment hash\b`, `\bkzg\b`,

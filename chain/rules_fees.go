@@ -23,6 +23,7 @@ var feeRules = []rule{
 		except(`\bintrinsic\b`),
 
 	kind(txn.PoolFull, "a pool's own limit for one account; before RATE_LIMITED, whose words it uses", `\b(account|sender|delegator|address) quota (is )?(exceeded|reached|exhausted)\b`,
+		`\b(account|sender) exceeds (\S+ ){0,2}quota\b`,
 		`\balready (have|has|had) (\S+ ){0,2}(max|maximum|too many)\b`, `\bmax(imum)? (amount|number|count) of (`+poolCount+` )?`+someTx+`\b`,
 		`\b`+someTx+` limit in (the |its |our )?(tx ?pool|mempool|pool)\b`, `\bidentified as (an? )?spam`, `\bslots? (limit )?(exceeded|full|exhausted)\b`, `\blimit reached in (the )?(tx ?pool|mempool|pool)\b`),
 	kind(txn.RateLimited, "a provider's request limit: the bytes were not looked at; before INVALID, because limits are told in words of size and quota",

@@ -20,12 +20,15 @@ var poolRules = []rule{
 
 	kind(txn.PoolFull, "the pool is busy with this account's other transactions: no room now, nothing wrong with the bytes; before REPLACEMENT, whose words it uses",
 		`future transaction tries to replace`, `insertion of another transaction with the same nonce is in progress`, `transaction in process\b`,
-		`\btransaction type (\S+ )?conflicts?\b`),
+		`\btransaction type (\S+ )?conflicts?\b`,
+		`\b(another|other|previous|earlier) `+someTx+` (from|of|for|by) (this|that|the|the same|your) (sender|account|address|signer) (is|are) (still |currently )?(being|in) `),
 	kind(txn.AlreadyKnown, "Filecoin's pool names the nonce of the message that it has; another message of that nonce is told as a replacement", `\balready in mpool\b`).
 		except(`\breplace`),
 	kind(txn.ReplacementUnderpriced, "another attempt of the same nonce sits in the pool and is not outbid; before ALREADY_KNOWN, whose words it uses",
 		`\breplacement\b`, `\b(not|cannot|cant|couldnt|unable to|failed to|low to|to trigger) (be )?replaced?\b`, `\b(to|would|cannot|must) replace (it|the|an?|another|existing|pending|old|`+someTx+`)\b`,
-		`\breplaced by (a )?better\b`, `\b`+someTx+` (with|which has|has|that has|of) (the )?same (sender and )?nonce\b`, `\bsame nonce (is |was |has )?(been )?already\b`,
+		`\breplaced by (a |an |another |the )?(better|(newer |other |different |pending )?`+someTx+`)\b`, `\b(has been|was already|already|was|got) replaced\b`,
+		`\b`+someTx+` (with|for|of|using) (this|that|the|your) nonce (\S+ )?(is |was |has )?(been )?already (been )?(being|pending|queued|exists?|submitted|received|sent|broadcast(ed)?|known|pooled)\b`, `\bnonce `+few+`already being (processed|broadcast|validated|handled|submitted)\b`,
+		`\b`+someTx+` (with|which has|has|that has|of) (the )?same (sender and )?nonce\b`, `\bsame nonce (is |was |has )?(been )?already\b`,
 		`\b(priority is too low|too low priority)\b`, `\bprice ?bump\b`, `\bnot enough to (bump|replace)\b`, `\breplace by fee\b`, `\brbf\b`,
 		`\b(existing|newer|another|other|pending|queued|pooled) `+someTx+` (had|has|have|of|with|offers|pays) (an? )?(equal or )?(higher|better|greater) (priority|gas ?price|price|fee|tip)`,
 		`\b(higher|better|greater) (priority|gas ?price|price|fee|tip) (already )?(exists?|is (already )?(pending|queued|in the pool))\b`,
