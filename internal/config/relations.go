@@ -18,7 +18,7 @@ func relations() []relation {
 	return []relation{
 		{"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.", relateLease},
 		{"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.", relateStatementTimeout},
-		{"lease.progress_timeout is more than lease.duration, and more than each chains.*.rpc_timeout and signers.*.timeout, so that an owner that waits for one of them is not taken to be stuck.", relateProgress},
+		{"lease.progress_timeout is more than lease.duration, and at least what one step may take, so that an owner that waits is not taken to be stuck: chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
 		{"grpc.listen and ops.listen differ.", relateListeners},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"chains.*.release_depth is at most chains.*.confirmations.", relateDepths},
@@ -45,10 +45,16 @@ func (r *reader) good(keys ...string) bool {
 
 // broken reports a relation at the later written of its keys.
 func (r *reader) broken(key, other, remedy, what string, args ...any) {
-	if a, b := r.origins[key], r.origins[other]; b.Layer > a.Layer || b.Layer == a.Layer && b.Line > a.Line {
-		key = other
-	}
+	key = r.later(key, other)
 	r.problem(r.origins[key], key, fmt.Sprintf(what, args...), remedy)
+}
+
+// later is which of two keys was written last: it is the one to look at.
+func (r *reader) later(key, other string) string {
+	if a, b := r.origins[key], r.origins[other]; b.Layer > a.Layer || b.Layer == a.Layer && b.Line > a.Line {
+		return other
+	}
+	return key
 }
 
 func relateLease(r *reader, c *Config) {
@@ -67,24 +73,41 @@ func relateStatementTimeout(r *reader, c *Config) {
 	}
 }
 
+// callsInAStep is how many calls in a row one step may wait for: chain.Client begins no further one once two timeouts have passed.
+const callsInAStep = 3
+
 func relateProgress(r *reader, c *Config) {
 	const progress, duration = "lease.progress_timeout", "lease.duration"
 	if !r.good(progress) {
 		return
 	}
 	limit := c.Lease.ProgressTimeout
-	longer := func(key string, d time.Duration, what string) {
-		if r.good(key) && d >= limit {
-			r.broken(progress, key, fmt.Sprintf("make progress_timeout longer than %s", short(d)), "an owner is taken to be stuck after %s, and %s %s", short(limit), what, short(d))
+	if d := c.Lease.Duration; r.good(duration) && d >= limit {
+		r.broken(progress, duration, fmt.Sprintf("make progress_timeout longer than %s", short(d)), "an owner is taken to be stuck after %s, and a lease lasts %s", short(limit), short(d))
+	}
+	signature, slowest := r.slowestSigner(c)
+	for i, path := range r.elementPaths["chains"] {
+		if !r.good(path+".rpc", path+".rpc_timeout") {
+			continue
+		}
+		chain := c.Chains[i]
+		calls := min(len(chain.RPC), callsInAStep)
+		if step := time.Duration(calls)*chain.RPCTimeout + signature; step > limit {
+			r.broken(progress, r.later(path+".rpc_timeout", slowest), fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter", short(step)),
+				"an owner is taken to be stuck after %s, and one step may take %s: %d times rpc_timeout (%s) and a signature (%s)",
+				short(limit), short(step), calls, short(chain.RPCTimeout), short(signature))
 		}
 	}
-	longer(duration, c.Lease.Duration, "a lease lasts")
-	for i, path := range r.elementPaths["chains"] {
-		longer(path+".rpc_timeout", c.Chains[i].RPCTimeout, "one call to an endpoint may take")
-	}
+}
+
+// slowestSigner is the longest that a signature may take, and the key that says so.
+func (r *reader) slowestSigner(c *Config) (limit time.Duration, key string) {
 	for i, path := range r.elementPaths["signers"] {
-		longer(path+".timeout", c.Signers[i].Timeout, "one signature may take")
+		if of := path + ".timeout"; r.good(of) && c.Signers[i].Timeout > limit {
+			limit, key = c.Signers[i].Timeout, of
+		}
 	}
+	return limit, key
 }
 
 func relateListeners(r *reader, c *Config) {

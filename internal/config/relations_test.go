@@ -11,6 +11,8 @@ func TestRelations(t *testing.T) {
 		return strings.Replace(example, "signers:", "  - {name: two, rpc: [http://two], "+keys+"}\nsigners:", 1)
 	}
 	submitter := func(keys string) string { return example + "  - {name: bob, signer: local, " + keys + "}\n" }
+	twoEndpoints := strings.Replace(example, "rpc: [http://127.0.0.1:8545]", "rpc: [http://a:1, http://b:1]", 1)
+	fourEndpoints := strings.Replace(example, "rpc: [http://127.0.0.1:8545]", "rpc: [http://a:1, http://b:1, http://c:1, http://d:1]", 1)
 	for name, c := range map[string]struct {
 		text string
 		set  []string
@@ -22,9 +24,14 @@ func TestRelations(t *testing.T) {
 		"statement below a third":  {example, []string{"database.statement_timeout=3333ms"}, ""},
 		"statement at a third":     {example, []string{"lease.duration=9s", "database.statement_timeout=3s"}, "database.statement_timeout: a statement that hangs"},
 		"progress within a lease":  {example, []string{"lease.progress_timeout=10s"}, "--set: lease.progress_timeout: an owner is taken to be stuck after 10s, and a lease lasts 10s; make progress_timeout longer than 10s"},
-		"progress after a lease":   {example, []string{"lease.progress_timeout=10001ms"}, ""},
-		"progress within a call":   {example, []string{"chains.dev.rpc_timeout=1m"}, "--set: chains.dev.rpc_timeout: an owner is taken to be stuck after 1m, and one call to an endpoint may take 1m"},
-		"progress within a wait":   {example, []string{"signers.local.timeout=2m"}, "--set: signers.local.timeout: an owner is taken to be stuck after 1m, and one signature may take 2m"},
+		"progress after a lease":   {example, []string{"lease.progress_timeout=10001ms", "chains.dev.rpc_timeout=1s", "signers.local.timeout=1s"}, ""},
+		"progress within a call":   {example, []string{"chains.dev.rpc_timeout=1m"}, "--set: chains.dev.rpc_timeout: an owner is taken to be stuck after 1m, and one step may take 1m10s: 1 times rpc_timeout (1m) and a signature (10s); make progress_timeout at least 1m10s, or what it waits for shorter"},
+		"progress within a wait":   {example, []string{"signers.local.timeout=51s"}, "--set: signers.local.timeout: an owner is taken to be stuck after 1m, and one step may take 1m1s"},
+		"progress of a step":       {example, []string{"signers.local.timeout=50s"}, ""},
+		"progress of two calls":    {twoEndpoints, []string{"chains.dev.rpc_timeout=26s"}, "--set: chains.dev.rpc_timeout: an owner is taken to be stuck after 1m, and one step may take 1m2s: 2 times rpc_timeout (26s)"},
+		"two calls are enough":     {twoEndpoints, []string{"chains.dev.rpc_timeout=25s"}, ""},
+		"progress of three calls":  {fourEndpoints, []string{"lease.progress_timeout=39999ms"}, "--set: lease.progress_timeout: an owner is taken to be stuck after 39.999s, and one step may take 40s: 3 times rpc_timeout (10s)"},
+		"no step calls four":       {fourEndpoints, []string{"lease.progress_timeout=40s"}, ""},
 		"audit depth left out":     {example, []string{"chains.dev.finality.audit_depth=0"}, ""},
 		"audit depth of the final": {example, []string{"chains.dev.finality.audit_depth=20"}, ""},
 		"audit depth too small":    {example, []string{"chains.dev.finality.audit_depth=19"}, "--set: chains.dev.finality.audit_depth: no reorg is believed possible at depth 19, before a transaction is final at 20; choose 0, or at least 20"},
