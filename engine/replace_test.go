@@ -311,12 +311,23 @@ func TestSpeedUp(t *testing.T) {
 	}
 }
 
-// The deadline passes while it waits for its turn: no nonce. It passes while it is in flight: only who asks for it is cancelled.
+// The deadline passes while it waits for its turn: no nonce. It passes while it is in flight: only who asks for it is cancelled. How wrong the node's clock is
+// makes no difference.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
+	for name, skew := range map[string]time.Duration{"right": 0, "ahead": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testDeadlines(t, skew)
+		})
+	}
+}
+
+func testDeadlines(t *testing.T, skew time.Duration) {
 	v := newVenue(t, "memory", quick, nil)
+	v.skew = skew
 	v.node()
-	soon := func() time.Time { return time.Now().Add(300 * time.Millisecond) }
+	soon := func() time.Time { return time.Now().Add(700 * time.Millisecond) }
 	pass := func() {
 		t.Helper()
 		passed := soon()

@@ -77,7 +77,12 @@ func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Opti
 
 func (r *rig) openStore(name, url string) *store.Store {
 	r.t.Helper()
-	s, err := store.Open(r.t.Context(), store.Config{URL: url, Schema: r.db.Schema, Node: name + "/" + uuid.NewString(), LeaseDuration: leaseDuration})
+	return r.openStoreBy(clock.Real{}, name, url)
+}
+
+func (r *rig) openStoreBy(c clock.Clock, name, url string) *store.Store {
+	r.t.Helper()
+	s, err := store.Open(r.t.Context(), store.Config{URL: url, Schema: r.db.Schema, Node: name + "/" + uuid.NewString(), LeaseDuration: leaseDuration, Clock: c})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -27,8 +28,17 @@ type venue struct {
 	reorg  func(depth int) error // its transactions vanish
 	forget func()                // the pool
 	nodes  int
+	skew   time.Duration // of the nodes' clocks
 	adjust func(*Options)
 }
+
+// skewed is a clock that is wrong.
+type skewed struct {
+	clock.Real
+	by time.Duration
+}
+
+func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 
 var venues = []string{"memory", "geth"}
 
@@ -66,7 +76,9 @@ func (v *venue) onMemory(c *chaintest.Chain) {
 func (v *venue) node() *testNode {
 	v.t.Helper()
 	v.nodes++
-	return v.startNode(fmt.Sprint("v", v.nodes), func(o *Options) {
+	name := fmt.Sprint("v", v.nodes)
+	return v.startNodeOn(v.openStoreBy(skewed{by: v.skew}, name, v.db.URL), func(o *Options) {
+		o.Clock = skewed{by: v.skew}
 		o.AuditInterval = NoAudit
 		if v.memory != nil {
 			o.Chains[0].Chain = v.memory

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"google.golang.org/grpc/codes"
@@ -20,9 +21,6 @@ func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.Cr
 	if intent.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter()); err != nil {
 		return nil, err
 	}
-	if err := s.inTime(ctx, r, intent); err != nil {
-		return nil, err
-	}
 	info, created, err := s.store.CreateTx(ctx, intent)
 	if err != nil {
 		return nil, s.onCreate(ctx, r, intent.Submitter, err)
@@ -30,10 +28,13 @@ func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.Cr
 	return &pb.CreateTxResponse{Tx: wireTx(info), Created: created}, nil
 }
 
-// onCreate says whether the key or the submitter is what stood in the way.
+// onCreate says whether the key, the deadline or the submitter is what stood in the way.
 func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
 	if isKeyReused(err) {
 		return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
+	}
+	if errors.Is(err, store.ErrLate) {
+		return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
 	}
 	if isProtected(err) {
 		err = s.underProtection(ctx, submitter, err)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -49,19 +47,6 @@ func deadline(t *timestamppb.Timestamp) (time.Time, error) {
 		return time.Time{}, errors.New("must be after 1970; leave it out to set no deadline")
 	}
 	return at, nil
-}
-
-// inTime refuses a new request whose deadline is past. Whoever repeats a request gets its transaction whatever the time is, so the ledger is asked first. That
-// happens after the deadline: what is not found then and comes in later, on another node, is too late for a nonce as well.
-func (s *txService) inTime(ctx context.Context, r *pb.CreateTxRequest, intent store.Intent) error {
-	if !intent.Terms.Late(s.clock.Now()) {
-		return nil
-	}
-	_, err := s.store.TxByRequest(ctx, intent.Submitter, intent.RequestID)
-	if errors.Is(err, store.ErrTxNotFound) {
-		return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
-	}
-	return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
 }
 
 // speedOfWire is the standard one where none is named.

@@ -193,6 +193,8 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 		switch {
 		case !ok:
 			job.fail(ErrSubmitterNotFound)
+		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(gate.ToldAt):
+			job.fail(ErrLate)
 		case gate.ProtectReason != "":
 			job.fail(fmt.Errorf("%w (%s)", ErrProtected, gate.ProtectReason))
 		case txn.SubmitterStatus(gate.Status) == txn.Paused:

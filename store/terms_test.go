@@ -8,6 +8,7 @@ import (
 
 	"github.com/holiman/uint256"
 
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -54,10 +55,112 @@ func TestNoNonceIsTakenPastTheDeadline(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	id, l := k.owned(s, "alice")
-	late := k.queueWith(s, id, "late", txn.Terms{NotAfter: time.Now().Add(-time.Second)})
+	late := k.queueWith(s, id, "late", txn.Terms{NotAfter: time.Now().Add(time.Hour)})
+	k.pass(late)
 	k.want(k.commit(s, l, take(late, 0)), Conflict)
 	soon := k.queueWith(s, id, "soon", txn.Terms{NotAfter: time.Now().Add(time.Hour)})
 	k.done(s, l, take(soon, 0))
+}
+
+// pass lets the deadline of a transaction pass.
+func (k *kit) pass(tx txn.Tx) {
+	k.t.Helper()
+	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER USER")
+	k.exec("UPDATE managed_tx SET not_after = clock_timestamp() - INTERVAL '1 millisecond' WHERE tx_id = $1", tx.ID.String())
+	k.exec("ALTER TABLE managed_tx ENABLE TRIGGER USER")
+}
+
+// What is done because a deadline has passed is done when it has by the database's clock, whatever the owner's shows.
+func TestNothingIsLateBeforeItsDeadline(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	hour := txn.Terms{NotAfter: time.Now().Add(time.Hour), CancelLate: true}
+	sent, waits := k.queueWith(s, id, "sent", hour), k.queueWith(s, id, "waits", hour)
+	k.done(s, l, take(sent, 0))
+	sent = after(sent, allocation(sent, 0))
+	cancel := move(sent, txn.EventReplaced, txn.Allocated)
+	cancel.Attempt, cancel.Late = attempt(sent, 0, 2), true
+	cancel.Attempt.Kind, cancel.Next.TxHash = txn.Cancel, cancel.Attempt.Hash
+	fail := failed(waits, txn.ReasonDeadline)
+	fail.Late = true
+	none := failed(k.queue(s, id, "without a deadline"), txn.ReasonDeadline)
+	none.Late = true
+	for _, w := range []txn.Write{cancel, fail, none} {
+		k.want(k.commit(s, l, txn.Change{Writes: []txn.Write{w}}), Conflict)
+	}
+	k.pass(sent)
+	k.pass(waits)
+	k.done(s, l, txn.Change{Writes: []txn.Write{cancel}})
+	k.done(s, l, txn.Change{Writes: []txn.Write{fail}})
+}
+
+// skewed is a clock that is wrong.
+type skewed struct {
+	clock.Real
+	by time.Duration
+}
+
+func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
+
+// An owner learns how much time is left, and so needs no clock that is right.
+func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	wrong := skewed{by: -3 * time.Hour}
+	s := k.open("a", func(c *Config) { c.Clock = wrong })
+	id, l := k.owned(s, "alice")
+	for request, left := range map[string]time.Duration{"an hour": time.Hour, "for ever": 365 * 24 * time.Hour, "passed": 0, "none": -1} {
+		terms := txn.Terms{NotAfter: time.Now().Add(time.Hour)}
+		switch request {
+		case "for ever":
+			terms.NotAfter = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+		case "none":
+			terms = txn.Terms{}
+		}
+		tx := k.queueWith(s, id, request, terms)
+		if left == 0 {
+			k.pass(tx)
+		}
+		boxes, err := s.Inboxes(k.ctx, []txn.SubmitterID{id}, 1)
+		k.must(err)
+		read := boxes[id].Queue[0]
+		if off := read.LateAt.Sub(wrong.Now()) - left; read.ID != tx.ID || read.LateAt.IsZero() != (left < 0) || left >= 0 && (off > time.Second || off < -10*time.Second) {
+			t.Errorf("%s: late at %s, which is off by %s", request, read.LateAt, off)
+		}
+		k.done(s, l, txn.Change{Writes: []txn.Write{failed(tx, "GONE")}})
+	}
+	sent := k.queueWith(s, id, "sent", txn.Terms{NotAfter: time.Now().Add(time.Hour)})
+	k.done(s, l, take(sent, 0))
+	ledger, err := s.Load(k.ctx, l)
+	k.must(err)
+	if off := ledger.Open[0].LateAt.Sub(wrong.Now()) - time.Hour; off > time.Second || off < -10*time.Second {
+		t.Errorf("in flight: off by %s", off)
+	}
+}
+
+// A request that comes too late is refused by the database's clock; one that is repeated is the transaction that it was.
+func TestACreateAfterItsDeadline(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	for name, by := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -3 * time.Hour} {
+		s := k.open(name, func(c *Config) { c.Clock = skewed{by: by} })
+		id := k.submitter(s, name)
+		soon := Intent{Submitter: id, RequestID: "soon", Terms: txn.Terms{NotAfter: time.Now().Add(time.Hour)}}
+		tx, created, err := s.CreateTx(k.ctx, soon)
+		if err != nil || !created {
+			t.Fatalf("%s: %v", name, err)
+		}
+		k.pass(tx.Tx)
+		if again, created, err := s.CreateTx(k.ctx, soon); err != nil || created || again.ID != tx.ID {
+			t.Errorf("%s: repeated: %v", name, err)
+		}
+		late := Intent{Submitter: id, RequestID: "late", Terms: txn.Terms{NotAfter: time.Now().Add(-time.Second)}}
+		if _, _, err := s.CreateTx(k.ctx, late); !errors.Is(err, ErrLate) {
+			t.Errorf("%s: late: %v", name, err)
+		}
+	}
 }
 
 func TestWhatTheChainShowsIsKept(t *testing.T) {

@@ -68,6 +68,7 @@ var (
 	ErrSubmitterExists   = errors.New("submitter is registered with other settings")
 	ErrPaused            = errors.New("submitter is paused")
 	ErrProtected         = errors.New("submitter is protected")
+	ErrLate              = errors.New("its deadline is past")
 	ErrTokenExpired      = errors.New("resume token lies before what is kept")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrSchema            = errors.New("database schema does not fit this program")

@@ -192,14 +192,14 @@ func TestNothingIsReplacedUnderProtection(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
-	w.view.Queue[0].Terms.NotAfter = w.view.Now.Add(-1)
+	w.view.Queue[0].LateAt = w.view.Now
 	until[Prepare](t, w)
 	if len(w.final) != 1 || w.final[0].Reason != ReasonDeadline || w.final[0].Executed != No || w.final[0].Nonce != nil {
 		t.Fatalf("%+v", w.final)
 	}
 	for _, late := range []bool{true, false} {
 		w := newWorld(1, policy)
-		w.view.Queue[0].Terms = Terms{NotAfter: w.view.Now.Add(time.Second), CancelLate: late}
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(time.Second)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		if _, ok := Decide(w.view).(Replace); ok != late {
@@ -223,10 +223,13 @@ func TestWhyItWasCancelled(t *testing.T) {
 		"the caller came after the block":   {true, 1, Confirmed, ReasonCancelLost},
 	} {
 		w := newWorld(1, bumping(policy))
-		w.view.Queue[0].Terms = Terms{NotAfter: w.view.Now.Add(time.Second), CancelLate: !c.asked}
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = !c.asked, w.view.Now.Add(time.Second)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.view.Open[0].CancelRequested = c.asked
+		if s := Decide(w.view).(Replace); s.Late == c.asked || Replaced(w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].Late == c.asked {
+			t.Errorf("%s: the ledger is to ask its own clock: %t", name, s.Late)
+		}
 		w.do(t, Decide(w.view).(Replace), Outcome{}, accepted)
 		w.do(t, Decide(w.view).(Broadcast), Outcome{Class: Accepted}, accepted)
 		w.include(w.view.Open[0].Attempts[c.form-1].Hash, true)

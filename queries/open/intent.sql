@@ -1,7 +1,7 @@
 -- Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
 
--- InsertTxs queues many at once. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected: the caller finds out which by
--- a new statement, which sees the winner.
+-- InsertTxs queues many at once. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected, nor one that is too late: the
+-- caller finds out which by a new statement, which sees the winner.
 -- name: InsertTxs :many
 WITH intent AS (
     SELECT unnest(@submitter_ids::INT[])   AS submitter_id,
@@ -24,6 +24,7 @@ WITH intent AS (
       JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
       LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
      WHERE n.protect_reason IS NULL
+       AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
      ORDER BY i.submitter_id, i.request_id -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
     RETURNING *

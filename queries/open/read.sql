@@ -32,7 +32,7 @@ SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, 
 
 -- Gate tells why new transactions of these submitters are refused, if they are.
 -- name: Gate :many
-SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason
+SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason, clock_timestamp()::TIMESTAMPTZ AS told_at
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
 
