@@ -225,7 +225,7 @@ func answerOf(err rpc.Error) Answer {
 
 // httpFault looks for a JSON-RPC error in the body first: some gateways put "nonce too low" under a status of 400 or 500.
 func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fault {
-	if a, ok := answerInBody(e.Body); ok {
+	if a, ok := ReadAnswer(e.Body); ok {
 		a.HTTPStatus = e.StatusCode
 		f := refusal(a, secrets)
 		f.retryAfter = max(f.retryAfter, retryAfter)
@@ -240,7 +240,8 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 	return &fault{class: o.Class, detail: o.Detail, retryAfter: max(o.RetryAfter, retryAfter), status: e.StatusCode, said: o}
 }
 
-func answerInBody(body []byte) (Answer, bool) {
+// ReadAnswer finds the refusal in a body that is a JSON-RPC answer, or a batch of them: one that is refused as a whole says the same in each.
+func ReadAnswer(body []byte) (Answer, bool) {
 	var envelope struct {
 		Error struct {
 			Code    int    `json:"code"`

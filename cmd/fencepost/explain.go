@@ -57,7 +57,7 @@ func (p *program) explainCommand() *cobra.Command {
 Fencepost does about it. Nothing is sent anywhere. The classes and the rules are in docs/outcomes.md.
 
 The words decide first, then the code, then the HTTP status. What nothing is known of is AMBIGUOUS: the transaction may have been accepted. TEXT may be a whole
-JSON-RPC answer, or its error; then code and data are taken from it.`,
+JSON-RPC answer, a batch of them, or its error; then code and data are taken from it.`,
 		Example: "  fencepost explain-rpc-error --code -32000 'nonce too low: next nonce 12, tx nonce 11'\n" +
 			"  fencepost explain-rpc-error --code 1010 --data '\"Transaction is outdated\"' 'Invalid Transaction'\n" +
 			"  fencepost explain-rpc-error --http-status 502 --json - < answer.json",
@@ -90,26 +90,19 @@ func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error
 	return p.print(e, fields(e.fields()))
 }
 
-// unwrapped takes apart a text that is a JSON-RPC answer. What the flags say stands.
+// unwrapped takes apart a text that is a JSON-RPC answer, a batch of them, or the error of one. What the flags say stands.
 func unwrapped(a chain.Answer) chain.Answer {
-	type rpcError struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-		Data    any    `json:"data"`
-	}
-	var answer struct {
-		rpcError
-		Error rpcError `json:"error"`
-	}
-	if json.Unmarshal([]byte(a.Message), &answer) != nil {
-		return a
-	}
-	inner := answer.Error
-	if inner.Message == "" {
-		inner = answer.rpcError
-	}
-	if inner.Message == "" {
-		return a
+	inner, ok := chain.ReadAnswer([]byte(a.Message))
+	if !ok {
+		alone := struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+			Data    any    `json:"data"`
+		}{}
+		if json.Unmarshal([]byte(a.Message), &alone) != nil || alone.Message == "" {
+			return a
+		}
+		inner = chain.Answer{Code: alone.Code, Message: alone.Message, Data: alone.Data}
 	}
 	a.Message = inner.Message
 	if a.Code == 0 {

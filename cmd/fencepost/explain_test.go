@@ -47,6 +47,8 @@ func TestExplainJSON(t *testing.T) {
 		"unknown":     {"", []string{"no words"}, `AMBIGUOUS {}`},
 		"stdin":       {"already known\n", []string{"-"}, `ALREADY_KNOWN {}`},
 		"whole":       {`{"jsonrpc":"2.0","id":1,"error":{"code":1010,"message":"Invalid Transaction","data":"Transaction is outdated"}}`, []string{"-"}, `NONCE_TOO_LOW {}`},
+		"batch":       {` [{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"no words"}},{"id":2}]`, []string{"-"}, `RATE_LIMITED {}`},
+		"empty batch": {`[]`, []string{"-"}, `AMBIGUOUS {}`},
 		"error alone": {`{"code":-32005,"message":"no words"}`, []string{"-"}, `RATE_LIMITED {}`},
 		"flag stands": {`{"code":-32005,"message":"no words"}`, []string{"--code", "-32601", "-"}, `UNAUTHORIZED {}`},
 	} {
