@@ -56,8 +56,7 @@ func retryHint(a Answer) time.Duration {
 		if err != nil {
 			continue
 		}
-		// Compared as numbers of floating point: a longer one does not fit a Duration.
-		return time.Duration(min(n*float64(unitOf(m[2])), float64(maxRetryHint)))
+		return waitFor(n, unitOf(m[2]))
 	}
 	return 0
 }

@@ -2,7 +2,9 @@ package chain
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,11 +177,37 @@ func TestWaitHint(t *testing.T) {
 		"huge":           {Answer{Message: "slow down", Data: data("retry_after", 1e300)}, maxRetryHint},
 		"negative":       {Answer{Message: "slow down", Data: data("retry_after", -5.0)}, 0},
 		"no number":      {Answer{Message: "slow down", Data: data("retry_after", "soon")}, 0},
+		"time":           {Answer{Message: "slow down", Data: data("reset", 1700000000.0)}, 0},
+		"time in ms":     {Answer{Message: "slow down", Data: data("reset", "1700000000000")}, 0},
+		"time as a wait": {Answer{Message: "slow down", Data: data("retry_after", 1700000000.0)}, 0},
+		"time and wait":  {Answer{Message: "slow down", Data: data("reset", 1700000000.0, "retry_after", 3.0)}, 3 * time.Second},
+		"long, in ms":    {Answer{Message: "slow down", Data: data("reset_ms", 2e9)}, maxRetryHint},
 		"other field":    {Answer{Message: "slow down", Data: data("current_rps", 40.0)}, 0},
 		"none":           {Answer{Message: "slow down"}, 0},
 	} {
 		if got := Classify(c.in).RetryAfter; got != c.want {
 			t.Errorf("%s: hint %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestRetryAfterHeader(t *testing.T) {
+	t.Parallel()
+	const now = "Wed, 15 Nov 2023 22:13:20 GMT" // 1700086400
+	for value, want := range map[string]time.Duration{
+		"7": 7 * time.Second, "3.5": 3500 * time.Millisecond, " 9 ": 9 * time.Second, "0": 0, "86400": maxRetryHint, "999999999": maxRetryHint,
+		"99999999999999999999": maxRetryHint, "1" + strings.Repeat("0", 400): maxRetryHint,
+		"-5": 0, "NaN": 0, "Inf": 0, "1e3": 0, "garbage": 0, "7, 8": 0, "": 0, "3.": 0,
+		"1700086405": 5 * time.Second, "1700086000": 0, "4294967295": maxRetryHint, "4294967296": maxRetryHint, "1700086405000": 0,
+		"Wed, 15 Nov 2023 22:13:29 GMT": 9 * time.Second, "Mon, 01 Jan 1990 00:00:00 GMT": 0, "Fri, 31 Dec 9999 23:59:59 GMT": maxRetryHint,
+	} {
+		if got := retryAfterHeader(http.Header{"Retry-After": {value}, "Date": {now}}); got != want {
+			t.Errorf("%.30q is %v, want %v", value, got, want)
+		}
+	}
+	for _, value := range []string{"1700086405", "Wed, 15 Nov 2023 22:13:29 GMT"} {
+		if got := retryAfterHeader(http.Header{"Retry-After": {value}}); got != 0 {
+			t.Errorf("%q is %v by no clock", value, got)
 		}
 	}
 }

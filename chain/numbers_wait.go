@@ -2,6 +2,7 @@ package chain
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -78,8 +79,40 @@ func waitOf(name string, value any) time.Duration {
 		}
 		n, _ = strconv.ParseFloat(strings.TrimSpace(v), 64)
 	}
-	if !(n > 0) { // NaN too
+	return waitFor(n, unit)
+}
+
+// waitFor is a wait of so many units. A number that is a point in time, as "reset" often has it, says no length without a clock that both sides share.
+func waitFor(n float64, unit time.Duration) time.Duration {
+	if !(n > 0) || isPointInTime(n*unit.Seconds()) || unit == time.Second && isPointInTime(n/1000) { // NaN too
 		return 0
 	}
+	// Compared as numbers of floating point: a longer one does not fit a Duration.
 	return time.Duration(min(n*float64(unit), float64(maxRetryHint)))
+}
+
+// isPointInTime tells whether a number can be seconds since 1970: of the years 2001 to 5138. No wait is that long.
+func isPointInTime(seconds float64) bool { return seconds >= 1e9 && seconds < 1e11 }
+
+var plainNumber = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+
+// retryAfterHeader reads a delay in seconds, or the distance between the two times that the server gives, so that no clock of ours is asked.
+func retryAfterHeader(h http.Header) time.Duration {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	at, err := http.ParseTime(value)
+	if plainNumber.MatchString(value) {
+		n, _ := strconv.ParseFloat(value, 64) // infinite if it is too large: the longest wait
+		if !isPointInTime(n) {
+			return waitFor(n, time.Second)
+		}
+		at, err = time.Unix(int64(n), 0), nil
+	}
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return max(0, min(at.Sub(now), maxRetryHint))
 }

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -125,23 +124,6 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &mender{ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer), notes: n}
 	return resp, nil
-}
-
-// retryAfterHeader reads a delay in seconds, or the distance between the two dates that the server gives, so that no clock of ours is asked.
-func retryAfterHeader(h http.Header) time.Duration {
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryHint)
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0
-	}
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return max(0, min(at.Sub(now), maxRetryHint))
 }
 
 // fault is a call without the answer that was asked for. Its text is safe to show.
