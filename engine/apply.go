@@ -70,7 +70,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		}
 		a.ledger.Cursor = &noted
 	}
-	tx.Status, tx.Due = w.Next, v.Now.Add(w.Delay)
+	tx.Status, tx.Turn, tx.Due = w.Next, w.Turn, v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
 		a.track.followNew(w.Attempt.Hash, a.wake)

@@ -76,7 +76,8 @@ func TestAReplacementThatFailsHoldsUpNothing(t *testing.T) {
 			t.Errorf("%s: %T %+v", name, Decide(w.view), w.view.Open[0].Status)
 		}
 		stuck := &w.view.Open[0]
-		stuck.State, stuck.Sub, stuck.Reason, stuck.Kept = Stuck, None, ReasonRejected, false
+		stuck.State, stuck.Sub, stuck.Reason, stuck.Turn = Stuck, None, ReasonRejected, Turn{}
+		w.view.Now = w.view.Now.Add(time.Hour)
 		w.do(t, Decide(w.view), Outcome{}, p)
 		if w.view.Open[0].Reason != ReasonRejected {
 			t.Errorf("%s: %+v", name, w.view.Open[0].Status)
@@ -163,7 +164,7 @@ func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
 	for range 3 {
 		w.do(t, until[Diagnose](t, w), Outcome{}, accepted)
 		w.view.Head++
-		b, ok := Decide(w.view).(Broadcast)
+		b, ok := w.claimed(t).(Broadcast)
 		if !ok {
 			t.Fatalf("%T", Decide(w.view))
 		}

@@ -55,6 +55,7 @@ type Write struct {
 	Next    Status
 	Delay   time.Duration // no outside effect before this much later; measured by the database
 	Late    bool          // because Terms.NotAfter has passed: refused as long as it has not by the database's clock
+	Turn    Turn          // goes on in memory; zero: it is over
 	Attempt *Attempt      // recorded with it
 	NewFork bool          // the event's blocks above the receipt replace those told before
 	Told    []BlockRef    // and are these

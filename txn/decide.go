@@ -270,37 +270,60 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Claimed && tx.Answer == "" || !surelyGone(v, tx) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !surelyGone(v, tx) {
 			return nil, false
 		}
-		if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Diagnosed {
-			return Diagnose{tx}, true
-		}
-		if tx.Kept {
-			return Broadcast{Tx: tx, Attempt: tx.newest()}, true
-		}
-		if step, ok := replacement(v, tx); ok {
-			return step, true
-		}
-		if step, ok := govern(v, tx); ok {
-			return step, true
-		}
-		return Broadcast{Tx: tx, Attempt: tx.again()}, true
+		return handOver(v, tx), true
 	}
 	return nil, false
+}
+
+// handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
+// before anybody outside hears of it, so that a crash costs an interval and nothing is done twice at once (C27, H28).
+func handOver(v View, tx Tx) Step {
+	if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Turn.Diagnosed {
+		return Diagnose{tx}
+	}
+	if tx.Turn.Kept {
+		return Broadcast{Tx: tx, Attempt: tx.newest()}
+	}
+	if step, ok := replacement(v, tx); ok {
+		return step
+	}
+	if tx.LastAnswer != "" && !tx.Turn.Claimed {
+		return Record{Change{Writes: []Write{v.claim(tx, tx.Status, "", v.Policy.ResubmitInterval)}}}
+	}
+	if step, ok := govern(v, tx); ok {
+		return step
+	}
+	return Broadcast{Tx: tx, Attempt: tx.again()}
+}
+
+// claim counts a hand-over before it is made; Sent takes the count back if nobody looked at the bytes.
+func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
+	turn := tx.Turn
+	if !turn.Claimed {
+		next.SubmitAttempts++
+		turn.Claimed = true
+	}
+	w := v.move(tx, kind, next, delay)
+	w.Turn = turn
+	return w
 }
 
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
 func Sent(v View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
-	if !unasked(answer.Class) {
+	switch {
+	case !unasked(answer.Class) && !tx.Turn.Claimed:
 		next.SubmitAttempts++
+	case unasked(answer.Class) && tx.Turn.Claimed:
+		next.SubmitAttempts--
 	}
 	if !unasked(answer.Class) || next.LastAnswer == "" {
 		next.LastAnswer = answer.Class
 	}
 	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
-	next.Claimed, next.Answer, next.Diagnosed, next.Kept = false, "", false, false
 	kind, delay := Kind(""), v.Policy.ResubmitInterval
 	taken := answer.Class == Accepted || answer.Class == AlreadyKnown
 	if taken {

@@ -36,7 +36,7 @@ func audit(v View) Change {
 			continue
 		}
 		next := tx.Status
-		next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts = Stuck, None, Unknown, ReasonReorgedFinal, 0
+		next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
 		next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
 		next.Receipt, next.Above = nil, nil
 		w := v.move(tx, EventReorged, next, 0)

@@ -244,7 +244,7 @@ func TestAPoolIsLookedIntoBeforeAHandOver(t *testing.T) {
 	w.view.Head++
 	until[Diagnose](t, w)
 	w.do(t, Decide(w.view), Outcome{}, accepted)
-	if _, ok := Decide(w.view).(Broadcast); !ok || w.view.Open[0].Diagnosis != InPool {
+	if _, ok := w.claimed(t).(Broadcast); !ok || w.view.Open[0].Diagnosis != InPool {
 		t.Fatalf("%T", Decide(w.view))
 	}
 }

@@ -191,7 +191,7 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 	}
 	w.settle(t)
 	w.view.Now = w.view.Now.Add(time.Hour)
-	again, ok := Decide(w.view).(Broadcast) // goes on under protection, with the same bytes
+	again, ok := w.claimed(t).(Broadcast) // goes on under protection, with the same bytes
 	if !ok || again.Attempt.Hash != b.Attempt.Hash || len(w.nonces) != 1 {
 		t.Fatalf("%T", Decide(w.view))
 	}

@@ -123,7 +123,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 		s := replace(v, tx, Cancel, 0)
 		s.Late = !tx.CancelRequested && tx.Rejected == ""
 		return s, true
-	case tx.SubmitAttempts > 0 && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
+	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
 		return replace(v, tx, Bump, 0), true
 	}
 	return Replace{}, false
@@ -189,7 +189,6 @@ func Replaced(v View, s Replace, p Replacement) Change {
 	if tx.State != Stuck && tx.Rejected == "" {
 		next.Reason, next.LastError = "", ""
 	}
-	next.Claimed, next.Answer = false, ""
 	w := v.move(tx, EventReplaced, next, 0)
 	w.Late = s.Late
 	w.Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
@@ -232,10 +231,8 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 		return told(Command{ID: s.For}, ResultRefused, message)
 	}
 	tx, next := s.Tx, s.Tx.Status
-	kind, delay := Kind(""), v.Policy.ResubmitInterval
-	if !s.firstCancel() {
-		next.Kept, delay = true, 0
-	} else if !unasked {
+	kind := Kind("")
+	if s.firstCancel() && !unasked {
 		next.SubmitAttempts++
 	}
 	tired := s.firstCancel() && next.SubmitAttempts >= v.Policy.ResubmitMax
@@ -245,7 +242,12 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 	if tx.State != Stuck || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted) {
 		next.Reason, next.LastError = reason, message
 	}
-	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+	if s.firstCancel() {
+		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
+	}
+	w := v.claim(tx, next, kind, v.Policy.ResubmitInterval)
+	w.Turn.Kept = true
+	return Change{Writes: []Write{w}}
 }
 
 // speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.

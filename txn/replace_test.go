@@ -184,7 +184,7 @@ func TestNothingIsReplacedUnderProtection(t *testing.T) {
 	w.view.Cursor.Protected = &Protected{ID: 1}
 	w.view.Now = w.view.Now.Add(time.Hour)
 	w.view.Open[0].CancelRequested = true
-	if again, ok := Decide(w.view).(Broadcast); !ok || again.Attempt.Hash != b.Attempt.Hash {
+	if again, ok := w.claimed(t).(Broadcast); !ok || again.Attempt.Hash != b.Attempt.Hash {
 		t.Fatalf("%T", Decide(w.view))
 	}
 }

@@ -31,28 +31,23 @@ type Diagnose struct{ Tx Tx }
 func (AskPolicy) step() {}
 func (Diagnose) step()  {}
 
-// govern asks the policy, if there is one, about a STUCK transaction that is due, and does what it has said. The asking is claimed in the ledger first: a
+// govern asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
 // crash costs one interval and never asks twice at once (C27, H70).
 func govern(v View, tx Tx) (Step, bool) {
-	if !v.Policy.Stuck || tx.State != Stuck || tx.SubmitAttempts == 0 || tx.Reason == ReasonNonceElsewhere || v.Cursor.Protected != nil {
+	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || tx.Reason == ReasonNonceElsewhere || v.Cursor.Protected != nil {
 		return nil, false
 	}
 	next := tx.Status
-	next.Claimed, next.Answer = false, ""
 	switch {
-	case tx.Answer == "" && !tx.Claimed:
-		next.Claimed = true
-		return Record{Change{Writes: []Write{v.move(tx, "", next, v.Policy.ResubmitInterval)}}}, true
-	case tx.Answer == "":
+	case tx.Turn.Answer == "":
 		return AskPolicy{StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: tx}}, true
-	case tx.Answer == StuckRetry:
-		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = Tracking, Pending, "", "", 0
+	case tx.Turn.Answer == StuckRetry:
+		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
 		return Record{Change{Writes: []Write{v.move(tx, EventUnstuck, next, 0)}}}, true
-	case tx.Answer == StuckBump:
-		tx.Status = next
+	case tx.Turn.Answer == StuckBump:
 		return replace(v, tx, Bump, 0), true
-	case tx.Answer == StuckCancel && !tx.givenUp():
-		next.CancelRequested = true
+	case tx.Turn.Answer == StuckCancel && !tx.givenUp():
+		next.CancelRequested, next.SubmitAttempts = true, 0
 		return Record{Change{Writes: []Write{v.move(tx, EventCancelRequested, next, 0)}}}, true
 	}
 	return nil, false // WAIT, and whatever is not known: it is handed over
@@ -63,12 +58,12 @@ func PolicySaid(v View, s AskPolicy, action StuckAction) []Tx {
 	if action == "" {
 		action = StuckWait
 	}
-	return v.with(s.Case.Tx.ID, func(tx *Tx) { tx.Claimed, tx.Answer = false, action })
+	return v.with(s.Case.Tx.ID, func(tx *Tx) { tx.Turn.Answer = action })
 }
 
 // Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.
 func Diagnosed(v View, s Diagnose, d Diagnosis) []Tx {
-	return v.with(s.Tx.ID, func(tx *Tx) { tx.Diagnosed, tx.Diagnosis = true, d })
+	return v.with(s.Tx.ID, func(tx *Tx) { tx.Turn.Diagnosed, tx.Diagnosis = true, d })
 }
 
 func (v View) with(id TxID, change func(*Tx)) []Tx {

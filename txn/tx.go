@@ -12,6 +12,7 @@ type Tx struct {
 	Payload     Payload
 	Terms       Terms
 	Status
+	Turn      Turn
 	Token     Token     // fencing token of the last write; 0 while only callers have written
 	Due       time.Time // no outside effect for this transaction before; zero is "now". The local clock's, for liveness only
 	LateAt    time.Time // when Terms.NotAfter comes, as Due is: from what the database said was left; zero: no deadline
@@ -35,21 +36,25 @@ type Status struct {
 	Reason          string // machine-readable; see the reasons in this package
 	LastError       string // a sentence; never holds driver text, URLs or bytes
 	SubmitAttempts  int
-	Accepted        int         // number of the newest attempt that a node has said it took; 0: none
-	LastAnswer      Class       // to the newest form; empty: it was not handed over yet
-	Pooled          int         // number of the newest attempt that was not surely refused, so that a pool may have it; 0: none
-	Rejected        string      // why it can never pass, as a node says that took none of its forms; empty: nobody says so
-	RefusedAt       uint64      // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
-	Doubted         bool        // a node said that its nonce is used; in memory alone: the next hand-over says it again
-	Requeued        int         // times that an operator gave it back to the queue; its attempts of then have nonces of their own
-	CancelRequested bool        // by somebody; what its deadline cancels has a form for that alone
-	Claimed         bool        // the stuck policy is about to be asked; in memory alone
-	Answer          StuckAction // what it has said; in memory alone, until that is done
-	Diagnosed       bool        // since the last hand-over; in memory alone
-	Kept            bool        // no replacement could be made: the newest form is handed over as it is; in memory alone
-	WaitingSince    time.Time   // the head of the queue waits for something outside since then; zero: it does not
-	Diagnosis       Diagnosis   // the newest, where the policy asks for one
-	Above           []BlockRef  // blocks above the receipt's that were told, where the policy wants them told
+	Accepted        int        // number of the newest attempt that a node has said it took; 0: none
+	LastAnswer      Class      // to the newest form; empty: it was not handed over yet
+	Pooled          int        // number of the newest attempt that was not surely refused, so that a pool may have it; 0: none
+	Rejected        string     // why it can never pass, as a node says that took none of its forms; empty: nobody says so
+	RefusedAt       uint64     // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
+	Doubted         bool       // a node said that its nonce is used; in memory alone: the next hand-over says it again
+	Requeued        int        // times that an operator gave it back to the queue; its attempts of then have nonces of their own
+	CancelRequested bool       // by somebody; what its deadline cancels has a form for that alone
+	WaitingSince    time.Time  // the head of the queue waits for something outside since then; zero: it does not
+	Diagnosis       Diagnosis  // the newest, where the policy asks for one
+	Above           []BlockRef // blocks above the receipt's that were told, where the policy wants them told
+}
+
+// Turn is how far a hand-over that is due has come. It is in memory alone, and over with the next write that does not carry it on.
+type Turn struct {
+	Claimed   bool        // the ledger counts it already, and lets nobody else begin before an interval has passed
+	Answer    StuckAction // what the stuck policy has said
+	Diagnosed bool
+	Kept      bool // no replacement could be made: the newest form is handed over as it is
 }
 
 // Attempt is one signed form of a transaction. All attempts of a nonce exclude each other on chain.

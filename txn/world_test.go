@@ -109,6 +109,17 @@ func (w *world) looked(t fataler) Step {
 	return Decide(w.view)
 }
 
+// claimed is what comes next once the hand-over that is due is claimed, which each one asks for that is not a form's first.
+func (w *world) claimed(t fataler) Step {
+	t.Helper()
+	r, ok := w.looked(t).(Record)
+	if !ok || len(r.Change.Writes) != 1 || !r.Change.Writes[0].Turn.Claimed || r.Change.Writes[0].Kind != "" {
+		t.Fatalf("%+v is no claim", Decide(w.view))
+	}
+	w.do(t, r, Outcome{}, accepted)
+	return Decide(w.view)
+}
+
 // onChain is the next nonce of the account: what the ledger has in blocks, or what somebody else has brought it to.
 func (w *world) onChain() Nonce {
 	n := Nonce(0)
@@ -213,7 +224,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 	if x.Next.Nonce == nil && tx.Nonce != nil {
 		w.gaps = append(w.gaps, *tx.Nonce)
 	}
-	tx.Status, tx.Due = x.Next, w.view.Now.Add(x.Delay)
+	tx.Status, tx.Turn, tx.Due = x.Next, x.Turn, w.view.Now.Add(x.Delay)
 	tx.Attempts = slices.Clone(tx.Attempts)
 	if x.Attempt != nil {
 		tx.Attempts = append(tx.Attempts, *x.Attempt)
