@@ -273,6 +273,9 @@ func dueBroadcast(v View) (Step, bool) {
 		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !surelyGone(v, tx) {
 			return nil, false
 		}
+		if v.Cursor.Protected != nil && tx.CancelRequested && tx.Pooled == 0 && tx.newest().Kind != Cancel {
+			return nil, false // no pool has it, and its cancel may not be signed now: it is not what would bring it there (H29)
+		}
 		return handOver(v, tx), true
 	}
 	return nil, false
