@@ -248,3 +248,29 @@ func TestAPoolIsLookedIntoBeforeAHandOver(t *testing.T) {
 		t.Fatalf("%T", Decide(w.view))
 	}
 }
+
+// Of what was final nothing new is signed, whoever asks, before it is in a block again: also once an operator has ended the protection.
+func TestWhatWasFinalIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	w := reorgedFinal(t)
+	hash := w.view.Audited[0].newest().Hash
+	w.view.Policy = bumping(policy)
+	w.view.Policy.Stuck, w.answer = true, StuckBump
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.view.Cursor.Protected = nil
+	for _, c := range []Command{{ID: 1, Kind: CommandSpeedUp}, {ID: 2, Kind: CommandCancel}} {
+		c.Tx = w.view.Open[0].ID
+		w.view.Commands = []Command{c}
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+	}
+	for range 3 {
+		w.view.Now = w.view.Now.Add(time.Hour)
+		if b := until[Broadcast](t, w); b.Attempt.Hash != hash {
+			t.Fatalf("%+v", b.Attempt)
+		}
+		w.do(t, Decide(w.view), Outcome{Class: AlreadyKnown}, accepted)
+	}
+	if tx := w.view.Open[0]; len(tx.Attempts) != 1 || tx.Reason != ReasonReorgedFinal || len(w.asked) > 0 {
+		t.Fatalf("%+v, asked %v", tx.Status, w.asked)
+	}
+}

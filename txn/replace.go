@@ -112,9 +112,10 @@ func higher(a, b Wei) Wei {
 	return a
 }
 
-// replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed.
+// replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed, and what
+// was final is handed over as it was until it is in a block again, also after an operator has ended the protection: nobody is told of two ends (H22).
 func replacement(v View, tx Tx) (Replace, bool) {
-	if v.Cursor.Protected != nil || tx.Reason == ReasonNonceElsewhere {
+	if v.Cursor.Protected != nil || tx.Reason == ReasonNonceElsewhere || tx.Reason == ReasonReorgedFinal {
 		return Replace{}, false
 	}
 	last := tx.newest()
@@ -260,6 +261,8 @@ func speedUp(v View, c Command) (Step, bool) {
 		return Record{told(c, ResultRefused, "it is in a block already")}, true
 	case v.Cursor.Protected != nil:
 		return Record{told(c, ResultRefused, "the submitter is protected: nothing new is signed")}, true
+	case tx.Reason == ReasonReorgedFinal:
+		return Record{told(c, ResultRefused, "it was final: it is handed over as it was until it is in a block again")}, true
 	}
 	return replace(v, tx, Bump, c.ID), true
 }

@@ -34,7 +34,7 @@ func (Diagnose) step()  {}
 // govern asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
 // crash costs one interval and never asks twice at once (C27, H70).
 func govern(v View, tx Tx) (Step, bool) {
-	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || tx.Reason == ReasonNonceElsewhere || v.Cursor.Protected != nil {
+	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || tx.Reason == ReasonNonceElsewhere || tx.Reason == ReasonReorgedFinal || v.Cursor.Protected != nil {
 		return nil, false
 	}
 	next := tx.Status
