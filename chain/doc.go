@@ -18,13 +18,14 @@
 // proved to be at the mark, the highest head seen: a lagging endpoint's missing receipt or old nonce must not be read as a reorg. An endpoint that had been
 // at the mark itself and goes back is believed at once, and after LagGrace anybody is.
 //
-// Health goes by the class of a fault. A refusal of our bytes, a revert, an unknown block: the node is well. A broken connection, a late answer, a request
+// Health goes by the class of a fault. A refusal of our bytes, a revert: the node is well. A method that is closed, an unknown block: nothing follows,
+// unless it is the newest one; but who takes no transactions gets none for a while, as long as another looks at them. A broken connection, a late answer, a request
 // limit: the endpoint is left alone for a while that grows, or for as long as the provider asks, and it is verified anew before it is used again, unless it
 // was only a limit. While another endpoint serves, nobody waits for one that is ailing: it comes last, and one call at a time tries aside whether it is well.
 // One call of the port is a round over the endpoints, which tries no further one after two timeouts.
 //
 // Bytes that an endpoint did not surely take go to the next one too; they are the same bytes, so the worst that can happen is that all have them. Which of
-// the answers counts is the order of answers in send.go.
+// the answers counts is the order of answers in send.go. A draft that one endpoint cannot make sense of is shown to the next, and INVALID takes two of them.
 //
 // Clients of different chains share nothing, so a chain that is slow or dead costs the others nothing (TestBulkheads).
 //
