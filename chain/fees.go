@@ -187,6 +187,13 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	return fees, txn.Outcome{Class: txn.Accepted}
 }
 
+// Reoffer is Offer for a replacement: its limit, which has a key of its own, counts in place of the cap for what is new. What was sent when fees were usual must
+// be able to follow them when they rise.
+func (f FeeOptions) Reoffer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, txn.Outcome) {
+	f.MaxFee = limit
+	return f.Offer(speed, limit, m)
+}
+
 func tooDear(text string, asked, limit txn.Wei) txn.Outcome {
 	return txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf(text, asked.Dec(), limit.Dec())}
 }

@@ -203,7 +203,9 @@ func TestFees(t *testing.T) {
 					change(n)
 				}
 			})
-			fees, o := dial(t, nil, n.url()).Fees(t.Context(), txn.Standard, wei(c.limit))
+			// what is new may offer little, which is no limit for replacements
+			client := dial(t, func(o *Options) { o.Fees.MaxFee = wei(1_000_000) }, n.url())
+			fees, o := client.Fees(t.Context(), txn.Standard, wei(c.limit))
 			if o.Class != c.class || fees.Cap != wei(c.cap) || fees.Tip != wei(c.tip) {
 				t.Errorf("%+v, %+v; want %s, cap %d, tip %d", fees, o, c.class, c.cap, c.tip)
 			}
@@ -322,16 +324,16 @@ func TestClientLearnsTheFloor(t *testing.T) {
 		}
 	})
 	r := dial(t, func(o *Options) { o.Fees.MaxFee = wei(20_000_000) }, n.url())
-	before, _ := r.Fees(t.Context(), txn.Standard, txn.Wei{})
+	before, _ := r.Fees(t.Context(), txn.Standard, wei(20_000_000))
 	if o := r.Send(t.Context(), offered(t, 10_000, 100)); o.Class != txn.Underpriced {
 		t.Fatalf("%+v", o)
 	}
-	fees, o := r.Fees(t.Context(), txn.Standard, txn.Wei{})
+	fees, o := r.Fees(t.Context(), txn.Standard, wei(20_000_000))
 	if o.Class != txn.Accepted || before.Tip != wei(1_000_000) || fees.Tip != wei(20_000_000) || fees.Cap != wei(20_000_000) {
 		t.Errorf("before %+v, after %+v, %+v", before, fees, o)
 	}
 	r.clock.Advance(2 * floorHold)
-	if fees, _ := r.Fees(t.Context(), txn.Standard, txn.Wei{}); fees.Tip != wei(5_000_000) {
+	if fees, _ := r.Fees(t.Context(), txn.Standard, wei(20_000_000)); fees.Tip != wei(5_000_000) {
 		t.Errorf("after a while %+v", fees)
 	}
 }

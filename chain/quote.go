@@ -48,13 +48,13 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 	return c.o.Fees.Quote(draft, facts, c.o.GasMargin)
 }
 
-// Fees are what the market asks at a speed. An outcome that is not ACCEPTED means what it means for Quote.
+// Fees are what the market asks at a speed of a replacement, within its limit alone. An outcome that is not ACCEPTED means what it means for Quote.
 func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
 	facts, o := c.market(ctx, "read fees", question{speed: speed})
 	if o.Class != txn.Accepted {
 		return txn.Fees{}, o
 	}
-	return c.o.Fees.Offer(speed, limit, facts)
+	return c.o.Fees.Reoffer(speed, limit, facts)
 }
 
 // market asks the endpoints in turn and makes numbers of the answers of one. What none of them settles is told as far as they know it.

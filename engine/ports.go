@@ -32,8 +32,8 @@ type Chain interface {
 	// Quote estimates gas (with the configured margin, unless the payload brings its limit) and fees for a draft, at its speed and within its own cap. A refusal
 	// of the node (it would revert, no funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
-	// Fees are what the market asks now at a speed, for a replacement; limit is the asker's own cap per unit of gas, zero for none. As with Quote, what keeps
-	// anything from being offered is an outcome.
+	// Fees are what the market asks now at a speed, for a replacement; limit is its cap per unit of gas, zero for none, and counts in place of the one that Quote
+	// keeps to. As with Quote, what keeps anything from being offered is an outcome.
 	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
 	// Pooled looks for the attempts of one nonce in the pool of one node. It is a hint: pools differ, and nothing may rest on it.
 	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error)

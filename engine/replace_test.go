@@ -241,6 +241,25 @@ func TestABaseFeeAboveTheCap(t *testing.T) {
 	}
 }
 
+// What replaces may offer more than what is new: fees that rise above the cap of the one are followed up to that of the other.
+func TestReplacementsHaveACapOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	p := bumped(quick)
+	p.BumpMaxFee = *uint256.NewInt(10e9)
+	v := newVenue(t, "memory", p, nil)
+	v.onMemory(chaintest.New(chaintest.Options{BaseFee: *uint256.NewInt(1e9), Fees: chain.FeeOptions{MaxFee: *uint256.NewInt(3e9)}}))
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	v.memory.SetBaseFee(*uint256.NewInt(5e9))
+	tx := v.finish(id)
+	attempts := v.awaitForms(id, 2)
+	first, last := attempts[0].Fees.Cap, attempts[len(attempts)-1].Fees.Cap
+	if tx.State != txn.Confirmed || first.Gt(uint256.NewInt(3e9)) || !last.Gt(uint256.NewInt(5e9)) || last.Gt(uint256.NewInt(10e9)) {
+		t.Errorf("%s: the first form offers %s, the last %s", tx.State, first.Dec(), last.Dec())
+	}
+}
+
 // All of the cap was offered, and a pool that wants more refuses it. When it wants less the transaction goes on by itself.
 func TestFeesThatFallBelowTheCap(t *testing.T) {
 	t.Parallel()

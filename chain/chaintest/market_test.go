@@ -44,7 +44,7 @@ func TestFloorIsLearned(t *testing.T) {
 	}
 	c.SetMinTip(gweis(1000)) // more than the configuration allows
 	c.mustSend(t, c.priced(t, 1, 0, fees), txn.Underpriced)
-	if f, o := c.Fees(t.Context(), txn.Standard, txn.Wei{}); o.Class != txn.Accepted || f.Cap != gweis(100) || f.Tip != gweis(100) {
+	if f, o := c.Fees(t.Context(), txn.Standard, gweis(100)); o.Class != txn.Accepted || f.Cap != gweis(100) || f.Tip != gweis(100) {
 		t.Errorf("fees %+v, %+v; want the cap and no more", f, o)
 	}
 }

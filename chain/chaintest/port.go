@@ -227,7 +227,7 @@ func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outc
 	return c.o.Fees.Quote(draft, m, c.o.GasMargin)
 }
 
-// Fees are what the market asks at a speed, by the client's rules.
+// Fees are what the market asks at a speed of a replacement, by the client's rules.
 func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodFees, Speed: speed})
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.F
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.o.Fees.Offer(speed, limit, c.market(speed))
+	return c.o.Fees.Reoffer(speed, limit, c.market(speed))
 }
 
 func (c *Chain) market(speed txn.Speed) chain.Market {

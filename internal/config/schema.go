@@ -169,7 +169,7 @@ func gasBumpFields() []field[GasBump] {
 		value("multiplier", number(1.1, 10), "1.125", "What both fees of the last form that a node took are multiplied by at least. Pools of go-ethereum take nothing below 1.1.", func(g *GasBump) *float64 { return &g.Multiplier }),
 		value("min_interval", span(time.Second, 24*time.Hour), "60s", "The least time between two forms of a transaction.", func(g *GasBump) *time.Duration { return &g.MinInterval }),
 		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves.", func(g *GasBump) *int { return &g.MaxAttempts }),
-		value("max_fee_cap_gwei", gwei("0"), "500", "The most that any form offers in all. Where more would be needed the transaction is STUCK with the reason FEE_CAP_REACHED, and still handed over. 0: no limit.",
+		value("max_fee_cap_gwei", gwei("0"), "500", "The most that any form but the first offers in all, tip included: it counts in place of fees.max_fee_cap_gwei, beside the caps of the account and of the transaction. Where more would be needed the transaction is STUCK with the reason FEE_CAP_REACHED, and still handed over. 0: no limit.",
 			func(g *GasBump) *uint256.Int { return &g.MaxFeeCap }),
 	}
 }
