@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -127,13 +128,19 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 	return boxes, nil
 }
 
-// maxRecent bounds how many final transactions an owner compares with the chain.
-const maxRecent = 512
+// How many transactions are looked at for the final ones that an owner compares with the chain. Each waits for the block of the one before it, so there are not
+// more of them than blocks; the least leaves room for those in flight.
+const (
+	leastRecent = 512
+	mostRecent  = 4096
+)
 
 // RecentFinals reads the final transactions whose block is less than depth below the newest one's: those that a reorg could still reach. Without attempts.
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
-	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{SubmitterID: int32(lease.submitter), Depth: int64(min(depth, maxRecent)), MaxRows: maxRecent})
+	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{
+		SubmitterID: int32(lease.submitter), Depth: int64(min(depth, math.MaxInt64/2)), MaxRows: int32(min(max(depth, leastRecent), mostRecent)),
+	})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/holiman/uint256"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -210,6 +212,30 @@ func TestRecentFinals(t *testing.T) {
 	k.must(err)
 	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] || recent[0].Receipt.BlockNumber != 60 {
 		t.Fatalf("%d recent", len(recent))
+	}
+}
+
+// A depth is in blocks, however many of them have no transaction, or one.
+func TestRecentFinalsReachAsDeepAsTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	sparse := k.submitter(s, "sparse")
+	sl := k.lease(s, sparse)
+	k.history(sparse, 4, "CONFIRMED", "SUCCESS", true)
+	dense := k.submitter(s, "dense")
+	dl := k.lease(s, dense)
+	k.history(dense, 1100, "CONFIRMED", "SUCCESS", true)
+	k.exec(`UPDATE managed_tx SET receipt_tx_hash = decode(repeat('02', 32), 'hex'), receipt_block_hash = decode(repeat('03', 32), 'hex'), receipt_success = TRUE,
+		receipt_gas_used = 1, receipt_gas_price = 1, receipt_block = CASE WHEN submitter_id = $1 THEN 100 + 600 * nonce ELSE 100 + nonce END`, sparse)
+	for depth, want := range map[uint64][2]int{601: {2, 601}, 1000: {2, 1000}, 1201: {3, 1100}, math.MaxUint64: {4, 1100}} {
+		for i, l := range []*Lease{sl, dl} {
+			recent, err := s.RecentFinals(k.ctx, l, depth)
+			k.must(err)
+			if len(recent) != want[i] {
+				t.Errorf("%d blocks deep, submitter %d: %d, want %d", depth, i, len(recent), want[i])
+			}
+		}
 	}
 }
 
