@@ -97,7 +97,12 @@ func toHash(b []byte) (h [32]byte) {
 	return h
 }
 
-func toAttempt(r db.OpenAttemptsRow) (txn.Attempt, error) {
+// toAgedAttempt turns the age of an attempt, by the database's clock, into a time of ours.
+func (s *Store) toAgedAttempt(r db.OpenAttemptsRow) (txn.Attempt, error) {
+	return toAttempt(r, s.clock.Now().Add(-time.Duration(r.AgeMs)*time.Millisecond))
+}
+
+func toAttempt(r db.OpenAttemptsRow, at time.Time) (txn.Attempt, error) {
 	feeCap, err := toWei(r.FeeCap)
 	if err != nil {
 		return txn.Attempt{}, err
@@ -108,14 +113,14 @@ func toAttempt(r db.OpenAttemptsRow) (txn.Attempt, error) {
 	}
 	return txn.Attempt{
 		No: int(r.AttemptNo), Kind: txn.AttemptKind(r.Kind), Nonce: txn.Nonce(r.Nonce), Hash: toHash(r.TxHash), Raw: r.RawTx, GasLimit: uint64(r.GasLimit),
-		Fees: txn.Fees{Cap: feeCap, Tip: tip, Legacy: r.Legacy}, At: r.CreatedAt,
+		Fees: txn.Fees{Cap: feeCap, Tip: tip, Legacy: r.Legacy}, At: at,
 	}, nil
 }
 
-func attemptsByTx(rows []db.OpenAttemptsRow) (map[txn.TxID][]txn.Attempt, error) {
+func (s *Store) attemptsByTx(rows []db.OpenAttemptsRow) (map[txn.TxID][]txn.Attempt, error) {
 	of := map[txn.TxID][]txn.Attempt{}
 	for _, r := range rows {
-		a, err := toAttempt(r)
+		a, err := s.toAgedAttempt(r)
 		if err != nil {
 			return nil, err
 		}

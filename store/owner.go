@@ -60,7 +60,7 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	if err != nil {
 		return l, err
 	}
-	of, err := attemptsByTx(attempts)
+	of, err := s.attemptsByTx(attempts)
 	if err != nil {
 		return l, err
 	}
@@ -88,7 +88,7 @@ func (s *Store) SignedAttempts(ctx context.Context, lease *Lease, tx txn.TxID) (
 	}
 	attempts := make([]txn.Attempt, len(rows))
 	for i, r := range rows {
-		if attempts[i], err = toAttempt(db.OpenAttemptsRow(r)); err != nil {
+		if attempts[i], err = s.toAgedAttempt(db.OpenAttemptsRow(r)); err != nil {
 			return nil, s.failed(ctx, verb, err)
 		}
 	}

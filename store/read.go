@@ -71,8 +71,7 @@ func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error
 	for i, r := range rows {
 		attempts[i], err = toAttempt(db.OpenAttemptsRow{
 			AttemptNo: r.AttemptNo, Kind: r.Kind, Nonce: r.Nonce, TxHash: r.TxHash, GasLimit: r.GasLimit, FeeCap: r.FeeCap, Tip: r.Tip, Legacy: r.Legacy,
-			CreatedAt: r.CreatedAt,
-		})
+		}, r.CreatedAt)
 		if err != nil {
 			return nil, s.failed(ctx, verb, err)
 		}

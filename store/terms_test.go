@@ -142,6 +142,27 @@ func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
 	}
 }
 
+// An owner reads how old a signed form is, and so needs no clock that is right either.
+func TestAnAttemptIsAsOldAsTheDatabaseSays(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	wrong := skewed{by: -3 * time.Hour}
+	s := k.open("a", func(c *Config) { c.Clock = wrong })
+	id, l := k.owned(s, "alice")
+	tx := k.queue(s, id, "r1")
+	k.done(s, l, take(tx, 0))
+	k.exec("UPDATE tx_attempt SET created_at = created_at - interval '1 hour'")
+	ledger, err := s.Load(k.ctx, l)
+	k.must(err)
+	signed, err := s.SignedAttempts(k.ctx, l, tx.ID)
+	k.must(err)
+	for _, a := range []txn.Attempt{ledger.Open[0].Attempts[0], signed[0]} {
+		if off := wrong.Now().Sub(a.At) - time.Hour; off < 0 || off > 10*time.Second {
+			t.Errorf("recorded at %s, which is off by %s", a.At, off)
+		}
+	}
+}
+
 // A request that comes too late is refused by the database's clock; one that is repeated is the transaction that it was.
 func TestACreateAfterItsDeadline(t *testing.T) {
 	t.Parallel()

@@ -207,7 +207,7 @@ func TestAFaultOutsideEndsNoBumping(t *testing.T) {
 		w := capped(t)
 		w.view.Open[0].Accepted, w.view.Open[0].LastAnswer, w.view.Open[0].Attempts[0].Fees.Cap = 0, Underpriced, wei(100)
 		for _, p := range answers {
-			w.do(t, until[Replace](t, w), Outcome{}, p)
+			w.do(t, w.dueReplace(t), Outcome{}, p)
 			w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)
 			w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, away)
 		}
@@ -215,12 +215,23 @@ func TestAFaultOutsideEndsNoBumping(t *testing.T) {
 			t.Errorf("%s: %+v", name, tx.Status)
 		}
 		w.view.Policy.BumpMaxFee = wei(1000)
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, w.dueReplace(t), Outcome{}, accepted)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		if tx := w.view.Open[0]; tx.State != Tracking || len(tx.Attempts) != 2 {
 			t.Errorf("%s: %+v", name, tx.Status)
 		}
 	}
+}
+
+// dueReplace is the replacement that comes next once the turn has come, before anything is handed over again.
+func (w *world) dueReplace(t *testing.T) Replace {
+	t.Helper()
+	w.view.Now = w.view.Now.Add(time.Hour)
+	s, ok := w.looked(t).(Replace)
+	if !ok {
+		t.Fatalf("%T %+v", Decide(w.view), w.view.Open[0].Status)
+	}
+	return s
 }
 
 // What is refused for its fees is bumped though its hand-overs were used up before the policy was willing.
@@ -235,8 +246,7 @@ func TestExhaustedHandOversEndNoBumping(t *testing.T) {
 	if tx := w.view.Open[0]; tx.Reason != ReasonResubmitExhausted || len(tx.Attempts) != 1 {
 		t.Fatalf("%+v", tx.Status)
 	}
-	w.view.Now = w.view.Now.Add(time.Minute)
-	if s := until[Replace](t, w); s.Kind != Bump {
+	if s := w.dueReplace(t); s.Kind != Bump {
 		t.Fatalf("%+v", s)
 	}
 }

@@ -15,6 +15,7 @@ type Policy struct {
 	PrepareMaxAge    time.Duration // how long the head of the queue may wait for something outside; 0: for ever
 	ResubmitInterval time.Duration // between two hand-overs of the same bytes
 	ResubmitMax      int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
+	ResubmitMaxAge   time.Duration // age of its first form after which it is STUCK as well, whatever nodes have answered; 0: none
 	Diagnose         bool          // look into the pool before a transaction is handed over again
 	Stuck            bool          // a stuck policy is there to be asked
 	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced
@@ -99,6 +100,9 @@ func Decide(v View) Step {
 	}
 	if step, ok := protect(v); ok {
 		return step
+	}
+	if change := overdue(v); !change.Empty() {
+		return Record{change}
 	}
 	if b, ok := dueBroadcast(v); ok {
 		return b
@@ -262,6 +266,38 @@ func final(v View, tx Tx) Write {
 	return v.move(tx, kind, next, 0)
 }
 
+// overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
+// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again.
+func overdue(v View) (c Change) {
+	for _, tx := range v.Open {
+		at := v.overdueAt(tx)
+		if at.IsZero() || at.After(v.Now) || tx.LastAnswer == "" {
+			continue
+		}
+		next := tx.Status
+		next.State, next.Sub, next.Reason = Stuck, None, ReasonOverdue
+		next.LastError = fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
+		if tx.LastError != "" {
+			next.LastError += "; last: " + tx.LastError
+		}
+		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, 0))
+	}
+	return c
+}
+
+// overdueAt is when a transaction is too old not to be in a block; zero: never, or that was said.
+func (v View) overdueAt(tx Tx) time.Time {
+	if v.Policy.ResubmitMaxAge == 0 || tx.Receipt != nil || tx.State != Allocated && tx.State != Tracking {
+		return time.Time{}
+	}
+	for _, a := range tx.Attempts {
+		if a.Nonce == *tx.Nonce {
+			return a.At.Add(v.Policy.ResubmitMaxAge)
+		}
+	}
+	return time.Time{}
+}
+
 // dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is
 // not known whether it is included already, nothing is handed over.
 func dueBroadcast(v View) (Step, bool) {
@@ -397,6 +433,7 @@ func nextDue(v View) time.Time {
 	for _, tx := range v.Open {
 		if tx.Receipt == nil {
 			earlier(tx.Due)
+			earlier(v.overdueAt(tx))
 		}
 	}
 	if len(v.Queue) > 0 {

@@ -240,7 +240,7 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 	if tx.State != Stuck && (reason == ReasonFeeCapReached || tired) {
 		kind, next.State, next.Sub = EventStuck, Stuck, None
 	}
-	if tx.State != Stuck || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted) {
+	if tx.State != Stuck || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
 		next.Reason, next.LastError = reason, message
 	}
 	if s.firstCancel() {

@@ -61,3 +61,51 @@ func TestAPolicyThatCannotBeFollowedIsAskedOnceAnInterval(t *testing.T) {
 		}
 	}
 }
+
+// What is in no block for too long is STUCK, once, though no hand-over was counted; it is still handed over, and an operator's RETRY is a hand-over before it says so again.
+func TestWhatIsOverdueIsTold(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.ResubmitMaxAge = time.Hour
+	for class, unseen := range map[Class]bool{Unavailable: true, RateLimited: false, Accepted: false} {
+		w := newWorld(1, p)
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: class}, accepted)
+		w.view.Policy.ResubmitMax = 1000
+		w.unknown[b.Attempt.Hash] = unseen // a chain that is away tells no receipts
+		for w.kindCount(EventStuck) == 0 {
+			step := Decide(w.view)
+			if r, ok := step.(Rest); ok {
+				if !r.Until.After(w.view.Now) {
+					t.Fatalf("%s: no time to wait for", class)
+				}
+				w.view.Now = r.Until
+			}
+			w.do(t, step, Outcome{Class: class}, accepted)
+		}
+		tx := w.view.Open[0]
+		if tx.Reason != ReasonOverdue || tx.LastError == "" || !w.view.Now.Equal(tx.Attempts[0].At.Add(time.Hour)) {
+			t.Fatalf("%s: %+v after %s", class, tx.Status, w.view.Now.Sub(tx.Attempts[0].At))
+		}
+		w.unknown[b.Attempt.Hash] = false
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, accepted)
+		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionRetry, Tx: tx.ID}}
+		w.do(t, w.looked(t), Outcome{}, accepted)
+		w.do(t, w.looked(t).(Broadcast), Outcome{Class: Accepted}, accepted)
+		w.do(t, w.looked(t), Outcome{}, accepted)
+		if w.kindCount(EventStuck) != 2 {
+			t.Errorf("%s: %v", class, w.kinds)
+		}
+		w.include(b.Attempt.Hash, true)
+		w.clearUp(t)
+		if w.final[0].State != Confirmed {
+			t.Errorf("%s: %+v", class, w.final[0].Status)
+		}
+	}
+	w := newWorld(1, policy) // no limit
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.view.Now = w.view.Now.Add(10000 * time.Hour)
+	if w.looked(t); w.kindCount(EventStuck) > 0 {
+		t.Error("overdue without a limit")
+	}
+}

@@ -66,7 +66,7 @@ type Attempt struct {
 	Raw      []byte // a bearer instrument: whoever holds it can send it. Never logged, never told
 	GasLimit uint64
 	Fees     Fees
-	At       time.Time
+	At       time.Time // when it was recorded, as Due is: the local clock's, from its age by the database's
 }
 
 // AttemptKind says what an attempt is for.
@@ -126,7 +126,8 @@ const (
 	ReasonHasCode           = "ACCOUNT_HAS_CODE" // code at the account can raise its nonce without a transaction (EIP-7702)
 	ReasonPrepareTimeout    = "PREPARE_TIMEOUT"  // the head of the queue waited longer than prepare.max_age
 	ReasonReorgedFinal      = "REORGED_AFTER_FINAL"
-	ReasonFeeCapReached     = "FEE_CAP_REACHED" // a replacement would have to offer more than is allowed
+	ReasonOverdue           = "RESUBMIT_AGE_EXCEEDED" // older than resubmit.max_age and in no block
+	ReasonFeeCapReached     = "FEE_CAP_REACHED"       // a replacement would have to offer more than is allowed
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
 )
 

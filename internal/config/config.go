@@ -172,6 +172,7 @@ type Mempool struct{ Diagnose bool }
 
 // Resubmit is how often the same bytes are handed to a chain again.
 type Resubmit struct {
+	MaxAge      time.Duration // 0: none
 	Interval    time.Duration
 	MaxAttempts int
 }

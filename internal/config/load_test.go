@@ -33,7 +33,7 @@ func TestExampleLoads(t *testing.T) {
 		"log":           c.Log == Log{"info", "text"},
 		"chain":         chain.Name == "dev" && chain.ChainID == 31337 && chain.PollInterval == 250*time.Millisecond && chain.Confirmations == 20 && chain.ReleaseDepth == 1,
 		"rpc":           len(chain.RPC) == 1 && chain.RPC[0].Reveal() == "http://127.0.0.1:8545" && chain.RPCTimeout == 10*time.Second && chain.RPCMaxInFlight == 100,
-		"resubmit":      chain.Resubmit == Resubmit{time.Minute, 20},
+		"resubmit":      chain.Resubmit == Resubmit{Interval: time.Minute, MaxAttempts: 20},
 		"fees":          chain.Fees.MinTip == *uint256.NewInt(1e6) && chain.Fees.MaxFeeCap == *uint256.NewInt(500e9) && chain.Fees.FixedPrice == nil,
 		"speeds":        chain.Fees.SlowPercentile == 0 && chain.Fees.FastPercentile == 0 && chain.Fees.MinPrice.IsZero(),
 		"bumps":         chain.GasBump == GasBump{false, 1.125, time.Minute, 10, *uint256.NewInt(500e9)} && chain.GasBump.Permille() == 1125,

@@ -139,6 +139,7 @@ func chainFields() []field[Chain] {
 		section("resubmit", "Handing the same bytes to the chain again while they are not included.", func(c *Chain) *Resubmit { return &c.Resubmit },
 			value("interval", span(100*time.Millisecond, 24*time.Hour), "60s", "Time between two hand-overs.", func(r *Resubmit) *time.Duration { return &r.Interval }),
 			value("max_attempts", whole(1, 1_000_000), "20", "Hand-overs after which a transaction is STUCK. It is still followed and handed over.", func(r *Resubmit) *int { return &r.MaxAttempts }),
+			value("max_age", orZero(span(time.Second, 365*24*time.Hour)), "0", "Age of its first signed form after which a transaction that is in no block is STUCK as well, also when no node could be asked. It is still followed and handed over. 0: none.", func(r *Resubmit) *time.Duration { return &r.MaxAge }),
 		),
 		section("gas_bump", "Offering more for a transaction that is not included: another signed form of the same nonce.", func(c *Chain) *GasBump { return &c.GasBump }, gasBumpFields()...),
 		section("mempool", "Looking into the pools of nodes.", func(c *Chain) *Mempool { return &c.Mempool },

@@ -20,7 +20,8 @@ SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_t
  ORDER BY t.nonce;
 
 -- name: OpenAttempts :many
-SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
+       greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
   JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
  WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
@@ -28,7 +29,8 @@ SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit,
 
 -- SignedAttempts are all forms of one transaction with their bytes, those of before a REQUEUE among them.
 -- name: SignedAttempts :many
-SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
+       greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
  WHERE a.submitter_id = @submitter_id AND a.tx_id = @tx_id
  ORDER BY a.attempt_no;

@@ -189,7 +189,8 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 }
 
 const openAttempts = `-- name: OpenAttempts :many
-SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
+       greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
   JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
@@ -207,7 +208,7 @@ type OpenAttemptsRow struct {
 	FeeCap    string
 	Tip       string
 	Legacy    bool
-	CreatedAt time.Time
+	AgeMs     int64
 }
 
 func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAttemptsRow, error) {
@@ -230,7 +231,7 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 			&i.FeeCap,
 			&i.Tip,
 			&i.Legacy,
-			&i.CreatedAt,
+			&i.AgeMs,
 		); err != nil {
 			return nil, err
 		}
@@ -460,7 +461,8 @@ func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]R
 }
 
 const signedAttempts = `-- name: SignedAttempts :many
-SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
+       greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
  WHERE a.submitter_id = $1 AND a.tx_id = $2
  ORDER BY a.attempt_no
@@ -482,7 +484,7 @@ type SignedAttemptsRow struct {
 	FeeCap    string
 	Tip       string
 	Legacy    bool
-	CreatedAt time.Time
+	AgeMs     int64
 }
 
 // SignedAttempts are all forms of one transaction with their bytes, those of before a REQUEUE among them.
@@ -506,7 +508,7 @@ func (q *Queries) SignedAttempts(ctx context.Context, arg SignedAttemptsParams) 
 			&i.FeeCap,
 			&i.Tip,
 			&i.Legacy,
-			&i.CreatedAt,
+			&i.AgeMs,
 		); err != nil {
 			return nil, err
 		}
