@@ -13,8 +13,11 @@ const refusalBlocks = 3
 
 // allocate decides whether the head of the queue gets the next nonce. ok is false when there is nothing to do about it now.
 func allocate(v View) (Step, bool) {
-	if len(v.Queue) == 0 || v.Submitter.Status != Active || v.Cursor != nil && v.Cursor.Protected != nil {
+	if len(v.Queue) == 0 {
 		return nil, false
+	}
+	if v.Submitter.Status != Active || v.Cursor != nil && v.Cursor.Protected != nil {
+		return stopWaiting(v, v.Queue[0])
 	}
 	slot, free := freeSlot(v)
 	head := v.Queue[0]
@@ -40,6 +43,17 @@ func allocate(v View) (Step, bool) {
 		return Record{backOff(v, head, reason, message, 0)}, true // until a second look: see protect
 	}
 	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
+}
+
+// stopWaiting ends the wait of the head of the queue while nothing may be taken: time that is paused or protected is none in which it could have been sent, so
+// that prepare.max_age begins anew with the next try.
+func stopWaiting(v View, head Tx) (Step, bool) {
+	if head.WaitingSince.IsZero() {
+		return nil, false
+	}
+	next := head.Status
+	next.WaitingSince = time.Time{}
+	return Record{Change{Writes: []Write{v.move(head, "", next, 0)}}}, true
 }
 
 // surelyGone tells whether no attempt of before a REQUEUE is in a block. While that is not known nothing is signed anew.

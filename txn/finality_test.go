@@ -222,6 +222,46 @@ func TestTheHeadOfTheQueueWaitsOnlySoLong(t *testing.T) {
 	}
 }
 
+// Time that is paused or protected is none in which it could have been sent.
+func TestAPauseIsNoWait(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.PrepareMaxAge = time.Hour
+	for name, stop := range map[string]func(w *world, on bool){
+		"paused": func(w *world, on bool) {
+			w.view.Submitter.Status = map[bool]SubmitterStatus{true: Paused, false: Active}[on]
+		},
+		"protected": func(w *world, on bool) {
+			if w.view.Cursor.Protected = nil; on {
+				w.view.Cursor.Protected = &Protected{ID: 1, Reason: ProtectByOperator}
+			}
+		},
+	} {
+		w := newWorld(1, p)
+		poor := Preparation{Outcome: Outcome{Class: InsufficientFunds}}
+		wait := func(total time.Duration) {
+			for end := w.view.Now.Add(total); w.view.Now.Before(end) && len(w.final) == 0; w.view.Now = w.view.Now.Add(time.Minute) {
+				w.do(t, Decide(w.view), Outcome{}, poor)
+				w.do(t, Decide(w.view), Outcome{}, poor)
+			}
+		}
+		wait(50 * time.Minute)
+		stop(w, true)
+		wait(10 * time.Hour)
+		if _, ok := Decide(w.view).(Rest); !ok {
+			t.Errorf("%s: %T", name, Decide(w.view))
+		}
+		stop(w, false)
+		wait(50 * time.Minute)
+		if len(w.final) > 0 || len(w.view.Queue) != 1 {
+			t.Errorf("%s: %+v", name, w.final)
+		}
+		if wait(20 * time.Minute); len(w.final) != 1 || w.final[0].Reason != ReasonPrepareTimeout {
+			t.Errorf("%s: it waits for ever", name)
+		}
+	}
+}
+
 func TestAnAccountWithCodeIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, cursor := range []*Cursor{nil, {}} {
