@@ -240,6 +240,6 @@ var quick = txn.Policy{
 
 // bumped is the same, and offers more without delay.
 func bumped(p txn.Policy) txn.Policy {
-	p.Bump = txn.Bumping{Enabled: true, Permille: p.BumpPermille, MinInterval: 10 * time.Millisecond, MaxAttempts: 3}
+	p.Bump = txn.Bumping{Enabled: true, MinInterval: 10 * time.Millisecond, MaxAttempts: 3}
 	return p
 }

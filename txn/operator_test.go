@@ -263,3 +263,22 @@ func TestARestoredQueueIsNotSentUnseen(t *testing.T) {
 		}
 	}
 }
+
+// That somebody else has used the number of a transaction which is not STUCK is no reason to decide about it: it may be on its way, and is followed first.
+func TestWhatIsNotStuckIsNotResolved(t *testing.T) {
+	t.Parallel()
+	for _, action := range []Action{ActionFail, ActionRequeue} {
+		w := newWorld(1, guarded)
+		b := until[Broadcast](t, w) // recorded, and handed to nobody yet
+		w.elsewhere = *b.Tx.Nonce + 1
+		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: action, Tx: b.Tx.ID}}
+		for range 5 {
+			if len(w.view.Commands) > 0 {
+				w.do(t, Decide(w.view), Outcome{Class: Accepted}, accepted)
+			}
+		}
+		if len(w.results) != 1 || w.results[0].Result == Applied || len(w.view.Open) != 1 || w.view.Open[0].Nonce == nil {
+			t.Errorf("%s: %+v", action, w.results)
+		}
+	}
+}

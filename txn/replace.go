@@ -8,13 +8,11 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Bumping is when and how much more a transaction offers that is not included.
+// Bumping is when a transaction that is not included offers more. How much is the Policy's, whoever asks for it.
 type Bumping struct {
 	Enabled     bool
-	Permille    uint64        // what both fees are multiplied by, in thousandths; pools ask for at least 1100
 	MinInterval time.Duration // between two signed forms of a transaction
 	MaxAttempts int           // replacements of a transaction by this policy
-	MaxFee      Wei           // most per unit of gas that any replacement offers; zero: no limit
 }
 
 // BumpPolicy chooses whether a transaction that is due for another hand-over gets a replacement first. It is asked with what the ledger has, and must be pure.

@@ -12,7 +12,7 @@ import (
 func wei(n uint64) Wei { return *uint256.NewInt(n) }
 
 func bumping(p Policy) Policy {
-	p.Bump = Bumping{Enabled: true, Permille: 1125, MinInterval: 30 * time.Second, MaxAttempts: 3}
+	p.Bump = Bumping{Enabled: true, MinInterval: 30 * time.Second, MaxAttempts: 3}
 	p.BumpPermille = 1125
 	return p
 }

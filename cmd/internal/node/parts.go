@@ -92,7 +92,7 @@ func policy(c config.Chain) txn.Policy {
 		TellAbove: c.Finality.TellBlocks, PrepareMaxAge: c.Prepare.MaxAge, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
 		ResubmitMaxAge: c.Resubmit.MaxAge,
 		Diagnose: c.Mempool.Diagnose, BumpPermille: bump.Permille(), BumpMaxFee: bump.MaxFeeCap,
-		Bump: txn.Bumping{Enabled: bump.Enabled, Permille: bump.Permille(), MinInterval: bump.MinInterval, MaxAttempts: bump.MaxAttempts, MaxFee: bump.MaxFeeCap},
+		Bump: txn.Bumping{Enabled: bump.Enabled, MinInterval: bump.MinInterval, MaxAttempts: bump.MaxAttempts},
 	}
 }
 

@@ -1,0 +1,195 @@
+package txn
+
+import (
+	"fmt"
+	"time"
+)
+
+// overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
+// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again.
+func overdue(v View) (c Change) {
+	for _, tx := range v.Open {
+		at := v.overdueAt(tx)
+		if at.IsZero() || at.After(v.Now) || tx.LastAnswer == "" {
+			continue
+		}
+		next := tx.Status
+		next.State, next.Sub, next.Reason = Stuck, None, ReasonOverdue
+		next.LastError = fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
+		if tx.LastError != "" {
+			next.LastError += "; last: " + tx.LastError
+		}
+		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, 0))
+	}
+	return c
+}
+
+// overdueAt is when a transaction is too old not to be in a block; zero: never, or that was said.
+func (v View) overdueAt(tx Tx) time.Time {
+	if v.Policy.ResubmitMaxAge == 0 || tx.Receipt != nil || tx.State != Allocated && tx.State != Tracking {
+		return time.Time{}
+	}
+	for _, a := range tx.Attempts {
+		if a.Nonce == *tx.Nonce {
+			return a.At.Add(v.Policy.ResubmitMaxAge)
+		}
+	}
+	return time.Time{}
+}
+
+// dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is
+// not known whether it is included already, nothing is handed over.
+func dueBroadcast(v View) (Step, bool) {
+	for _, tx := range v.Open {
+		seen := v.seen(tx)
+		if seen.Known && seen.Receipt != nil {
+			continue
+		}
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !surelyGone(v, tx) {
+			return nil, false
+		}
+		if v.Cursor.Protected != nil && tx.CancelRequested && tx.Pooled == 0 && tx.newest().Kind != Cancel {
+			return nil, false // no pool has it, and its cancel may not be signed now: it is not what would bring it there (H29)
+		}
+		return handOver(v, tx), true
+	}
+	return nil, false
+}
+
+// handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
+// before anybody outside hears of it, so that a crash costs an interval and nothing is done twice at once (C27, H28).
+func handOver(v View, tx Tx) Step {
+	if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Turn.Diagnosed {
+		return Diagnose{tx}
+	}
+	if tx.Turn.Kept {
+		return Broadcast{Tx: tx, Attempt: tx.newest()}
+	}
+	if step, ok := replacement(v, tx); ok {
+		return step
+	}
+	if tx.LastAnswer != "" && !tx.Turn.Claimed {
+		return Record{Change{Writes: []Write{v.claim(tx, tx.Status, "", v.Policy.ResubmitInterval)}}}
+	}
+	if step, ok := govern(v, tx); ok {
+		return step
+	}
+	return Broadcast{Tx: tx, Attempt: tx.again()}
+}
+
+// claim counts a hand-over before it is made; Sent takes the count back if nobody looked at the bytes.
+func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
+	turn := tx.Turn
+	if !turn.Claimed {
+		next.SubmitAttempts++
+		turn.Claimed = true
+	}
+	w := v.move(tx, kind, next, delay)
+	w.Turn = turn
+	return w
+}
+
+// Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
+func Sent(v View, b Broadcast, answer Outcome) Change {
+	tx, next := b.Tx, answered(b, answer)
+	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.taken()
+	if !taken {
+		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
+	}
+	switch {
+	case answer.Class == Invalid && tx.Accepted == 0 && b.Attempt.Kind != Cancel: // no node ever took any form: a cancel uses the nonce up (H13)
+		next, delay = rejected(tx, next, answer), v.Policy.ResubmitInterval
+		if tx.Rejected == "" && v.Cursor.Protected == nil {
+			delay = 0 // what cancels it is signed next
+		}
+	case tx.State == Stuck && passing[tx.Reason] && taken && b.Attempt.No > tx.Accepted:
+		kind, next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventUnstuck, Tracking, Pending, "", "", 1
+	case tx.State == Stuck: // keeps its reason until a block has it
+	case taken && tx.State == Allocated:
+		kind, next.State, next.Sub, next.Reason, next.LastError = EventSubmitted, Tracking, Pending, "", ""
+		next.SubmitAttempts = 1 // what failed before reached nobody's pool
+	case answer.Class == Invalid:
+		kind, next.State, next.Sub, next.Reason, next.LastError = EventStuck, Stuck, None, ReasonRejected, answer.Detail
+		delay = v.Policy.ResubmitInterval
+	case next.SubmitAttempts >= v.Policy.ResubmitMax:
+		kind, next.State, next.Sub, next.Reason = EventStuck, Stuck, None, ReasonResubmitExhausted
+		next.LastError = fmt.Sprintf("handed over %d times and not included (the last answer was %s); it is still followed and handed over", next.SubmitAttempts, answer.Class)
+	case taken:
+		next.Reason, next.LastError = "", ""
+		if answer.Class == Accepted {
+			kind = EventResubmitted // the node had lost it
+		}
+	default:
+		next.Reason, next.LastError = string(answer.Class), answer.Detail
+	}
+	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+}
+
+// answered is what an answer adds to what is known of the forms, whatever follows from it.
+func answered(b Broadcast, answer Outcome) Status {
+	next, claimed := b.Tx.Status, b.Tx.Turn.Claimed
+	switch {
+	case !unasked(answer.Class) && !claimed:
+		next.SubmitAttempts++
+	case unasked(answer.Class) && claimed:
+		next.SubmitAttempts--
+	}
+	if !unasked(answer.Class) || next.LastAnswer == "" {
+		next.LastAnswer = answer.Class
+	}
+	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
+	if answer.taken() {
+		next.Accepted = max(next.Accepted, b.Attempt.No)
+	}
+	if !refusals[answer.Class] && !unasked(answer.Class) {
+		next.Pooled = max(next.Pooled, b.Attempt.No)
+	}
+	return next
+}
+
+func (o Outcome) taken() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
+
+// rejected notes that a node says it can never pass; from now on the tries of the cancel are counted.
+func rejected(tx Tx, next Status, answer Outcome) Status {
+	next.Rejected, next.SubmitAttempts = answer.Detail, 0
+	if answer.Detail == "" {
+		next.Rejected = "a node says that these bytes can never pass"
+	}
+	if tx.State != Stuck {
+		next.Reason, next.LastError = ReasonRejected, next.Rejected
+	}
+	return next
+}
+
+// refusals are the answers after which no pool has the bytes. REPLACEMENT_UNDERPRICED is none: what was offered is too little for what a pool has, so that the
+// next form has to outbid it.
+var refusals = map[Class]bool{NonceGap: true, Underpriced: true, FeeCapBelowBaseFee: true, InsufficientFunds: true, PoolFull: true, ExecutionReverted: true, WrongChain: true, Invalid: true}
+
+// unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
+func unasked(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }
+
+// HandedOver tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
+func (tx Tx) HandedOver() bool {
+	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
+}
+
+// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told twice of different ends (H22).
+func (tx Tx) again() Attempt {
+	if was := tx.attempt(tx.TxHash); tx.Reason == ReasonReorgedFinal && was.No > 0 {
+		return was
+	}
+	return tx.newest()
+}
+
+const (
+	backoffFirst = 500 * time.Millisecond
+	backoffMost  = 15 * time.Second
+)
+
+// Backoff is the wait after the n-th fruitless try in a row, n from 0: half a second, doubling, at most 15 seconds.
+func Backoff(n int) time.Duration {
+	if n > 5 {
+		return backoffMost
+	}
+	return min(backoffFirst<<n, backoffMost)
+}
