@@ -252,8 +252,8 @@ func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel TX_ID", Short: "Ask for a transaction not to be executed", Args: arguments("TX_ID"),
 		Long: `Ask for a transaction not to be executed. One that is queued is cancelled at once. Later its nonce is taken and only the chain decides: the owner of the
-account sends a transaction that does nothing under the same nonce, and whichever is included first wins. "fencepost tx watch" tells: CANCELLED, or CONFIRMED or
-FAILED, where a lost race has the reason CANCEL_LOST.`,
+account sends a transaction that does nothing under the same nonce, and whichever is included first wins. "fencepost tx watch" tells: CANCELLED, or when
+that lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED.`,
 		Example: "  fencepost tx cancel 01a21fca-9bb7-8000-8000-058ead4b4abd",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.txs.CancelTx, &pb.CancelTxRequest{TxId: args[0]})

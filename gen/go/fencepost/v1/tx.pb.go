@@ -435,7 +435,8 @@ const (
 	CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED CancelOutcome = 0
 	// It will never run.
 	CancelOutcome_CANCEL_OUTCOME_CANCELLED CancelOutcome = 1
-	// Its nonce is taken, so the chain decides: the request is recorded for the owner of the account.
+	// Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
+	// come too late. Its events tell how it ends.
 	CancelOutcome_CANCEL_OUTCOME_REQUESTED CancelOutcome = 2
 	// It was final before the request.
 	CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL CancelOutcome = 3

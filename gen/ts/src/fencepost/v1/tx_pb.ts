@@ -1341,7 +1341,8 @@ export enum CancelOutcome {
   CANCELLED = 1,
 
   /**
-   * Its nonce is taken, so the chain decides: the request is recorded for the owner of the account.
+   * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
+   * come too late. Its events tell how it ends.
    *
    * @generated from enum value: CANCEL_OUTCOME_REQUESTED = 2;
    */
@@ -1402,7 +1403,7 @@ export const TxService: GenService<{
   /**
    * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
    * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-   * CONFIRMED or FAILED with the reason CANCEL_LOST. Idempotent.
+   * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
    *
    * @generated from rpc fencepost.v1.TxService.CancelTx
    */

@@ -29,7 +29,8 @@ public enum CancelOutcome
   CANCEL_OUTCOME_CANCELLED(1),
   /**
    * <pre>
-   * Its nonce is taken, so the chain decides: the request is recorded for the owner of the account.
+   * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
+   * come too late. Its events tell how it ends.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_REQUESTED = 2;</code>
@@ -69,7 +70,8 @@ public enum CancelOutcome
   public static final int CANCEL_OUTCOME_CANCELLED_VALUE = 1;
   /**
    * <pre>
-   * Its nonce is taken, so the chain decides: the request is recorded for the owner of the account.
+   * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
+   * come too late. Its events tell how it ends.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_REQUESTED = 2;</code>
