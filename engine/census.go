@@ -40,7 +40,7 @@ func (e *Engine) countOnce(ctx context.Context) {
 	m.oldest.Record(ctx, c.OldestQueued.Seconds())
 	m.inFlight.Record(ctx, c.InFlight)
 	m.stuck.Record(ctx, c.Stuck)
-	for state, n := range map[string]int64{"owned": int64(len(ids)), "protected": c.Protected, "paused": c.Paused, "wedged": int64(wedged)} {
+	for state, n := range map[string]int64{"owned": int64(len(ids)), "protected": c.Protected, "paused": c.Paused, "unfunded": c.Unfunded, "wedged": int64(wedged)} {
 		m.submitters.Record(ctx, n, labelled("state", state))
 	}
 }

@@ -58,7 +58,7 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),
 		inFlight:   i.gauge("fencepost_tx_in_flight", "transactions with a nonce that are not final, of the submitters that this node owns"),
 		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
-		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused; wedged are owners that do not end; protected are those of the whole ledger"),
+		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (cannot pay for what is next); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
 	var err error
 	if all.takeovers, err = m.Float64Histogram("fencepost_takeover", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(takeoverBounds...),

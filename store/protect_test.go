@@ -370,6 +370,15 @@ func TestWaitingAndCensus(t *testing.T) {
 	if want := (Census{Queued: 1, InFlight: 1, Stuck: 1, Protected: 1, Paused: 1, Owned: 1}); got != want {
 		t.Fatalf("census %+v, want %+v", got, want)
 	}
+	for _, poor := range []txn.Tx{queued, tx} { // whether it waits for its nonce, or has one
+		w := txn.Write{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status}
+		w.Next.Reason = txn.ReasonInsufficientFunds
+		k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+		if got, err = s.Census(k.ctx, []txn.SubmitterID{id, other}); err != nil || got.Unfunded != 1 {
+			t.Fatalf("%s without funds: %+v, %v", poor.State, got, err)
+		}
+		k.done(s, l, txn.Change{Writes: []txn.Write{{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status}}})
+	}
 	k.must(s.Release(k.ctx, []*Lease{l}))
 	if got, err = s.Census(k.ctx, nil); err != nil || got != (Census{Protected: 1}) {
 		t.Fatalf("a node that owns nobody does not tell who is protected and owned by nobody: %+v, %v", got, err)

@@ -69,6 +69,7 @@ func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {
 type Census struct {
 	Queued, InFlight, Stuck int64 // transactions; STUCK ones are in flight as well
 	Paused, Owned           int64 // submitters; owned: some node has a live lease
+	Unfunded                int64 // submitters that cannot pay for what is next
 	Protected               int64 // submitters of the whole ledger
 	OldestQueued            time.Duration
 }
@@ -80,7 +81,7 @@ func (s *Store) Census(ctx context.Context, ids []txn.SubmitterID) (Census, erro
 		return Census{}, s.failed(ctx, fmt.Sprintf("count over %d submitters", len(ids)), err)
 	}
 	return Census{
-		Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck, Protected: r.Protected, Paused: r.Paused, Owned: r.Owned,
+		Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck, Protected: r.Protected, Paused: r.Paused, Owned: r.Owned, Unfunded: r.Unfunded,
 		OldestQueued: time.Duration(r.OldestMs) * time.Millisecond,
 	}, nil
 }

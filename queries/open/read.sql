@@ -63,12 +63,14 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                                       
        coalesce(sum(f.stuck), 0)::BIGINT                                                                 AS stuck,
        (SELECT count(*) FROM submitter_nonce_cursor n WHERE n.protect_reason IS NOT NULL)::BIGINT        AS protected,
        count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT                                               AS paused,
+       count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT                                          AS unfunded,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT                                  AS owned,
        coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
- CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest
+ CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest, bool_or(t.reason = 'INSUFFICIENT_FUNDS') AS unfunded
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) q
- CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck
+ CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
+                            bool_or(t.sub_state <> 'INCLUDED' AND 'INSUFFICIENT_FUNDS' IN (t.reason, t.last_answer)) AS unfunded
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
