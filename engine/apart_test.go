@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// silent is a chain of which no call is ever answered.
+type silent struct {
+	Chain
+	id   txn.ChainID
+	held *atomic.Int64 // calls that wait
+}
+
+func (s silent) wait(ctx context.Context) error {
+	s.held.Add(1)
+	defer s.held.Add(-1)
+	<-ctx.Done()
+	return errors.Join(txn.ErrUnavailable, ctx.Err())
+}
+
+func (s silent) ID() txn.ChainID { return s.id }
+
+func (s silent) Head(ctx context.Context) (txn.Block, error) { return txn.Block{}, s.wait(ctx) }
+
+func (s silent) Account(ctx context.Context, _ txn.Address, _ uint64) (txn.Account, error) {
+	return txn.Account{}, s.wait(ctx)
+}
+
+func (s silent) Heads(context.Context) <-chan struct{} { return nil }
+
+// A chain that answers nothing holds up its own submitters alone: while each of them waits inside a call, those of another chain on the same node go on, one
+// transaction after the other.
+func TestAChainThatIsSilentHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	const silently, waiting, loud = txn.ChainID(4242), 20, 5
+	v := newVenue(t, "memory", quick, nil)
+	for i := range waiting {
+		info, _, err := v.admin.Register(t.Context(), store.Registration{
+			Name: fmt.Sprint("silent", i), Chain: silently, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.submitters = append(v.submitters, info.ID)
+		v.create(len(v.submitters)-1, "one", transfer())
+	}
+	var held atomic.Int64
+	v.adjust = func(o *Options) {
+		dead := o.Chains[0]
+		dead.Chain = silent{chaintest.New(chaintest.Options{}), silently, &held}
+		o.Chains = append(o.Chains, dead)
+	}
+	v.node()
+	holds := func() error {
+		if n := held.Load(); n < waiting+1 { // an owner each, and the one that follows the chain
+			return fmt.Errorf("%d calls wait", n)
+		}
+		return nil
+	}
+	v.eventually("all of the silent chain wait", holds)
+	for i := range loud {
+		if tx := v.finish(v.create(0, fmt.Sprint("loud", i), transfer())); tx.State != txn.Confirmed {
+			t.Errorf("%+v", tx.Status)
+		}
+	}
+	if err := holds(); err != nil {
+		t.Error(err)
+	}
+}
