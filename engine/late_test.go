@@ -18,13 +18,19 @@ func TestALateAcquisition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 1, 5*time.Minute) // longer than anything here waits
-			a := c.start("a", func(o *Options) {
+			renewing := func(o *Options) {
 				if o.RenewInterval = time.Minute; mine == 0 {
 					o.RenewInterval = 100 * time.Millisecond
 				}
+			}
+			c.createOn(c.start("a", renewing), 0, "one")
+			c.start("b", renewing)
+			c.eventually("it is recorded as sent, and nothing is left to commit", func() error {
+				if n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'"); n != 1 {
+					return fmt.Errorf("%d are sent", n)
+				}
+				return nil
 			})
-			c.start("b", nil)
-			c.eventually("sent", c.has(c.createOn(a, 0, "one")))
 			owner := c.holders()[c.submitters[0]].node
 			late := c.openAs(owner, c.db.URL)
 			if got, err := late.Acquire(t.Context(), c.submitters); err != nil || len(got) != 1 || got[0].Token() != 2 {
