@@ -97,6 +97,33 @@ func TestAnAcquisitionWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// TestAReacquisitionThatItsOwnerDoesNotHearOf ends an owner that takes its lease anew, and then loses the answer: by the database the lease is this node's, and no
+// owner is left.
+func TestAReacquisitionThatItsOwnerDoesNotHearOf(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 5*time.Minute)
+	a, proxy := c.startBehind("a", func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
+	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
+	lost := proxy.On(pgproxy.Running("tx_moved"), pgproxy.LoseReply)
+	c.chain.Mine(1)
+	<-lost.Fired()
+	<-held.Fired()
+	k := a.engine.keeper
+	k.mu.Lock()
+	for _, h := range k.held {
+		k.lose(h, "as it is once its deadline is past")
+	}
+	k.mu.Unlock()
+	proxy.CutAll()
+	c.eventually("it has an owner", func() error {
+		if h := c.holders()[c.submitters[0]]; h.token < 3 {
+			return fmt.Errorf("%+v", h)
+		}
+		return nil
+	})
+}
+
 // lockLease has a session hold a lease locked until it is released, as a commit that is under way would.
 func (c *cluster) lockLease(id txn.SubmitterID) (release func()) {
 	c.t.Helper()
