@@ -3,7 +3,6 @@ package txn
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -18,7 +17,8 @@ func allocate(v View) (Step, bool) {
 	}
 	slot, free := freeSlot(v)
 	head := v.Queue[0]
-	if free && head.Terms.Late(v.Now) {
+	late := head.Terms.Late(v.Now)
+	if free && late && head.Requeued == 0 {
 		return Record{failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")}, true
 	}
 	if !free || head.Due.After(v.Now) || !surelyGone(v, head) {
@@ -26,6 +26,12 @@ func allocate(v View) (Step, bool) {
 	}
 	if v.Account == nil {
 		return LookAtAccount{Tx: head, Depth: v.Policy.Confirmations}, true
+	}
+	if !neverRan(v, head) {
+		return Record{unsure(v, head)}, true
+	}
+	if late {
+		return Record{failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")}, true
 	}
 	if v.Account.HasCode {
 		return Record{backOff(v, head, ReasonHasCode,
@@ -38,17 +44,6 @@ func allocate(v View) (Step, bool) {
 		return Record{backOff(v, head, reason, message, 0)}, true // until a second look: see protect
 	}
 	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
-}
-
-// surelyGone tells whether no attempt of before a REQUEUE is in a block. While that is not known nothing is signed anew.
-func surelyGone(v View, tx Tx) bool {
-	if tx.Requeued > 0 && len(tx.Attempts) == 0 {
-		return false // they are not read yet
-	}
-	return !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool {
-		one := v.Seen(a.Hash)
-		return (tx.Nonce == nil || a.Nonce != *tx.Nonce) && (!one.Known || one.Receipt != nil)
-	})
 }
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
@@ -161,8 +156,11 @@ func refused(v View, tx Tx, reason, message string) Change {
 	return c
 }
 
-// failUnsent ends a transaction that never got a nonce.
+// failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
 func failUnsent(v View, tx Tx, reason, message string) Change {
+	if !neverRan(v, tx) {
+		return unsure(v, tx)
+	}
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.LastError = Failed, None, No, reason, message
 	return Change{Writes: []Write{v.move(tx, EventFailed, next, 0)}}
@@ -171,14 +169,20 @@ func failUnsent(v View, tx Tx, reason, message string) Change {
 // backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
 // again is not.
 func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
+	if age := v.Policy.PrepareMaxAge; age > 0 && !tx.WaitingSince.IsZero() && v.Now.Sub(tx.WaitingSince) > age {
+		return failUnsent(v, tx, ReasonPrepareTimeout, fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s", age, reason, message))
+	}
+	return wait(v, tx, reason, message, hint)
+}
+
+// wait is backOff without an end.
+func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
 	next, kind := tx.Status, Kind("")
 	if tx.Reason != reason {
 		kind, next.SubmitAttempts = EventDelayed, 0
 	}
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
-	} else if age := v.Policy.PrepareMaxAge; age > 0 && v.Now.Sub(next.WaitingSince) > age {
-		return failUnsent(v, tx, ReasonPrepareTimeout, fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s", age, reason, message))
 	}
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++

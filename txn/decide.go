@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -100,6 +101,9 @@ func Decide(v View) Step {
 	if step, ok := protect(v); ok {
 		return step
 	}
+	if step, ok := withdraw(v); ok {
+		return step
+	}
 	if b, ok := dueBroadcast(v); ok {
 		return b
 	}
@@ -165,6 +169,11 @@ func cancel(v View, id TxID) (Write, bool) {
 		return v.move(tx, EventCancelRequested, next, 0), true
 	}
 	for _, tx := range v.Queue {
+		if tx.ID == id && tx.Requeued > 0 { // what was signed for it before may have run
+			next := tx.Status
+			next.CancelRequested = true
+			return v.move(tx, EventCancelRequested, next, 0), true
+		}
 		if tx.ID == id {
 			next := tx.Status
 			next.State, next.Sub, next.Executed = Cancelled, None, No
@@ -175,16 +184,23 @@ func cancel(v View, id TxID) (Write, bool) {
 	return Write{}, false
 }
 
-// follow writes down what the chain shows of the transactions in flight.
+// follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
 func follow(v View) Change {
 	var c Change
-	for _, tx := range v.Open {
-		if w, ok := followOne(v, tx); ok {
-			c.Writes = append(c.Writes, w)
-			if w.Kind == EventFailed && v.Submitter.OnFailure == PauseOnFailure {
-				c.Status = Paused
-			}
+	add := func(w Write, ok bool) {
+		if !ok {
+			return
 		}
+		c.Writes = append(c.Writes, w)
+		if w.Kind == EventFailed && v.Submitter.OnFailure == PauseOnFailure {
+			c.Status = Paused
+		}
+	}
+	for _, tx := range v.Open {
+		add(followOne(v, tx))
+	}
+	for _, tx := range v.Queue {
+		add(endedBefore(v, tx))
 	}
 	return c
 }
@@ -202,7 +218,9 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		next.Reason, next.LastError, next.Above = "", "", nil
+		if next.Above = nil; tx.Reason != ProtectRanBefore { // that stays told
+			next.Reason, next.LastError = "", ""
+		}
 		w := v.move(tx, EventIncluded, next, 0)
 		w.NewFork = true // what was told of blocks before is void
 		return w, true
@@ -210,8 +228,8 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if w, ok := tellAbove(v, tx, seen); ok {
 		return w, true
 	}
-	if seen.Final {
-		return final(v, tx), true
+	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && tx.Reason == ProtectRanBefore) {
+		return final(v, tx, e), true
 	}
 	if next.Released != tx.Released {
 		return v.move(tx, "", next, 0), true
@@ -232,20 +250,32 @@ func reorged(v View, tx Tx) (Write, bool) {
 	return w, true
 }
 
-// final ends an included transaction by what its receipt says of the attempt that was included.
-func final(v View, tx Tx) Write {
+// final ends an included transaction by what its receipt says of the attempt that was included, or by that of an earlier one, if that alone ran.
+func final(v View, tx Tx, earlier Inclusion) Write {
 	next := tx.Status
 	next.Sub, next.Released = None, true
-	kind := EventConfirmed
+	kind, cancelled := EventConfirmed, tx.attempt(tx.Receipt.TxHash).Kind == Cancel
+	if r := earlier.Receipt; r != nil && (cancelled || r.Success && !tx.Receipt.Success) {
+		return v.endAs(tx, earlier)
+	}
 	switch {
-	case tx.attempt(tx.Receipt.TxHash).Kind == Cancel:
+	case cancelled:
 		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
-		if !tx.CancelRequested {
+		switch {
+		case tx.CancelRequested:
+		case tx.Reason == ProtectRanBefore:
+			next.Reason, next.LastError = ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+		default:
 			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 		}
 	case tx.Receipt.Success:
-		next.State, next.Executed = Confirmed, Success
-		if tx.givenUp() {
+		next.State, next.Executed, next.Reason, next.LastError = Confirmed, Success, "", ""
+		switch r := earlier.Receipt; {
+		case r != nil && r.Success:
+			next.Reason = ProtectRanBefore
+			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
+				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
+		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, "a cancel was asked for, and the transaction was included first"
 			if !tx.CancelRequested {
 				next.LastError = "not_after passed and a cancel was sent, and the transaction was included first"
@@ -266,11 +296,14 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Claimed && tx.Answer == "" || !surelyGone(v, tx) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Claimed && tx.Answer == "" || !mayGo(v, tx) {
 			return nil, false
 		}
 		if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Diagnosed {
 			return Diagnose{tx}, true
+		}
+		if tx.Reason == ProtectRanBefore && tx.newest().Kind != Cancel {
+			return fill(v, tx)
 		}
 		if tx.Kept {
 			return Broadcast{Tx: tx, Attempt: tx.newest()}, true
@@ -349,7 +382,7 @@ func nextDue(v View) time.Time {
 }
 
 // seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt. Attempts of before a REQUEUE
-// have other nonces and do not count here: see ranBefore.
+// have other nonces and do not count here: see earlier.
 func (v View) seen(tx Tx) Inclusion {
 	all, counted := Inclusion{}, false
 	for _, a := range tx.Attempts {
@@ -379,7 +412,15 @@ func (tx Tx) HandedOver() bool {
 	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.newest().Kind != Original)
 }
 
-func (tx Tx) newest() Attempt { return tx.Attempts[len(tx.Attempts)-1] }
+// newest is the newest form for the nonce that it has.
+func (tx Tx) newest() Attempt {
+	for _, a := range slices.Backward(tx.Attempts) {
+		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
+			return a
+		}
+	}
+	return tx.Attempts[len(tx.Attempts)-1]
+}
 
 // again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told twice of different ends (H22).
 func (tx Tx) again() Attempt {

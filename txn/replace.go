@@ -129,8 +129,8 @@ func replacement(v View, tx Tx) (Replace, bool) {
 
 func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
-	if tx.newest().Kind == Cancel {
-		s.Kind = Cancel // what was given up is not taken up again
+	if tx.newest().Kind == Cancel || tx.Reason == ProtectRanBefore {
+		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
 	for _, a := range tx.Attempts {
 		if a.No == tx.Accepted {
@@ -142,6 +142,15 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 		s.Limit = Lower(s.Limit, tx.Terms.MaxFee)
 	}
 	return s
+}
+
+// fill makes a form that does nothing for the nonce of a transaction that ran before. That protection forbids nothing here: what is signed takes no new nonce,
+// and each moment that it waits is one in which the other form may run a second time.
+func fill(v View, tx Tx) (Step, bool) {
+	if p := v.Cursor.Protected; p != nil && p.Reason != ProtectRanBefore {
+		return nil, false
+	}
+	return replace(v, tx, Cancel, 0), true
 }
 
 // givenUp tells whether it shall not run any more: because somebody asked for that, or by its deadline, which has made a form that cancels.
@@ -224,6 +233,8 @@ func speedUp(v View, c Command) (Step, bool) {
 		return Record{told(c, ResultRefused, "it is in a block already")}, true
 	case v.Cursor.Protected != nil:
 		return Record{told(c, ResultRefused, "the submitter is protected: nothing new is signed")}, true
+	case !mayGo(v, tx):
+		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block, or is being looked for")}, true
 	}
 	return replace(v, tx, Bump, c.ID), true
 }
@@ -233,6 +244,9 @@ func retry(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
 		return Record{told(c, ResultRefused, "it is not STUCK")}, true
+	}
+	if tx.Reason == ProtectRanBefore {
+		return Record{told(c, ResultRefused, "it ran before it was given back to the queue; it ends by itself once its nonce is used")}, true
 	}
 	done := told(c, Applied, "")
 	next := tx.Status

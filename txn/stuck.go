@@ -34,7 +34,7 @@ func (Diagnose) step()  {}
 // govern asks the policy, if there is one, about a STUCK transaction that is due, and does what it has said. The asking is claimed in the ledger first: a
 // crash costs one interval and never asks twice at once (C27, H70).
 func govern(v View, tx Tx) (Step, bool) {
-	if !v.Policy.Stuck || tx.State != Stuck || tx.SubmitAttempts == 0 || tx.Reason == ReasonNonceElsewhere || v.Cursor.Protected != nil {
+	if !v.Policy.Stuck || tx.State != Stuck || tx.SubmitAttempts == 0 || tx.Reason == ReasonNonceElsewhere || tx.Reason == ProtectRanBefore || v.Cursor.Protected != nil {
 		return nil, false
 	}
 	next := tx.Status

@@ -201,7 +201,12 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.told[tx.ID] = append(w.told[tx.ID], x.Told...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
-	if x.Next.Nonce != nil && tx.Nonce == nil {
+	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil && x.Next.State.Final() { // it ran before, and has its nonce again
+		if at = slices.Index(w.gaps, *x.Next.Nonce); at < 0 {
+			t.Fatalf("nonce %d was not given up", *x.Next.Nonce)
+		}
+		w.gaps = slices.Delete(w.gaps, at, at+1)
+	} else if x.Next.Nonce != nil && tx.Nonce == nil {
 		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil || w.view.Cursor.Next != *x.Next.Nonce {
 			t.Fatalf("nonce %d is taken without cursor and attempt", *x.Next.Nonce)
 		}
