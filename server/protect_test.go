@@ -237,6 +237,19 @@ func TestProtectBehindAnExit(t *testing.T) {
 	}
 }
 
+// Somebody who protects wants a protection that only a decision ends.
+func TestProtectInPlaceOfWhatEndsByItself(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.commit(txn.Change{Protect: &txn.Protection{Expect: o.next, Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
+	o.deciding(at(0))
+	if p := n.protect(); p.GetProtectionId() != 2 || p.GetReason() != txn.ProtectByOperator {
+		t.Errorf("protected: %v", p)
+	}
+}
+
 // Callers who repeat what no owner has decided on leave one command behind, and are told that it is recorded.
 func TestDecisionsWithoutAnOwner(t *testing.T) {
 	t.Parallel()

@@ -183,20 +183,24 @@ func disagreement(v View) (reason, message string) {
 	return "", ""
 }
 
-// protectAsTold protects because somebody says so: an operator, or the auditor.
+// protectAsTold protects because somebody says so: an operator, or the auditor. That takes the place of a protection which would end by itself: what somebody has
+// asked for ends by a decision alone (L10).
 func protectAsTold(v View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
 		return told(c, ResultNotStarted, "no nonce was ever taken for this submitter; pause it instead")
-	case v.Cursor.Protected != nil:
+	case v.Cursor.Protected != nil && !v.Cursor.Protected.EndsByItself():
 		return told(c, ResultAlreadyProtected, "")
 	}
 	done := told(c, Applied, "")
-	reason := string(c.Action)
+	reason, evidence := string(c.Action), c.Reason
 	if reason == "" {
 		reason = ProtectByOperator
 	}
-	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: c.Reason}
+	if p := v.Cursor.Protected; p != nil {
+		evidence = fmt.Sprintf("%s (in place of %s: %s)", evidence, p.Reason, p.Evidence)
+	}
+	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: evidence}
 	return done
 }
 
