@@ -138,7 +138,7 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 	f := s.Finding
 	f.Evidence += by.Evidence()
 	var c Change
-	if v.Cursor.Protected == nil {
+	if p := v.Cursor.Protected; p == nil || p.EndsByItself() {
 		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}
 	}
 	switch {

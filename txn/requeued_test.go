@@ -93,7 +93,8 @@ func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
 		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
 			t.Fatal(got)
 		}
-		w.view.Now = w.view.Now.Add(time.Hour)
+		w.settle(t)
+		w.view.Now = w.view.Now.Add(time.Hour) // it is due again
 		w.blocks(t, 3*int(guarded.Confirmations))
 		if len(w.final) > 0 || protected(w) != nil {
 			t.Fatalf("it ended, and nonce 1 is used by nobody; or it is protected again: %+v", protected(w))
@@ -190,6 +191,21 @@ func TestWhatRanBeforeIsToldFirst(t *testing.T) {
 		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || len(w.final) != 1 {
 			t.Errorf("%s: %+v, %d ended", name, p, len(w.final))
 		}
+	}
+}
+
+// A protection that would end by itself is none that an operator decides on: another takes its place.
+func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
+	t.Parallel()
+	w, _, old := givenBack(t)
+	cursor := *w.view.Cursor
+	cursor.Protections, cursor.Protected = 2, &Protected{ID: 2, Reason: ReasonReorgedFinal, Evidence: "blocks left"}
+	w.view.Cursor = &cursor
+	w.view.Open = []Tx{{ID: TxID{2}, Status: Status{State: Tracking, Sub: Included, Nonce: new(Nonce), Released: true}}} // it keeps the protection in force
+	w.include(old, true)
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectRanBefore {
+		t.Errorf("%+v", p)
 	}
 }
 

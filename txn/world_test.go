@@ -116,7 +116,7 @@ func (w *world) onChain() Nonce {
 		n = w.view.Cursor.Next
 	}
 	for _, tx := range w.view.Open {
-		if !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { return w.included[a.Hash] != nil }) {
+		if !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { return a.Nonce == *tx.Nonce && w.included[a.Hash] != nil }) {
 			n = min(n, *tx.Nonce)
 		}
 	}
@@ -157,7 +157,7 @@ func (w *world) apply(t fataler, c Change) {
 func (w *world) guard(t fataler, c Change) {
 	t.Helper()
 	if p := c.Protect; p != nil {
-		if p.Expect != w.view.Cursor.Next || w.view.Cursor.Protected != nil || p.Evidence == "" {
+		if p.Expect != w.view.Cursor.Next || w.view.Cursor.Protected != nil && !w.view.Cursor.Protected.EndsByItself() || p.Evidence == "" {
 			t.Fatalf("%+v protects %+v", p, w.view.Cursor)
 		}
 		cursor := *w.view.Cursor
