@@ -71,7 +71,8 @@ func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRe
 			return err
 		}
 	}
-	if ask.GetExpectVersion() == 0 {
+	// What is not STUCK was decided on before, or there is nothing to decide: whoever repeats a decision names no version, and gets what became of it.
+	if ask.GetExpectVersion() == 0 && before.GetTx().GetState() == pb.TxState_TX_STATE_STUCK {
 		ask.ExpectVersion = before.GetTx().GetVersion()
 	}
 	answer, err := call(ctx, c, c.subs.ResolveStuck, ask)
