@@ -27,10 +27,11 @@ func TestTwoThousandSubmittersInBalance(t *testing.T) {
 	renewals := cl.countRenewals()
 	cl.startAll(t)
 	cl.queueOneEach(t)
-	first := cl.settles(t, submitters, "a", "b", "c")
+	cl.settles(t, submitters, "a", "b", "c")
 	renewals.verify(t, 5)
 
 	victim := cl.members[2]
+	first := cl.holders(t) // as late as can be: what strays before c dies is not of its death
 	victim.proc.kill()
 	second := cl.settles(t, submitters, "a", "b")
 	moved(t, first, second, "c died", func(was, is holder) bool { return was.name == "c" })

@@ -136,7 +136,8 @@ func (a *actor) refresh(ctx context.Context) error {
 			return err
 		}
 	}
-	if !a.mail.Swap(false) {
+	done := a.inbox.More && len(a.inbox.Commands) == 0 // with those of one look
+	if !a.mail.Swap(false) && !done {
 		return nil
 	}
 	inbox, err := a.e.router.inboxes.get(ctx, a.id)

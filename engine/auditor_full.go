@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -151,6 +152,7 @@ func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.Rec
 		case recorded:
 			a.included(tx, seen.Receipt)
 		case seen.Receipt == nil:
+		case attempt.Kind == txn.Cancel && ranBefore(tx, attempt.Nonce): // it only filled the nonce
 		case attempt.Kind == txn.Cancel:
 			a.found("L6", &tx.ID, "it is %s, and its cancellation %s is in block %d, which the ledger does not know", tx.State, attempt.Hash.Hex(), seen.Receipt.BlockNumber)
 		case tx.Executed == txn.No, tx.State == txn.Queued:
@@ -161,6 +163,11 @@ func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.Rec
 				tx.State, attempt.Hash.Hex(), attempt.Nonce, seen.Receipt.BlockNumber)
 		}
 	}
+}
+
+// ranBefore tells whether a transaction ended by the receipt of another nonce: it ran before it was given back to the queue.
+func ranBefore(tx store.FinalTx, nonce txn.Nonce) bool {
+	return tx.Receipt != nil && slices.ContainsFunc(tx.Attempts, func(a store.AttemptHash) bool { return a.Hash == tx.Receipt.TxHash && a.Nonce != nonce })
 }
 
 // included compares the recorded receipt with the chain's.

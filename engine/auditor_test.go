@@ -345,8 +345,20 @@ func TestFullAuditOfARequeuedTransaction(t *testing.T) {
 	}
 	w.chain.Mine(1)
 	finds("it is QUEUED and never ran by the ledger, and its attempt")
-	if cancelled, err := w.admin.CancelQueued(t.Context(), id); err != nil || !cancelled {
-		t.Fatal(cancelled, err)
+	heir := w.openStore("heir", w.db.URL) // one that is wrong
+	lease, err := heir.AcquireOne(t.Context(), w.submitters[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := heir.Tx(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := tx.Status
+	next.State, next.Executed, next.Version = txn.Cancelled, txn.No, tx.Version+1
+	wrong := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventCancelled, Next: next}
+	if outcome, err := heir.Commit(lease, txn.Change{Writes: []txn.Write{wrong}}); outcome != store.Done {
+		t.Fatal(outcome, err)
 	}
 	finds("it is CANCELLED and never ran by the ledger, and its attempt")
 }

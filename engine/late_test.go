@@ -18,13 +18,19 @@ func TestALateAcquisition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 1, 5*time.Minute) // longer than anything here waits
-			a := c.start("a", func(o *Options) {
+			renewing := func(o *Options) {
 				if o.RenewInterval = time.Minute; mine == 0 {
 					o.RenewInterval = 100 * time.Millisecond
 				}
+			}
+			c.createOn(c.start("a", renewing), 0, "one")
+			c.start("b", renewing)
+			c.eventually("it is recorded as sent, and nothing is left to commit", func() error {
+				if n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'"); n != 1 {
+					return fmt.Errorf("%d are sent", n)
+				}
+				return nil
 			})
-			c.start("b", nil)
-			c.eventually("sent", c.has(c.createOn(a, 0, "one")))
 			owner := c.holders()[c.submitters[0]].node
 			late := c.openAs(owner, c.db.URL)
 			if got, err := late.Acquire(t.Context(), c.submitters); err != nil || len(got) != 1 || got[0].Token() != 2 {
@@ -89,6 +95,33 @@ func TestAnAcquisitionWithoutAnAnswer(t *testing.T) {
 			c.checkLedger()
 		})
 	}
+}
+
+// TestAReacquisitionThatItsOwnerDoesNotHearOf ends an owner that takes its lease anew, and then loses the answer: by the database the lease is this node's, and no
+// owner is left.
+func TestAReacquisitionThatItsOwnerDoesNotHearOf(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 5*time.Minute)
+	a, proxy := c.startBehind("a", func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
+	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
+	lost := proxy.On(pgproxy.Running("tx_moved"), pgproxy.LoseReply)
+	c.chain.Mine(1)
+	<-lost.Fired()
+	<-held.Fired()
+	k := a.engine.keeper
+	k.mu.Lock()
+	for _, h := range k.held {
+		k.lose(h, "as it is once its deadline is past")
+	}
+	k.mu.Unlock()
+	proxy.CutAll()
+	c.eventually("it has an owner", func() error {
+		if h := c.holders()[c.submitters[0]]; h.token < 3 {
+			return fmt.Errorf("%+v", h)
+		}
+		return nil
+	})
 }
 
 // lockLease has a session hold a lease locked until it is released, as a commit that is under way would.

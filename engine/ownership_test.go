@@ -108,7 +108,7 @@ func (c *cluster) checkTicks(proxy *pgproxy.Proxy, n *testNode) {
 			c.t.Fatal("no ticks")
 		}
 	}
-	most := int32(time.Since(began)/n.engine.RenewInterval) + 1
+	most := int32(time.Since(began)/n.engine.RenewInterval) + 2 // one may be a late one of the tick before, the last is counted at its beginning
 	if r, b := renewals.Load(), beats.Load(); r > most || b > most || r < ticks-1 {
 		c.t.Errorf("%d renewals and %d heartbeats for %d leases in a time of %d ticks", r, b, n.engine.router.count(), most)
 	}

@@ -199,41 +199,6 @@ func TestRequeueingALostTransaction(t *testing.T) {
 	w.healthy()
 }
 
-// The chain changes below the depth at which anybody believed in it, and the attempt of before a REQUEUE runs: the transaction must not run again.
-func TestARequeuedTransactionThatRanBefore(t *testing.T) {
-	t.Parallel()
-	for name, takeover := range map[string]bool{"the same owner": false, "its heir": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, id, n := protectedAfterLoss(t, 0)
-			before := w.attempts()[id.String()]
-			w.chain.MineEmpty(int(w.policy.AuditDepth))
-			w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
-			if takeover {
-				n.stop()
-				w.node()
-			}
-			if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
-				t.Fatal(err)
-			}
-			if o := w.chain.Send(t.Context(), w.signed(before)); o.Class != txn.Accepted {
-				t.Fatalf("%+v", o)
-			}
-			w.chain.Mine(1)
-			w.chain.MineEmpty(20) // so that the account agrees with the cursor again
-			w.want(w.exit(txn.ActionResume), txn.Applied)
-			p := w.awaitProtected(txn.ProtectRanBefore)
-			if !strings.Contains(p.Evidence, id.String()) {
-				t.Errorf("evidence %s", p.Evidence)
-			}
-			w.chain.Mine(5)
-			if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1}) {
-				t.Errorf("payloads ran under nonces %v", got)
-			}
-		})
-	}
-}
-
 // signed are the bytes with their hash, out of what the chain was given.
 func (w *watched) signed(raw []byte) txn.Signed {
 	w.t.Helper()

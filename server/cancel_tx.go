@@ -13,7 +13,8 @@ import (
 const cancelTries = 3
 
 // CancelTx cancels what is queued, and has the owner of the account cancel what is not: by another signed form of the same nonce, which does nothing. Which of
-// the two is included first is for the chain to say, so the answer to that is REQUESTED and nothing more, for as long as neither is final. A cancel that is
+// the two is included first is for the chain to say, so the answer to that is REQUESTED and nothing more, for as long as neither is final. So it is for what was
+// given back to the queue: its owner first makes sure that nothing ran of what was signed for it before. A cancel that is
 // repeated gets the answer of the first one, and leaves no other command behind.
 func (s *txService) CancelTx(ctx context.Context, r *pb.CancelTxRequest) (*pb.CancelTxResponse, error) {
 	for range cancelTries {
@@ -34,7 +35,7 @@ func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelO
 	if err != nil {
 		return outcome, info, err
 	}
-	if info.State == txn.Queued {
+	if info.State == txn.Queued && info.Requeued == 0 {
 		cancelled, err := s.store.CancelQueued(ctx, id)
 		if err != nil {
 			return outcome, info, onTx(text, err)
@@ -51,12 +52,12 @@ func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelO
 		return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil
 	case info.State.Final():
 		return pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, info, nil
-	case info.State == txn.Queued:
+	case info.State == txn.Queued && info.Requeued == 0:
 		return outcome, info, nil
 	case info.CancelRequested:
 		return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 	}
-	// The nonce is taken: only the owner can sign something else for it, and only the chain decides.
+	// A nonce is taken, or was: only the owner can sign something else for it and tell whether it ran, and only the chain decides.
 	if _, err := s.store.AddCommand(ctx, id.Submitter(), store.Ask{Kind: txn.CommandCancel, Tx: &id}); err != nil {
 		return outcome, info, onTx(text, err)
 	}

@@ -204,6 +204,9 @@ func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.St
 		nonce := o.next
 		o.next++
 		w.Attempt = attempt(tx, nonce)
+		if w.Attempt.No += tx.Requeued; tx.Requeued > 0 {
+			w.Attempt.Hash[31] ^= byte(tx.Requeued)
+		}
 		w.Next.Sub, w.Next.Nonce, w.Next.TxHash = txn.None, &nonce, w.Attempt.Hash
 		c.Take = &txn.Take{Nonce: nonce}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ProtectSubmitter puts a submitter under protection by hand. One that is protected already stays so, for the reason that it has: the caller gets what was
-// asked for.
+// ProtectSubmitter puts a submitter under protection by hand. One that is protected already stays so, for the reason that it has, unless that protection would end
+// by itself: the caller gets what was asked for.
 func (s *submitterService) ProtectSubmitter(ctx context.Context, r *pb.ProtectSubmitterRequest) (*pb.ProtectSubmitterResponse, error) {
 	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Server) protected(ctx context.Context, id txn.SubmitterID, ask store.As
 		return info, err
 	}
 	leaving := slices.ContainsFunc(commands, func(c txn.Command) bool { return c.Kind == txn.CommandExitProtect })
-	if inForce(info) != nil && !leaving {
+	if p := inForce(info); p != nil && !p.EndsByItself() && !leaving {
 		return info, nil
 	}
 	v, err := s.obtain(ctx, id, ask)

@@ -237,6 +237,19 @@ func TestProtectBehindAnExit(t *testing.T) {
 	}
 }
 
+// Somebody who protects wants a protection that only a decision ends.
+func TestProtectInPlaceOfWhatEndsByItself(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.commit(txn.Change{Protect: &txn.Protection{Expect: o.next, Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
+	o.deciding(at(0))
+	if p := n.protect(); p.GetProtectionId() != 2 || p.GetReason() != txn.ProtectByOperator {
+		t.Errorf("protected: %v", p)
+	}
+}
+
 // Callers who repeat what no owner has decided on leave one command behind, and are told that it is recorded.
 func TestDecisionsWithoutAnOwner(t *testing.T) {
 	t.Parallel()
@@ -393,31 +406,6 @@ func TestExitAtTheSameMoment(t *testing.T) {
 	k.must(err)
 	_, err = n.exit(1, align)
 	wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
-}
-
-// A decision is taken for done only if it is what became of the transaction.
-func TestResolvedIsWhatBecameOfIt(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		status txn.Status
-		done   []txn.Action
-	}{
-		"stuck":               {txn.Status{State: txn.Stuck, Executed: txn.Unknown, Reason: txn.ReasonNonceElsewhere}, nil},
-		"queued":              {txn.Status{State: txn.Queued, Executed: txn.Unknown}, nil},
-		"requeued":            {txn.Status{State: txn.Queued, Executed: txn.Unknown, Requeued: 1}, []txn.Action{txn.ActionRequeue}},
-		"requeued, confirmed": {txn.Status{State: txn.Confirmed, Executed: txn.Success, Requeued: 1}, []txn.Action{txn.ActionRequeue}},
-		"requeued and stuck":  {txn.Status{State: txn.Stuck, Executed: txn.Unknown, Reason: txn.ReasonNonceElsewhere, Requeued: 1}, nil},
-		"failed by decision":  {txn.Status{State: txn.Failed, Executed: txn.No, Reason: txn.ReasonNonceElsewhere}, []txn.Action{txn.ActionFail}},
-		"failed by itself":    {txn.Status{State: txn.Failed, Executed: txn.No, Reason: string(txn.Invalid)}, nil},
-		"reverted":            {txn.Status{State: txn.Failed, Executed: txn.Reverted, Reason: txn.ReasonReverted}, nil},
-		"cancelled":           {txn.Status{State: txn.Cancelled, Executed: txn.No}, nil},
-	} {
-		for _, action := range []txn.Action{txn.ActionFail, txn.ActionRequeue} {
-			if got, want := became(txn.Tx{Status: c.status}, action), slices.Contains(c.done, action); got != want {
-				t.Errorf("%s: %s is taken for done: %v, want %v", name, action, got, want)
-			}
-		}
-	}
 }
 
 // Calls that wait for an owner have the time for it; the others end when the database is silent.

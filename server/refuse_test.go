@@ -318,6 +318,7 @@ func decisionRefusals() []refusal {
 	long, e, r := strings.Repeat("a", 513), exitBad, resolveBad
 	return []refusal{
 		bad("no reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice"}, "reason", "at least 1 character"),
+		bad("blank reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: " \t\u00a0\u200b\n"}, "reason", "must say why; it is blank"),
 		bad("reason too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: long}, "reason", "at most 512"),
 		bad("operator too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r", Operator: long}, "operator", "at most 128"),
 
@@ -325,6 +326,7 @@ func decisionRefusals() []refusal {
 		bad("no decision", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
 		bad("decision of tomorrow", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 9 }), "decision", "defined enum"),
 		bad("no reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "" }), "reason", "at least 1 character"),
+		bad("blank reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "   " }), "reason", "must say why; it is blank"),
 		bad("operator with a NUL", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		{"a protection that never was", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 2 }), codes.Aborted, "PROTECTION_CHANGED", "",
 			`submitter "protected": it never had a protection 2; protection 1 (NONCE_USED_ELSEWHERE) is in force now; look at its evidence and decide again`},
@@ -334,6 +336,7 @@ func decisionRefusals() []refusal {
 		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }), "tx_id", "must be a valid UUID"),
 		bad("no decision", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
 		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }), "reason", "at least 1 character"),
+		bad("blank reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "   " }), "reason", "must say why; it is blank"),
 		noTx("a UUID of somebody else", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),
 		unknown("a field of tomorrow", resolveStuck, with(resolveBad(func(*pb.ResolveStuckRequest) {}), 50), "50", "update the server"),
 

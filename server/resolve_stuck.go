@@ -17,8 +17,10 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 	if err != nil {
 		return nil, err
 	}
-	action := resolveOfWire(r.GetDecision())
-	done, err := s.resolved(ctx, info.Tx, action)
+	ask := store.Ask{
+		Kind: txn.CommandResolve, Tx: &id, Action: resolveOfWire(r.GetDecision()), Expect: int64(r.GetExpectVersion()), Reason: r.GetReason(), Operator: r.GetOperator(),
+	}
+	done, err := s.resolved(ctx, info.Tx, ask)
 	if err != nil {
 		return nil, onTx(r.GetTxId(), err)
 	}
@@ -29,9 +31,7 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 		return nil, onTx(r.GetTxId(), decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
 			"it is %s, which is final; there is nothing to decide", info.State))
 	}
-	v, err := s.obtain(ctx, id.Submitter(), store.Ask{
-		Kind: txn.CommandResolve, Tx: &id, Action: action, Expect: int64(r.GetExpectVersion()), Reason: r.GetReason(), Operator: r.GetOperator(),
-	})
+	v, err := s.obtain(ctx, id.Submitter(), ask)
 	if err != nil {
 		return nil, onTx(r.GetTxId(), err)
 	}
@@ -42,7 +42,7 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 		return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 	}
 	// The owner refuses a second command for what the first has done.
-	if done, err = s.resolved(ctx, info.Tx, action); err == nil && !done {
+	if done, err = s.resolved(ctx, info.Tx, ask); err == nil && !done {
 		err = declined(v)
 	}
 	if err != nil {
@@ -51,25 +51,15 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 	return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 }
 
-// resolved tells whether a decision was carried out. One that is STUCK again needs another decision. A RETRY leaves no trace in the transaction: what was asked
-// of its owner tells.
-func (s *Server) resolved(ctx context.Context, tx txn.Tx, action txn.Action) (bool, error) {
-	if action != txn.ActionRetry {
-		return became(tx, action), nil
-	}
-	if tx.State == txn.Stuck {
+// resolved tells whether this decision was carried out. What was asked of the owner tells, not what became of the transaction: that may have other causes, and
+// an earlier decision of the same kind is another one. A decision that names no version is about what is STUCK now, if it is.
+func (s *Server) resolved(ctx context.Context, tx txn.Tx, ask store.Ask) (bool, error) {
+	if tx.State == txn.Stuck && (ask.Expect == 0 || ask.Expect == tx.Version) {
 		return false, nil
 	}
 	command, err := s.lastCommand(ctx, tx.Submitter, func(c store.CommandInfo) bool {
-		return c.Kind == txn.CommandResolve && c.Tx == tx.ID && c.Action == action && c.Result == txn.Applied
+		same := c.Kind == ask.Kind && c.Tx == tx.ID && c.Action == ask.Action && (ask.Expect == 0 || c.Expect == ask.Expect)
+		return same && c.Result == txn.Applied
 	})
 	return command != nil, err
-}
-
-// became tells whether a decision is what became of a transaction.
-func became(tx txn.Tx, action txn.Action) bool {
-	if action == txn.ActionRequeue || action == txn.ActionRequeueUnproven {
-		return tx.Requeued > 0 && tx.State != txn.Stuck
-	}
-	return tx.State == txn.Failed && tx.Executed == txn.No && tx.Reason == txn.ReasonNonceElsewhere
 }

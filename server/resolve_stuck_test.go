@@ -54,3 +54,105 @@ func TestResolveStuckOfAnotherVersion(t *testing.T) {
 		}
 	}
 }
+
+// A decision is carried out or refused: that an earlier one of the same kind was carried out says nothing of it, whatever has become of the transaction since.
+// That one may be repeated.
+func TestResolveStuckOfWhatMovedOn(t *testing.T) {
+	t.Parallel()
+	for _, versioned := range []bool{true, false} {
+		k := newKit(t)
+		o := k.own(k.register("alice"))
+		n := k.serve()
+		id := n.create("alice", "r1").GetTxId()
+		ask := func(expect int64) error {
+			_, err := n.subs.ResolveStuck(k.ctx, &pb.ResolveStuckRequest{TxId: id, Decision: requeue, Reason: "looked", ExpectVersion: uint64(expect)})
+			return err
+		}
+		o.allocate(txID(t, id))
+		o.lose(txID(t, id))
+		first := int64(0)
+		if versioned {
+			first = o.read(txID(t, id)).Version
+		}
+		end := o.deciding(at(1))
+		k.must(ask(first))
+		end()
+		o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"}})
+		o.allocate(txID(t, id))
+		o.lose(txID(t, id))
+		looked := o.read(txID(t, id)).Version
+		o.include(txID(t, id)) // after all
+		o.deciding(at(1))
+		before := k.count("submitter_command")
+		wantStatus(t, ask(looked), codes.FailedPrecondition, "DECISION_REFUSED")
+		k.must(ask(first))
+		if got := k.count("submitter_command") - before; got != 1 {
+			t.Errorf("%d commands for one decision and a repeat", got)
+		}
+		o.confirm(txID(t, id))
+		wantStatus(t, ask(looked), codes.FailedPrecondition, "DECISION_REFUSED")
+		k.must(ask(first))
+	}
+}
+
+// Another decision than the one that was carried out is refused, and so is one that nobody made, of what ended as it would have.
+func TestResolvedIsWhatWasDecided(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
+	o.allocate(txID(t, id))
+	o.lose(txID(t, id))
+	end := o.deciding(at(1))
+	for range 2 {
+		_, err := n.resolve(id, fail)
+		k.must(err)
+	}
+	end()
+	o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"}})
+	o.allocate(txID(t, other))
+	o.move(txID(t, other), txn.EventFailed, txn.Failed, func(s *txn.Status) {
+		s.Executed, s.Released, s.Reason = txn.No, true, txn.ReasonNonceElsewhere
+	})
+	for _, c := range []struct {
+		id       string
+		decision pb.StuckDecision
+	}{{id, requeue}, {id, retry}, {id, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN}, {other, fail}} {
+		_, err := n.resolve(c.id, c.decision)
+		wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+	}
+}
+
+// What was given back to the queue is cancelled by its owner, who alone can tell whether it ran: nobody is told before that it will never run.
+func TestCancelOfWhatWasRequeued(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	o.allocate(txID(t, id))
+	o.lose(txID(t, id))
+	end := o.deciding(at(1))
+	_, err := n.resolve(id, requeue)
+	k.must(err)
+	end()
+	cancel := func(want pb.CancelOutcome, safe bool) {
+		t.Helper()
+		r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
+		k.must(err)
+		if r.GetOutcome() != want || r.GetTx().GetRetrySafe() != safe {
+			t.Errorf("%v, want %v", r, want)
+		}
+	}
+	for range 2 {
+		cancel(pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, false)
+	}
+	if c := o.commands(); len(c) != 1 || c[0].Kind != txn.CommandCancel || o.read(txID(t, id)).State != txn.Queued {
+		t.Errorf("commands %+v, and it is %s", c, o.read(txID(t, id)).State)
+	}
+	o.move(txID(t, id), txn.EventCancelRequested, txn.Queued, func(s *txn.Status) { s.CancelRequested = true })
+	cancel(pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, false)
+	o.move(txID(t, id), txn.EventCancelled, txn.Cancelled, func(s *txn.Status) { s.Executed = txn.No })
+	cancel(pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, true)
+}

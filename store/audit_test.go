@@ -242,8 +242,55 @@ func TestRequeuedTxs(t *testing.T) {
 			t.Fatalf("%s: %+v", state, list)
 		}
 		none(back.ID)
-		if _, err := s.CancelQueued(k.ctx, back.ID); err != nil {
-			t.Fatal(err)
+		if done, err := s.CancelQueued(k.ctx, back.ID); err != nil || done {
+			t.Fatalf("a caller's node says of what may have run that it never will: %t, %v", done, err)
 		}
+		if state == txn.Queued {
+			w := move(back, txn.EventCancelled, txn.Cancelled)
+			w.Next.Executed = txn.No
+			k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+		}
+	}
+}
+
+// TestRanBefore: what turns out to have run before it was given back to the queue ends by that receipt. It has its nonce again, or keeps the one that it has
+// taken since; either way each number is accounted for once, and a reorg of its block is still looked for.
+func TestRanBefore(t *testing.T) {
+	t.Parallel()
+	for name, filled := range map[string]bool{"from the queue": false, "with another nonce": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			s := k.open("a")
+			id, l := k.lived(s)
+			tx := k.load(s, l).Open[0]
+			ran := tx.Attempts[0]
+			if !filled {
+				ran = tx.Attempts[1]
+				for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write { return move(tx, txn.EventStuck, txn.Stuck) }, requeued} {
+					w := write(tx)
+					k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+					tx = after(tx, w)
+				}
+			}
+			w := move(tx, txn.EventConfirmed, txn.Confirmed)
+			w.Next.Sub, w.Next.Executed, w.Next.Released, w.Next.Reason, w.Next.TxHash = txn.None, txn.Success, true, txn.ProtectRanBefore, ran.Hash
+			w.Next.Receipt = &txn.Receipt{TxHash: ran.Hash, BlockNumber: 13, BlockHash: hashOf(13), Success: true, GasUsed: 21000}
+			if !filled {
+				w.Next.Nonce = &ran.Nonce
+			}
+			k.done(s, l, txn.Change{Writes: []txn.Write{w}})
+			if found, _, err := s.AuditWhole(k.ctx, id); err != nil || len(found) > 0 {
+				t.Errorf("%+v, %v", found, err)
+			}
+			finals, err := s.RecentFinals(k.ctx, l, 8)
+			if k.must(err); len(finals) == 0 || finals[0].ID != tx.ID || *finals[0].Nonce != 7 {
+				t.Errorf("%+v", finals)
+			}
+			_, _, gaps, err := s.Waiting(k.ctx, id)
+			if k.must(err); len(gaps) != 2 || gaps[1].First != 6 { // 4 to 5 by an operator, 6 by the transaction; but not 7
+				t.Errorf("gaps %+v", gaps)
+			}
+		})
 	}
 }

@@ -96,6 +96,8 @@ func checkWrite(w txn.Write) error {
 		return fmt.Errorf("it was requeued %d times, which is not within 0 to %d", next.Requeued, math.MaxInt16)
 	case next.Nonce != nil && !storable(uint64(*next.Nonce)):
 		return errors.New("its nonce is beyond 2^63-1")
+	case w.From == txn.Queued && w.Kind != txn.EventAllocated && next.Nonce != nil && (next.Receipt == nil || !next.Released || next.Requeued == 0):
+		return fmt.Errorf("%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it was requeued has its own again", w.Kind, *next.Nonce)
 	case w.Delay < 0:
 		return fmt.Errorf("its delay is %v", w.Delay)
 	}

@@ -36,7 +36,7 @@ func judge(err error, sent bool) fate {
 		return nobodyKnows // FATAL and PANIC end the session, and say nothing of what it was doing
 	}
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
-	case class == "08", class == "57" && pg.Code != queryCanceled:
+	case class == "08", class == "57" && pg.Code != queryCanceled, pg.Code == completionUnknown:
 		return nobodyKnows
 	case pg.Code == serializationFailure, pg.Code == deadlockDetected, pg.Code == lockNotAvailable, pg.Code == queryCanceled:
 		return again
@@ -49,6 +49,7 @@ func judge(err error, sent bool) fate {
 // SQLSTATEs that mean something to us.
 const (
 	serializationFailure = "40001"
+	completionUnknown    = "40003"
 	deadlockDetected     = "40P01"
 	lockNotAvailable     = "55P03"
 	queryCanceled        = "57014"

@@ -42,6 +42,7 @@ func TestFates(t *testing.T) {
 		{server("57P02"), true, nobodyKnows},
 		{server("57P03"), true, nobodyKnows},
 		{server("08006"), true, nobodyKnows},
+		{server("40003"), true, nobodyKnows}, // of class 40, and says so itself
 		{&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "23505"}, true, nobodyKnows},
 		{&pgconn.PgError{SeverityUnlocalized: "PANIC", Code: "40001"}, true, nobodyKnows},
 		{&pgconn.PgError{Code: "40001"}, true, nobodyKnows},

@@ -18,7 +18,8 @@ import (
 // ErrCommandNotFound says that no command has this number.
 var ErrCommandNotFound = errors.New("no such command")
 
-// CancelQueued cancels a transaction that has no nonce yet, and tells whether it did. When it did not, the transaction is in a later state, or final.
+// CancelQueued cancels a transaction that never had a nonce, and tells whether it did. When it did not, the transaction is in a later state, or final, or was
+// given back to the queue: then it may have run, and its owner alone can tell.
 func (s *Store) CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error) {
 	verb := fmt.Sprintf("cancel transaction %s", id)
 	_, err = s.read().CancelQueued(ctx, db.CancelQueuedParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled})

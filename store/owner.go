@@ -13,8 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// maxCommands bounds the commands of one look into the inboxes; the rest come with the next look.
-const maxCommands = 1000
+// maxCommands bounds the commands of one submitter in one look into the inboxes; the rest come with the next look.
+const maxCommands = 100
 
 // Load reads all that the owner of a submitter keeps in memory. The lease, taken before, is what makes the parts fit: nobody else writes them.
 func (s *Store) Load(ctx context.Context, lease *Lease) (Ledger, error) {
@@ -95,15 +95,15 @@ func (s *Store) SignedAttempts(ctx context.Context, lease *Lease, tx txn.TxID) (
 	return attempts, nil
 }
 
-// Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and the commands that nobody has applied. A submitter with
-// neither has an empty inbox.
+// Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and the oldest commands that nobody has applied. A submitter
+// with neither has an empty inbox.
 func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (map[txn.SubmitterID]Inbox, error) {
 	verb := fmt.Sprintf("read the inboxes of %d submitters", len(ids))
 	txs, err := s.own().InboxTxs(ctx, db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
-	commands, err := s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), MaxRows: maxCommands})
+	commands, err := s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
@@ -123,6 +123,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 	for _, k := range commands {
 		box := boxes[txn.SubmitterID(k.SubmitterID)]
 		box.Commands = append(box.Commands, toCommand(k))
+		box.More = len(box.Commands) == maxCommands
 		boxes[txn.SubmitterID(k.SubmitterID)] = box
 	}
 	return boxes, nil

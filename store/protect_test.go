@@ -75,6 +75,24 @@ func TestProtectionsAreCounted(t *testing.T) {
 	k.want(k.commit(s, l, txn.Change{Unprotect: &end}), Conflict) // the first one's
 }
 
+// TestWhatEndsByItselfGivesWay: a protection that nobody has to decide on gives way to one that somebody asked for, which is another; to none else.
+func TestWhatEndsByItselfGivesWay(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	_, l, _ := k.protected(s, "alice")
+	k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into"}})
+	reorged := txn.Change{Protect: &txn.Protection{Expect: 1, Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}}
+	k.done(s, l, reorged)
+	k.want(k.commit(s, l, reorged), Conflict)
+	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: txn.ProtectByOperator, Evidence: "stop"}})
+	if c := k.load(s, l).Cursor; c.Protected == nil || c.Protected.ID != 3 || c.Protected.Reason != txn.ProtectByOperator || c.Protected.Evidence != "stop" {
+		t.Fatalf("%+v %+v", c, c.Protected)
+	}
+	k.want(k.commit(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: 2, Expect: 1, To: 1, Reason: "all is final again"}}), Conflict)
+	k.want(k.commit(s, l, reorged), Conflict)
+}
+
 // TestAlignRecordsTheGapOnce: the cursor skips numbers by an operator's decision alone, and each is written down.
 func TestAlignRecordsTheGapOnce(t *testing.T) {
 	t.Parallel()

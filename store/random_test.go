@@ -14,7 +14,7 @@ import (
 func gamble(r *rand.Rand, tx txn.Tx, cursor txn.Nonce) txn.Change {
 	var moves []txn.Move
 	for _, m := range txn.Moves {
-		never := m.Kind == txn.EventRequeued || m.Kind == txn.EventReorged && tx.Nonce == nil
+		never := m.Kind == txn.EventRequeued || (m.Kind == txn.EventReorged || m.Kind == txn.EventConfirmed) && tx.Nonce == nil
 		ends := slices.ContainsFunc(m.To, txn.State.Final)
 		if slices.Contains(m.From, tx.State) && !never && (!ends || r.IntN(6) == 0) {
 			moves = append(moves, m)

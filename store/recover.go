@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
@@ -33,6 +35,9 @@ const (
 	restoredResult = "VOID: the ledger was restored"
 )
 
+// recoverPatience is how long Recover waits for one lock. Nobody works on the ledger by then; a commit of the last moment ends sooner.
+const recoverPatience = time.Second
+
 // RecoverReport tells what Recover did.
 type RecoverReport struct {
 	Submitters int // that are protected by it
@@ -43,7 +48,7 @@ type RecoverReport struct {
 // Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost commits. What the lost part signed is not known any more. So, in one
 // transaction: every fencing token is raised beyond all that can have been given, every cursor is protected (DATABASE_RESTORED), who has no cursor is paused,
 // commands that nobody carried out are ended, and resume tokens and decisions on protections of before are void.
-// Nodes must be stopped: ErrLedgerLive while a node or a lease is live.
+// Nodes must be stopped: ErrLedgerLive while a node or a lease is live. It looks before it locks anything, so that to be refused costs those who work nothing.
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
 	conn, err := s.taker.Acquire(ctx)
@@ -51,6 +56,9 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 		return report, s.failed(ctx, "recover the ledger", err)
 	}
 	defer conn.Release()
+	if live, err := inUse(ctx, db.New(conn)); live != nil || err != nil {
+		return report, s.notRecovered(ctx, live, err)
+	}
 	var live error
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		q := db.New(tx)
@@ -60,31 +68,50 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 		report, err = recoverAll(ctx, q)
 		return err
 	})
-	if live != nil {
-		return RecoverReport{}, fmt.Errorf("store: recover the ledger: %w", live)
-	}
-	if err != nil {
-		return RecoverReport{}, s.failed(ctx, "recover the ledger", err)
+	if live != nil || err != nil {
+		return RecoverReport{}, s.notRecovered(ctx, live, err)
 	}
 	return report, nil
 }
 
-// stopped locks all leases, so that nobody writes or acquires until the end, and tells what still lives.
-func stopped(ctx context.Context, q *db.Queries) (live, err error) {
-	leases, err := q.LockLeases(ctx)
+func (s *Store) notRecovered(ctx context.Context, live, err error) error {
+	if live != nil {
+		return fmt.Errorf("store: recover the ledger: %w", live)
+	}
+	return s.failed(ctx, "recover the ledger", err)
+}
+
+// inUse tells what still lives.
+func inUse(ctx context.Context, q *db.Queries) (live, err error) {
+	leases, err := q.LiveLease(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range leases {
-		if l.Live {
-			return fmt.Errorf("%w: node %q holds the lease of submitter %d; stop all nodes, and wait for a lease duration", ErrLedgerLive, l.OwnerNode, l.SubmitterID), nil
-		}
+	if len(leases) > 0 {
+		l := leases[0]
+		return fmt.Errorf("%w: node %q holds the lease of submitter %d; stop all nodes, and wait for a lease duration", ErrLedgerLive, l.OwnerNode, l.SubmitterID), nil
 	}
 	nodes, err := q.LiveNodes(ctx, 1)
 	if len(nodes) > 0 {
 		return fmt.Errorf("%w: node %q is live; stop all nodes, and wait for a lease duration", ErrLedgerLive, nodes[0].NodeID), nil
 	}
 	return nil, err
+}
+
+// stopped locks all leases, so that nobody writes or acquires until the end, and looks again.
+func stopped(ctx context.Context, q *db.Queries) (live, err error) {
+	if err := q.AllowLocks(ctx, millis(recoverPatience)); err != nil {
+		return nil, err
+	}
+	err = q.LockLeases(ctx)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == lockNotAvailable {
+		return fmt.Errorf("%w: a session holds a lease locked, though no node and no lease is live: that of a node which is frozen, or whose host is gone. Stop all nodes, those "+
+			"that are frozen too; when it is still there after that, end it in the database (pg_terminate_backend)", ErrLedgerLive), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return inUse(ctx, q)
 }
 
 func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error) {

@@ -129,6 +129,36 @@ func TestRecoverWaitsForACommit(t *testing.T) {
 	}
 }
 
+// TestRecoverOfALiveLedger refuses at once and holds up nobody, also while a node is frozen in the middle of a commit.
+func TestRecoverOfALiveLedger(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s, operator := k.open("a"), k.open("operator")
+	_, al := k.owned(s, "alice")
+	frozen, zl := k.owned(s, "zoe")
+	session, err := k.session().Begin(k.ctx)
+	k.must(err)
+	_, err = session.Exec(k.ctx, "SELECT FROM submitter_lease WHERE submitter_id = $1 FOR KEY SHARE", frozen)
+	k.must(err)
+	_, err = s.Heartbeat(k.ctx, nil, true)
+	k.must(err)
+	refused := func(what, says string) {
+		t.Helper()
+		if _, err := operator.Recover(k.ctx); !errors.Is(err, ErrLedgerLive) || !containsText(err, says) {
+			t.Errorf("%s: %v, want %q", what, err, says)
+		}
+	}
+	// Had it come to the locks, it would have met the frozen session's, and would say so.
+	refused("leases and a node are live", `node "a/boot" holds the lease of submitter 1`)
+	k.must(s.Release(k.ctx, []*Lease{al, zl}))
+	refused("a node is live", `node "a/boot" is live`)
+	k.must(s.Leave(k.ctx))
+	refused("all have left but one session", "a session holds a lease locked")
+	k.must(session.Rollback(k.ctx))
+	_, err = operator.Recover(k.ctx)
+	k.must(err)
+}
+
 // TestRecoverOfTheSameBackup: what one recovery gave out is void after the next, also when both began from the same backup.
 func TestRecoverOfTheSameBackup(t *testing.T) {
 	t.Parallel()

@@ -153,6 +153,7 @@ type Ledger struct {
 
 // Inbox is what others than the owner wrote for a submitter.
 type Inbox struct {
-	Queue    []txn.Tx // head of the queue, first to go first
-	Commands []txn.Command
+	Queue    []txn.Tx      // head of the queue, first to go first
+	Commands []txn.Command // oldest first
+	More     bool          // there may be commands after these
 }

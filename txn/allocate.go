@@ -3,7 +3,6 @@ package txn
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -21,16 +20,21 @@ func allocate(v View) (Step, bool) {
 	}
 	slot, free := freeSlot(v)
 	head := v.Queue[0]
-	if free && head.late(v.Now) {
-		late := failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")
-		late.Writes[0].Late = true
-		return Record{late}, true
+	late := head.late(v.Now)
+	if free && late && head.Requeued == 0 {
+		return Record{tooLate(v, head)}, true
 	}
 	if !free || head.Due.After(v.Now) || !surelyGone(v, head) {
 		return nil, false
 	}
 	if v.Account == nil {
 		return LookAtAccount{Tx: head, Depth: v.Policy.Confirmations}, true
+	}
+	if !neverRan(v, head) {
+		return Record{unsure(v, head)}, true
+	}
+	if late {
+		return Record{tooLate(v, head)}, true
 	}
 	if v.Account.HasCode {
 		return Record{backOff(v, head, ReasonHasCode,
@@ -45,26 +49,22 @@ func allocate(v View) (Step, bool) {
 	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
 }
 
+// tooLate ends the head of the queue by its deadline. The database's clock says whether that has come.
+func tooLate(v View, head Tx) Change {
+	c := failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")
+	c.Writes[0].Late = true
+	return c
+}
+
 // stopWaiting ends the wait of the head of the queue while nothing may be taken: time that is paused or protected is none in which it could have been sent, so
-// that prepare.max_age begins anew with the next try.
+// that prepare.max_age begins anew with the next try. When that is due stays as it was: what was given back to the queue is looked at meanwhile too.
 func stopWaiting(v View, head Tx) (Step, bool) {
 	if head.WaitingSince.IsZero() {
 		return nil, false
 	}
 	next := head.Status
 	next.WaitingSince = time.Time{}
-	return Record{Change{Writes: []Write{v.move(head, "", next, 0)}}}, true
-}
-
-// surelyGone tells whether no attempt of before a REQUEUE is in a block. While that is not known nothing is signed anew.
-func surelyGone(v View, tx Tx) bool {
-	if tx.Requeued > 0 && len(tx.Attempts) == 0 {
-		return false // they are not read yet
-	}
-	return !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool {
-		one := v.Seen(a.Hash)
-		return (tx.Nonce == nil || a.Nonce != *tx.Nonce) && (!one.Known || one.Receipt != nil)
-	})
+	return Record{Change{Writes: []Write{v.move(head, "", next, head.Due.Sub(v.Now))}}}, true
 }
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
@@ -178,8 +178,11 @@ func refused(v View, tx Tx, reason, message string) Change {
 	return c
 }
 
-// failUnsent ends a transaction that never got a nonce.
+// failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
 func failUnsent(v View, tx Tx, reason, message string) Change {
+	if !neverRan(v, tx) {
+		return unsure(v, tx)
+	}
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.LastError = Failed, None, No, reason, message
 	return Change{Writes: []Write{v.move(tx, EventFailed, next, 0)}}
@@ -188,14 +191,20 @@ func failUnsent(v View, tx Tx, reason, message string) Change {
 // backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
 // again is not.
 func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
+	if age := v.Policy.PrepareMaxAge; age > 0 && !tx.WaitingSince.IsZero() && v.Now.Sub(tx.WaitingSince) > age {
+		return failUnsent(v, tx, ReasonPrepareTimeout, fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s", age, reason, message))
+	}
+	return wait(v, tx, reason, message, hint)
+}
+
+// wait is backOff without an end.
+func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
 	next, kind := tx.Status, Kind("")
 	if tx.Reason != reason {
 		kind, next.SubmitAttempts = EventDelayed, 0
 	}
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
-	} else if age := v.Policy.PrepareMaxAge; age > 0 && v.Now.Sub(next.WaitingSince) > age {
-		return failUnsent(v, tx, ReasonPrepareTimeout, fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s", age, reason, message))
 	}
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++

@@ -186,3 +186,6 @@ type Protected struct {
 	Evidence string
 	At       time.Time
 }
+
+// EndsByItself tells whether the protection ends without a decision: once all that was reorged is final again.
+func (p *Protected) EndsByItself() bool { return p.Reason == ReasonReorgedFinal }

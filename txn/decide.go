@@ -1,6 +1,10 @@
 package txn
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Policy is how a chain's transactions are followed.
 type Policy struct {
@@ -101,6 +105,9 @@ func Decide(v View) Step {
 	if change := overdue(v); !change.Empty() {
 		return Record{change}
 	}
+	if step, ok := withdraw(v); ok {
+		return step
+	}
 	if b, ok := dueBroadcast(v); ok {
 		return b
 	}
@@ -166,6 +173,11 @@ func cancel(v View, id TxID) (Write, bool) {
 		return v.move(tx, EventCancelRequested, next, 0), true
 	}
 	for _, tx := range v.Queue {
+		if tx.ID == id && tx.Requeued > 0 { // what was signed for it before may have run
+			next := tx.Status
+			next.CancelRequested = true
+			return v.move(tx, EventCancelRequested, next, 0), true
+		}
 		if tx.ID == id {
 			next := tx.Status
 			next.State, next.Sub, next.Executed = Cancelled, None, No
@@ -176,22 +188,35 @@ func cancel(v View, id TxID) (Write, bool) {
 	return Write{}, false
 }
 
-// follow writes down what the chain shows of the transactions in flight.
+// follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
 func follow(v View) Change {
 	var c Change
-	for _, tx := range v.Open {
-		if w, ok := followOne(v, tx); ok {
-			c.Writes = append(c.Writes, w)
-			if v.Submitter.OnFailure == PauseOnFailure && reverted(tx, w) {
-				c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
-			}
+	add := func(tx Tx, w Write, ok bool) {
+		if !ok {
+			return
 		}
+		c.Writes = append(c.Writes, w)
+		if v.Submitter.OnFailure == PauseOnFailure && reverted(tx, w) {
+			c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
+		}
+	}
+	for _, tx := range v.Open {
+		w, ok := followOne(v, tx)
+		add(tx, w, ok)
+	}
+	for _, tx := range v.Queue {
+		w, ok := endedBefore(v, tx)
+		add(tx, w, ok)
 	}
 	return c
 }
 
-// reverted tells whether a write says for the first time that what was to be sent is in a block and failed.
+// reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue
+// its end says so.
 func reverted(tx Tx, w Write) bool {
+	if w.Kind == EventFailed && w.Next.Executed == Reverted {
+		return tx.Receipt == nil || tx.Receipt.TxHash != w.Next.Receipt.TxHash
+	}
 	return w.Kind == EventIncluded && !w.Next.Receipt.Success && tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
 }
 
@@ -208,7 +233,9 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		next.Reason, next.LastError, next.Above = "", "", nil
+		if next.Above = nil; tx.Reason != ProtectRanBefore { // that stays told
+			next.Reason, next.LastError = "", ""
+		}
 		w := v.move(tx, EventIncluded, next, 0)
 		w.NewFork = true // what was told of blocks before is void
 		return w, true
@@ -216,8 +243,8 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if w, ok := tellAbove(v, tx, seen); ok {
 		return w, true
 	}
-	if seen.Final {
-		return final(v, tx), true
+	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && tx.Reason == ProtectRanBefore) {
+		return final(v, tx, e), true
 	}
 	if next.Released != tx.Released {
 		return v.move(tx, "", next, 0), true
@@ -238,22 +265,34 @@ func reorged(v View, tx Tx) (Write, bool) {
 	return w, true
 }
 
-// final ends an included transaction by what its receipt says of the attempt that was included.
-func final(v View, tx Tx) Write {
+// final ends an included transaction by what its receipt says of the attempt that was included, or by that of an earlier one, if that alone ran.
+func final(v View, tx Tx, earlier Inclusion) Write {
 	next := tx.Status
 	next.Sub, next.Released = None, true
-	kind := EventConfirmed
+	kind, cancelled := EventConfirmed, tx.attempt(tx.Receipt.TxHash).Kind == Cancel
+	if r := earlier.Receipt; r != nil && (cancelled || r.Success && !tx.Receipt.Success) {
+		return v.endAs(tx, earlier)
+	}
 	switch {
-	case tx.attempt(tx.Receipt.TxHash).Kind == Cancel && tx.Rejected != "":
+	case cancelled && tx.Rejected != "":
 		kind, next.State, next.Executed, next.Reason, next.LastError = EventFailed, Failed, No, ReasonRejected, tx.Rejected
-	case tx.attempt(tx.Receipt.TxHash).Kind == Cancel:
+	case cancelled:
 		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
-		if !tx.CancelRequested {
+		switch {
+		case tx.CancelRequested:
+		case tx.Reason == ProtectRanBefore:
+			next.Reason, next.LastError = ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+		default:
 			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 		}
 	case tx.Receipt.Success:
-		next.State, next.Executed = Confirmed, Success
-		if tx.givenUp() {
+		next.State, next.Executed, next.Reason, next.LastError = Confirmed, Success, "", ""
+		switch r := earlier.Receipt; {
+		case r != nil && r.Success:
+			next.Reason = ProtectRanBefore
+			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
+				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
+		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
 	default:
@@ -284,7 +323,7 @@ func nextDue(v View) time.Time {
 }
 
 // seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt. Attempts of before a REQUEUE
-// have other nonces and do not count here: see ranBefore.
+// have other nonces and do not count here: see earlier.
 func (v View) seen(tx Tx) Inclusion {
 	all, counted := Inclusion{}, false
 	for _, a := range tx.Attempts {
@@ -309,7 +348,15 @@ func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
 }
 
-func (tx Tx) newest() Attempt { return tx.Attempts[len(tx.Attempts)-1] }
+// newest is the newest form for the nonce that it has.
+func (tx Tx) newest() Attempt {
+	for _, a := range slices.Backward(tx.Attempts) {
+		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
+			return a
+		}
+	}
+	return tx.Attempts[len(tx.Attempts)-1]
+}
 
 func (tx Tx) attempt(h Hash) Attempt {
 	for _, a := range tx.Attempts {

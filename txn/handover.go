@@ -26,7 +26,7 @@ func overdue(v View) (c Change) {
 
 // overdueAt is when a transaction is too old not to be in a block; zero: never, or that was said.
 func (v View) overdueAt(tx Tx) time.Time {
-	if v.Policy.ResubmitMaxAge == 0 || tx.Receipt != nil || tx.State != Allocated && tx.State != Tracking {
+	if v.Policy.ResubmitMaxAge == 0 || tx.Receipt != nil || tx.keepsReason() || tx.State != Allocated && tx.State != Tracking {
 		return time.Time{}
 	}
 	for _, a := range tx.Attempts {
@@ -45,8 +45,11 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !surelyGone(v, tx) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !mayGo(v, tx) {
 			return nil, false
+		}
+		if tx.Reason == ProtectRanBefore && tx.newest().Kind != Cancel {
+			return fill(v, tx)
 		}
 		if v.Cursor.Protected != nil && tx.CancelRequested && tx.Pooled == 0 && tx.newest().Kind != Cancel {
 			return nil, false // no pool has it, and its cancel may not be signed now: it is not what would bring it there (H29)
@@ -104,7 +107,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 		}
 	case tx.State == Stuck && passing[tx.Reason] && taken && b.Attempt.No > tx.Accepted:
 		kind, next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventUnstuck, Tracking, Pending, "", "", 1
-	case tx.State == Stuck: // keeps its reason until a block has it
+	case tx.keepsReason():
 	case taken && tx.State == Allocated:
 		kind, next.State, next.Sub, next.Reason, next.LastError = EventSubmitted, Tracking, Pending, "", ""
 		next.SubmitAttempts = 1 // what failed before reached nobody's pool
@@ -147,6 +150,9 @@ func answered(b Broadcast, answer Outcome) Status {
 	return next
 }
 
+// keepsReason tells whether its reason stays, whatever is answered, until a block has it.
+func (tx Tx) keepsReason() bool { return tx.State == Stuck || tx.Reason == ProtectRanBefore }
+
 func (o Outcome) taken() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
 
 // rejected notes that a node says it can never pass; from now on the tries of the cancel are counted.
@@ -155,7 +161,7 @@ func rejected(tx Tx, next Status, answer Outcome) Status {
 	if answer.Detail == "" {
 		next.Rejected = "a node says that these bytes can never pass"
 	}
-	if tx.State != Stuck {
+	if !tx.keepsReason() {
 		next.Reason, next.LastError = ReasonRejected, next.Rejected
 	}
 	return next

@@ -74,6 +74,9 @@ func protect(v View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
+	if f, ok := ranBefore(v); ok {
+		return Record{Investigated(v, Investigate{f}, nil)}, true
+	}
 	if v.Cursor.Protected == nil {
 		if f, ok := finding(v); ok {
 			if f.Used {
@@ -90,9 +93,6 @@ func protect(v View) (Step, bool) {
 
 // finding is what the newest look at the account proves, together with an older one.
 func finding(v View) (Finding, bool) {
-	if f, ok := ranBefore(v); ok {
-		return f, true
-	}
 	a, s := v.Account, v.Suspicion
 	if a == nil || s == nil || a.Head <= s.Head {
 		return Finding{}, false
@@ -137,8 +137,15 @@ func (by *Consumer) Evidence() string {
 func Investigated(v View, s Investigate, by *Consumer) Change {
 	f := s.Finding
 	f.Evidence += by.Evidence()
-	c := Change{Protect: &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}}
-	if f.Tx == nil {
+	var c Change
+	if p := v.Cursor.Protected; p == nil || p.EndsByItself() {
+		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}
+	}
+	switch {
+	case f.Tx == nil:
+		return c
+	case f.Reason == ProtectRanBefore:
+		c.Writes = []Write{toldRanBefore(v, f)}
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
@@ -148,26 +155,6 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
 	c.Writes = []Write{v.move(*f.Tx, kind, next, v.Policy.ResubmitInterval)}
 	return c
-}
-
-// ranBefore finds an attempt of before a REQUEUE that is on chain after all: the chain has changed below the audit depth. Whoever sends the transaction now
-// would run it twice.
-func ranBefore(v View) (Finding, bool) {
-	for _, txs := range [][]Tx{v.Open, v.Queue} {
-		for _, tx := range txs {
-			for _, a := range tx.Attempts {
-				if tx.Nonce != nil && a.Nonce == *tx.Nonce {
-					continue
-				}
-				if one := v.Seen(a.Hash); one.Known && one.Receipt != nil {
-					return Finding{Reason: ProtectRanBefore, Nonce: a.Nonce, Evidence: fmt.Sprintf(
-						"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
-						tx.ID, a.Hash.Hex(), a.Nonce, one.Receipt.BlockNumber, one.Receipt.BlockHash.Hex())}, true
-				}
-			}
-		}
-	}
-	return Finding{}, false
 }
 
 // lowestMissing is the transaction with the lowest nonce that is in flight and not in a block, as far as the ledger knows.
@@ -196,20 +183,24 @@ func disagreement(v View) (reason, message string) {
 	return "", ""
 }
 
-// protectAsTold protects because somebody says so: an operator, or the auditor.
+// protectAsTold protects because somebody says so: an operator, or the auditor. That takes the place of a protection which would end by itself: what somebody has
+// asked for ends by a decision alone (L10).
 func protectAsTold(v View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
 		return told(c, ResultNotStarted, "no nonce was ever taken for this submitter; pause it instead")
-	case v.Cursor.Protected != nil:
+	case v.Cursor.Protected != nil && !v.Cursor.Protected.EndsByItself():
 		return told(c, ResultAlreadyProtected, "")
 	}
 	done := told(c, Applied, "")
-	reason := string(c.Action)
+	reason, evidence := string(c.Action), c.Reason
 	if reason == "" {
 		reason = ProtectByOperator
 	}
-	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: c.Reason}
+	if p := v.Cursor.Protected; p != nil {
+		evidence = fmt.Sprintf("%s (in place of %s: %s)", evidence, p.Reason, p.Evidence)
+	}
+	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: evidence}
 	return done
 }
 
@@ -288,22 +279,28 @@ func resolve(v View, c Command) (Step, bool) {
 		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
 	}
 	if !ok {
-		return refuse(ResultRefused, "it is not in flight: it has no nonce, or is final")
+		return refuse(ResultRefused, "it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
 	}
 	if v.Account == nil || v.Account.For != c.ID {
 		return LookAtAccount{Tx: tx, Depth: depth, For: c.ID}, true
 	}
-	switch seen := v.seen(tx); {
+	switch seen, e := v.seen(tx), v.earlier(tx); {
 	case seen.Known && seen.Receipt != nil:
 		return refuse(ResultRefused, "it is in block %d; it becomes final by itself", seen.Receipt.BlockNumber)
 	case tx.State != Stuck:
 		return refuse(ResultRefused, "it is %s, not STUCK; it is still on its way", tx.State)
-	case v.Account.Settled <= *tx.Nonce:
-		return refuse(ResultRefused, "nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included", *tx.Nonce, depth, v.Account.Settled)
-	case !seen.Known || v.Head < v.Account.Head:
+	case v.Account.Settled <= highest(tx):
+		return refuse(ResultRefused, "nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included", highest(tx), depth, v.Account.Settled)
+	case !seen.Known || !e.Known || v.Head < v.Account.Head:
 		return nil, false // the receipts are being looked up once more
+	case e.Receipt != nil && requeue:
+		return refuse(ResultRefused, "it ran under nonce %d, in block %d, before it was given back to the queue: FAIL ends it by that receipt", tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber)
+	case e.Receipt != nil && !e.Final:
+		return refuse(ResultRefused, "it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final", tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber)
+	case requeue && tookBack(tx):
+		return refuse(ResultRefused, "it has given up nonce %d once already: FAIL it", *tx.Nonce)
 	case tx.givenUp() && requeue:
-		return refuse(ResultRefused, "it was asked to be cancelled, or its deadline has cancelled it: FAIL it")
+		return refuse(ResultRefused, "it shall not run any more, since %s: FAIL it", tx.whyGivenUp())
 	case v.Used == nil || v.Used.For != c.ID:
 		return AskWho{Tx: tx, For: c.ID}, true
 	case (Finding{Tx: &tx}).RefutedBy(v.Used.By):
@@ -313,13 +310,18 @@ func resolve(v View, c Command) (Step, bool) {
 			"find out from a block explorer and say %s_UNPROVEN", *tx.Nonce, c.Action)
 	}
 	done := told(c, Applied, "")
+	if e := v.earlier(tx); e.Receipt != nil {
+		done.Writes = []Write{v.endAs(tx, e)}
+		return Record{done}, true
+	}
 	next, kind := tx.Status, EventFailed
 	next.Sub, next.Doubted = None, false
 	if !requeue {
 		next.State, next.Executed, next.Released, next.Reason = Failed, No, true, ReasonNonceElsewhere
 		next.LastError = "an operator ended it: its nonce was used by somebody else"
 	} else {
-		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash, next.Accepted = EventRequeued, Queued, nil, 0, false, Hash{}, 0
+		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash = EventRequeued, Queued, nil, 0, false, Hash{}
+		next.Accepted, next.LastAnswer, next.Pooled, next.Rejected = 0, "", 0, "" // said of forms for the nonce that it gives up
 		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
 		next.Requeued++
 	}

@@ -130,8 +130,8 @@ func replacement(v View, tx Tx) (Replace, bool) {
 
 func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
-	if tx.newest().Kind == Cancel {
-		s.Kind = Cancel // what was given up is not taken up again
+	if tx.newest().Kind == Cancel || tx.Reason == ProtectRanBefore {
+		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
 	for _, a := range tx.Attempts { // each offers more than those before it
 		if a.No == tx.Pooled || a.No == tx.newest().No && tx.LastAnswer == "" {
@@ -145,8 +145,17 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	return s
 }
 
-// givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its
-// deadline, which has made a form that cancels.
+// fill makes a form that does nothing for the nonce of a transaction that ran before. That protection forbids nothing here: what is signed takes no new nonce,
+// and each moment that it waits is one in which the other form may run a second time.
+func fill(v View, tx Tx) (Step, bool) {
+	if p := v.Cursor.Protected; p != nil && p.Reason != ProtectRanBefore {
+		return nil, false
+	}
+	return replace(v, tx, Cancel, 0), true
+}
+
+// givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its deadline or since it
+// has run before, which have made a form that cancels.
 func (tx Tx) givenUp() bool {
 	return tx.CancelRequested || tx.Rejected != "" || len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
 }
@@ -157,6 +166,8 @@ func (tx Tx) whyGivenUp() string {
 		return "a cancel was asked for"
 	case tx.Rejected != "":
 		return "a node said that it can never pass and a cancel was sent"
+	case tx.Reason == ProtectRanBefore:
+		return "it was seen to have run before it was given back to the queue and a cancel was sent"
 	}
 	return "not_after passed and a cancel was sent"
 }
@@ -185,7 +196,7 @@ func Replaced(v View, s Replace, p Replacement) Change {
 	}
 	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
 	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
-	if tx.State != Stuck && tx.Rejected == "" {
+	if !tx.keepsReason() && tx.Rejected == "" {
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventReplaced, next, 0)
@@ -238,7 +249,7 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 	if tx.State != Stuck && (reason == ReasonFeeCapReached || tired) {
 		kind, next.State, next.Sub = EventStuck, Stuck, None
 	}
-	if tx.State != Stuck || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
+	if !tx.keepsReason() || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
 		next.Reason, next.LastError = reason, message
 	}
 	if s.firstCancel() {
@@ -261,6 +272,8 @@ func speedUp(v View, c Command) (Step, bool) {
 		return Record{told(c, ResultRefused, "the submitter is protected: nothing new is signed")}, true
 	case tx.Reason == ReasonReorgedFinal:
 		return Record{told(c, ResultRefused, "it was final: it is handed over as it was until it is in a block again")}, true
+	case !mayGo(v, tx):
+		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block, or is being looked for")}, true
 	}
 	return replace(v, tx, Bump, c.ID), true
 }
@@ -270,6 +283,9 @@ func retry(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
 		return Record{told(c, ResultRefused, "it is not STUCK")}, true
+	}
+	if tx.Reason == ProtectRanBefore {
+		return Record{told(c, ResultRefused, "it ran before it was given back to the queue; it ends by itself once its nonce is used")}, true
 	}
 	done := told(c, Applied, "")
 	next := tx.Status

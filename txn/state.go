@@ -92,8 +92,9 @@ var Moves = []Move{
 	{Kind: EventConfirmations, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Confirmed, Failed, Cancelled}, To: []State{Stuck}},
-	{Kind: EventConfirmed, From: []State{Allocated, Tracking, Stuck}, To: []State{Confirmed}},
+	{Kind: EventConfirmed, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Confirmed}}, // QUEUED: it ran before it was given back to the queue
 	{Kind: EventFailed, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Failed}},
+	{Kind: EventCancelRequested, From: []State{Queued}, To: []State{Queued}},
 	{Kind: EventCancelRequested, From: []State{Allocated}, To: []State{Allocated}},
 	{Kind: EventCancelRequested, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventCancelRequested, From: []State{Stuck}, To: []State{Stuck}},

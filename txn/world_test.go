@@ -127,7 +127,7 @@ func (w *world) onChain() Nonce {
 		n = w.view.Cursor.Next
 	}
 	for _, tx := range w.view.Open {
-		if !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { return w.included[a.Hash] != nil }) {
+		if !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { return a.Nonce == *tx.Nonce && w.included[a.Hash] != nil }) {
 			n = min(n, *tx.Nonce)
 		}
 	}
@@ -168,7 +168,7 @@ func (w *world) apply(t fataler, c Change) {
 func (w *world) guard(t fataler, c Change) {
 	t.Helper()
 	if p := c.Protect; p != nil {
-		if p.Expect != w.view.Cursor.Next || w.view.Cursor.Protected != nil || p.Evidence == "" {
+		if p.Expect != w.view.Cursor.Next || w.view.Cursor.Protected != nil && !w.view.Cursor.Protected.EndsByItself() || p.Evidence == "" {
 			t.Fatalf("%+v protects %+v", p, w.view.Cursor)
 		}
 		cursor := *w.view.Cursor
@@ -212,7 +212,12 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.told[tx.ID] = append(w.told[tx.ID], x.Told...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
-	if x.Next.Nonce != nil && tx.Nonce == nil {
+	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil && x.Next.State.Final() { // it ran before, and has its nonce again
+		if at = slices.Index(w.gaps, *x.Next.Nonce); at < 0 {
+			t.Fatalf("nonce %d was not given up", *x.Next.Nonce)
+		}
+		w.gaps = slices.Delete(w.gaps, at, at+1)
+	} else if x.Next.Nonce != nil && tx.Nonce == nil {
 		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil || w.view.Cursor.Next != *x.Next.Nonce {
 			t.Fatalf("nonce %d is taken without cursor and attempt", *x.Next.Nonce)
 		}

@@ -45,6 +45,9 @@ It exits with 0 when all is well, with 1 when a law is broken, and with 2 when s
 }
 
 func (p *program) auditAll(c *cobra.Command, f configFlags, names []string) (audits, error) {
+	if err := legible(c, nil); err != nil {
+		return nil, err
+	}
 	cfg, err := p.loadConfig(c, f)
 	if err != nil {
 		return nil, err

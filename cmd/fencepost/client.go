@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -106,6 +107,9 @@ func (p *program) connect(f clientFlags) (*client, error) {
 // calling makes a command of what it does with a node.
 func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if err := legible(cmd, args); err != nil {
+			return err
+		}
 		c, err := p.connect(*f)
 		if err != nil {
 			return err
@@ -113,6 +117,32 @@ func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client
 		defer c.conn.Close()
 		return do(cmd.Context(), c, args)
 	}
+}
+
+// legible refuses text that the contract cannot carry, and says which it is. Names of files are not sent anywhere, and may be any bytes.
+func legible(c *cobra.Command, args []string) error {
+	var bad []string
+	names := strings.Fields(c.Use)[1:]
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			bad = append(bad, strings.Trim(names[min(i, len(names)-1)], "[]"))
+		}
+	}
+	for _, f := range visited(c.Flags().Visit) {
+		if f.Name != "tls-ca" && f.Name != "config" && !utf8.ValidString(f.Value.String()) {
+			bad = append(bad, "--"+f.Name)
+		}
+	}
+	if len(bad) > 0 {
+		return misused(c, "%s: not valid UTF-8; give it in that encoding, which is what your terminal should use", strings.Join(bad, ", "))
+	}
+	return nil
+}
+
+// visited lists what a visitor is shown.
+func visited[T any](visit func(func(T))) (all []T) {
+	visit(func(one T) { all = append(all, one) })
+	return all
 }
 
 // call makes one call, within the timeout.

@@ -293,60 +293,93 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
+// TestTextThatIsNotUTF8 is named where it was typed. A file may be called as it likes.
+func TestTextThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for line, what := range map[string]string{
+		"tx create --submitter a\xff":               "--submitter",
+		"tx create --submitter a --request-id \xff": "--request-id",
+		"tx get \xff":              "TX_ID",
+		"tx watch \xff":            "TX_ID",
+		"tx cancel \xff":           "TX_ID",
+		"tx list --submitter \xff": "--submitter",
+		"tx resolve \xff --fail --reason a\xff --operator \xff": "TX_ID, --operator, --reason",
+		"submitter pause a --reason \xff":                       "--reason",
+		"submitter protect \xff --reason a":                     "NAME",
+		"submitter show \xff":                                   "NAME",
+		"audit --submitter \xff":                                "--submitter",
+	} {
+		words := strings.Fields(line)
+		command := words[:2]
+		if words[0] == "audit" {
+			command = words[:1]
+		}
+		s.bad(exitUsage, fmt.Sprintf("fencepost: %s: not valid UTF-8; give it in that encoding, which is what your terminal should use; see \"fencepost %s --help\"\n",
+			what, strings.Join(command, " ")), words...)
+	}
+	s.bad(exitFailed, "fencepost: read the certificates of --tls-ca: open no\xff: no such file or directory\n", "tx", "list", "--tls-ca", "no\xff")
+}
+
 func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for line, want := range map[string]string{
-		"tx create":                               `--submitter is missing; see "fencepost tx create --help"`,
-		"tx create --submitter a --value 0.5":     `amount "0.5" has a part of a wei; give at most 0 decimals`,
-		"tx create --submitter a --data abc":      `--data must be "0x" followed by an even number of hex digits`,
-		"tx create --submitter a --data 0xabc":    `--data must be "0x" followed by an even number of hex digits`,
-		"tx create --submitter a --wait --watch":  `--watch and --wait are both given; give one of them; see "fencepost tx create --help"`,
-		"tx create --submitter a --timeout 0s":    `--timeout must be longer than nothing; give a duration like 30s`,
-		"tx get":                                  `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
-		"tx get x --submitter a --request-id b":   `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
-		"tx watch":                                `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
-		"tx watch x --all":                        `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
-		"tx list --limit 0":                       `--limit must be at least 1; see "fencepost tx list --help"`,
-		"tx list --state FLYING":                  `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
-		"tx cancel":                               `TX_ID is missing; see "fencepost tx cancel --help"`,
-		"submitter show":                          `NAME is missing; see "fencepost submitter show --help"`,
-		"submitter list --limit 0":                `--limit must be at least 1; see "fencepost submitter list --help"`,
-		"submitter log a --limit 0":               `--limit must be at least 1; see "fencepost submitter log --help"`,
-		"submitter protect a":                     `--reason is missing; it is kept for whoever asks later; see "fencepost submitter protect --help"`,
-		"submitter exit-protect a":                `--protection is missing; "fencepost submitter show a" tells its number and its evidence; see "fencepost submitter exit-protect --help"`,
-		"submitter exit-protect a --protection 1": `give one of --resume and --align-forward; see "fencepost submitter exit-protect --help"`,
-		"submitter exit-protect a --protection 1 --resume --align-forward": `give one of --resume and --align-forward; see "fencepost submitter exit-protect --help"`,
-		"submitter exit-protect a --protection 1 --resume":                 `--reason is missing; it is kept for whoever asks later; see "fencepost submitter exit-protect --help"`,
-		"tx resolve":                                     `TX_ID is missing; see "fencepost tx resolve --help"`,
-		"tx resolve a":                                   `give one of --retry, --fail and --requeue; see "fencepost tx resolve --help"`,
-		"tx resolve a --fail --retry --reason x":         `give one of --retry, --fail and --requeue; see "fencepost tx resolve --help"`,
-		"tx resolve a --retry --unproven --reason x":     `--unproven goes with --fail or --requeue; see "fencepost tx resolve --help"`,
-		"tx create --submitter a --speed quick":          `--speed "quick" is not one of slow, standard and fast; see "fencepost tx create --help"`,
-		"tx create --submitter a --speed unspecified":    `--speed "unspecified" is not one of slow, standard and fast; see "fencepost tx create --help"`,
-		"tx create --submitter a --max-fee-gwei 1gwei":   `--max-fee-gwei "1gwei" is not an amount in gwei with up to 9 decimals; give a number such as 30 or 0.5; see "fencepost tx create --help"`,
-		"tx create --submitter a --not-after tomorrow":   `--not-after "tomorrow" is neither a time nor a duration; give one like 2026-01-02T15:04:05Z or 10m; see "fencepost tx create --help"`,
-		"tx create --submitter a --not-after 0s":         `--not-after "0s" is not later than now; give a duration like 10m; see "fencepost tx create --help"`,
-		"tx create --submitter a --cancel-late":          `--cancel-late goes with --not-after; give both; see "fencepost tx create --help"`,
-		"tx speed-up":                                    `TX_ID is missing; see "fencepost tx speed-up --help"`,
-		"submitter update":                               `NAME is missing; see "fencepost submitter update --help"`,
-		"submitter update a":                             `nothing is changed; give --on-failure, --max-fee-gwei, or both; see "fencepost submitter update --help"`,
-		"submitter update a --on-failure stop":           `--on-failure "stop" is neither continue nor pause; see "fencepost submitter update --help"`,
-		"submitter update a --max-fee-gwei 0.0000000001": `--max-fee-gwei "0.0000000001" is not an amount in gwei with up to 9 decimals; give a number such as 30 or 0.5; see "fencepost submitter update --help"`,
-		"submitter add a --on-failure stop":              `--on-failure "stop" is neither continue nor pause; see "fencepost submitter add --help"`,
-		"tx resolve a --requeue":                         `--reason is missing; it is kept for whoever asks later; see "fencepost tx resolve --help"`,
-		"recover":                                        `it stops every account until somebody decides on each; give --yes if that is what you want; see "fencepost recover --help"`,
-		"recover --yes":                                  `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost recover --help"`,
-		"migrate up":                                     `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost migrate up --help"`,
-		"migrate up --config x --database-url y":         `--config and --database-url are both given; give one of them; see "fencepost migrate up --help"`,
-		"migrate status --config x --schema y":           `--schema goes with --database-url; the configuration has a schema of its own; see "fencepost migrate status --help"`,
-		"tx list --server 127.0.0.1:1 --tls-ca @/no":     "read the certificates of --tls-ca: open @/no: no such file or directory",
+		"tx create":                                `--submitter is missing; see "fencepost tx create --help"`,
+		"tx create --submitter a --value 0.5":      `amount "0.5" has a part of a wei; give at most 0 decimals`,
+		"tx create --submitter a --data abc":       `--data must be "0x" followed by an even number of hex digits`,
+		"tx create --submitter a --data 0xabc":     `--data must be "0x" followed by an even number of hex digits`,
+		"tx create --submitter a --wait --watch":   `--watch and --wait are both given; give one of them; see "fencepost tx create --help"`,
+		"tx create --submitter a --timeout 0s":     `--timeout must be longer than nothing; give a duration like 30s`,
+		"tx get":                                   `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
+		"tx get x --submitter a --request-id b":    `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
+		"tx watch":                                 `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
+		"tx watch x --all":                         `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
+		"tx list --limit 0":                        `--limit must be at least 1; see "fencepost tx list --help"`,
+		"tx list --state FLYING":                   `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
+		"tx cancel":                                `TX_ID is missing; see "fencepost tx cancel --help"`,
+		"submitter show":                           `NAME is missing; see "fencepost submitter show --help"`,
+		"submitter list --limit 0":                 `--limit must be at least 1; see "fencepost submitter list --help"`,
+		"submitter log a --limit 0":                `--limit must be at least 1; see "fencepost submitter log --help"`,
+		"submitter protect a":                      `--reason is missing; it is kept for whoever asks later; see "fencepost submitter protect --help"`,
+		"submitter exit-protect a":                 `--protection is missing; "fencepost submitter show a" tells its number and its evidence; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection 0":  `--protection 0 is out of range: protections are numbered from 1; "fencepost submitter show a" tells the number and the evidence; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection -1": `--protection -1 is out of range: protections are numbered from 1; "fencepost submitter show a" tells the number and the evidence; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection 1":  `give one of --resume and --align-forward; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection 1 --resume --align-forward":       `give one of --resume and --align-forward; see "fencepost submitter exit-protect --help"`,
+		"submitter exit-protect a --protection 1 --resume":                       `--reason is missing; it is kept for whoever asks later; see "fencepost submitter exit-protect --help"`,
+		"submitter protect a --reason \u00a0":                                    `--reason is blank; it is kept for whoever asks later, so say why; see "fencepost submitter protect --help"`,
+		"submitter exit-protect a --protection 1 --resume --reason \u200b\u2003": `--reason is blank; it is kept for whoever asks later, so say why; see "fencepost submitter exit-protect --help"`,
+		"tx resolve a --fail --reason \u3000":                                    `--reason is blank; it is kept for whoever asks later, so say why; see "fencepost tx resolve --help"`,
+		"tx resolve":                                                             `TX_ID is missing; see "fencepost tx resolve --help"`,
+		"tx resolve a":                                                           `give one of --retry, --fail and --requeue; see "fencepost tx resolve --help"`,
+		"tx resolve a --fail --retry --reason x":                                 `give one of --retry, --fail and --requeue; see "fencepost tx resolve --help"`,
+		"tx resolve a --retry --unproven --reason x":                             `--unproven goes with --fail or --requeue; see "fencepost tx resolve --help"`,
+		"tx create --submitter a --speed quick":                                  `--speed "quick" is not one of slow, standard and fast; see "fencepost tx create --help"`,
+		"tx create --submitter a --speed unspecified":                            `--speed "unspecified" is not one of slow, standard and fast; see "fencepost tx create --help"`,
+		"tx create --submitter a --max-fee-gwei 1gwei":                           `--max-fee-gwei "1gwei" is not an amount in gwei with up to 9 decimals; give a number such as 30 or 0.5; see "fencepost tx create --help"`,
+		"tx create --submitter a --not-after tomorrow":                           `--not-after "tomorrow" is neither a time nor a duration; give one like 2026-01-02T15:04:05Z or 10m; see "fencepost tx create --help"`,
+		"tx create --submitter a --not-after 0s":                                 `--not-after "0s" is not later than now; give a duration like 10m; see "fencepost tx create --help"`,
+		"tx create --submitter a --cancel-late":                                  `--cancel-late goes with --not-after; give both; see "fencepost tx create --help"`,
+		"tx speed-up":                                                            `TX_ID is missing; see "fencepost tx speed-up --help"`,
+		"submitter update":                                                       `NAME is missing; see "fencepost submitter update --help"`,
+		"submitter update a":                                                     `nothing is changed; give --on-failure, --max-fee-gwei, or both; see "fencepost submitter update --help"`,
+		"submitter update a --on-failure stop":                                   `--on-failure "stop" is neither continue nor pause; see "fencepost submitter update --help"`,
+		"submitter update a --max-fee-gwei 0.0000000001":                         `--max-fee-gwei "0.0000000001" is not an amount in gwei with up to 9 decimals; give a number such as 30 or 0.5; see "fencepost submitter update --help"`,
+		"submitter add a --on-failure stop":                                      `--on-failure "stop" is neither continue nor pause; see "fencepost submitter add --help"`,
+		"tx resolve a --requeue":                                                 `--reason is missing; it is kept for whoever asks later; see "fencepost tx resolve --help"`,
+		"recover":                                                                `it stops every account until somebody decides on each; give --yes if that is what you want; see "fencepost recover --help"`,
+		"recover --yes":                                                          `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost recover --help"`,
+		"migrate up":                                                             `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost migrate up --help"`,
+		"migrate up --config x --database-url y":                                 `--config and --database-url are both given; give one of them; see "fencepost migrate up --help"`,
+		"migrate status --config x --schema y":                                   `--schema goes with --database-url; the configuration has a schema of its own; see "fencepost migrate status --help"`,
+		"tx list --server 127.0.0.1:1 --tls-ca @/no":                             "read the certificates of --tls-ca: open @/no: no such file or directory",
 	} {
 		code := exitUsage
 		if strings.Contains(line, "--tls-ca") {
 			code = exitFailed
 		}
-		s.bad(code, "fencepost: "+want+"\n", strings.Fields(line)...)
+		s.bad(code, "fencepost: "+want+"\n", strings.Split(line, " ")...) // not Fields: a blank may be meant
 	}
 }
 

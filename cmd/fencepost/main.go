@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/run"
@@ -26,5 +27,5 @@ func userName() string {
 	if err != nil {
 		return ""
 	}
-	return u.Username
+	return strings.ToValidUTF8(u.Username, "?") // it is recorded with decisions
 }

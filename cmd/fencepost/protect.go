@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +34,11 @@ func (d *decisionFlags) by(p *program) string {
 
 // check refuses a decision without a reason.
 func (d *decisionFlags) check(c *cobra.Command) error {
-	if d.reason == "" {
+	switch says := func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }; {
+	case d.reason == "":
 		return misused(c, "--reason is missing; it is kept for whoever asks later")
+	case !strings.ContainsFunc(d.reason, says):
+		return misused(c, "--reason is blank; it is kept for whoever asks later, so say why")
 	}
 	return nil
 }
@@ -96,7 +100,10 @@ type exitFlags struct {
 }
 
 func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.ExitProtectRequest, error) {
-	if e.protection < 1 {
+	switch {
+	case e.protection < 1 && c.Flags().Changed("protection"):
+		return nil, misused(c, "--protection %d is out of range: protections are numbered from 1; \"fencepost submitter show %s\" tells the number and the evidence", e.protection, name)
+	case e.protection < 1:
 		return nil, misused(c, "--protection is missing; \"fencepost submitter show %s\" tells its number and its evidence", name)
 	}
 	if err := oneOf(c, choice{"--resume", e.resume}, choice{"--align-forward", e.align}); err != nil {

@@ -21,8 +21,8 @@ func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
 
 The other two are for when its nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction could still
 be included, and while no endpoint can show who used the nonce; then nothing changes. --fail ends it: it did not run and never will. --requeue puts it back at its
-place in the queue, to be sent under another nonce: use it when it shall run all the same. It waits for the other use of the nonce to be deeper in the chain than
---fail does (chains.*.finality.audit_depth), since a transaction that was given up and came back would run twice.
+place in the queue, to be sent under another nonce: use it when it shall run all the same. It is refused until the other use of the nonce is deeper in the chain
+than --fail demands (chains.*.finality.audit_depth), since a transaction that was given up and came back would run twice: ask again then.
 
 --unproven goes with either when the use of the nonce is so old that no endpoint shows it any more: find out from a block explorer that it was not this transaction.`,
 		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry --reason "the endpoint is back"` + "\n" +
@@ -71,7 +71,8 @@ func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRe
 			return err
 		}
 	}
-	if ask.GetExpectVersion() == 0 {
+	// What is not STUCK was decided on before, or there is nothing to decide: whoever repeats a decision names no version, and gets what became of it.
+	if ask.GetExpectVersion() == 0 && before.GetTx().GetState() == pb.TxState_TX_STATE_STUCK {
 		ask.ExpectVersion = before.GetTx().GetVersion()
 	}
 	answer, err := call(ctx, c, c.subs.ResolveStuck, ask)

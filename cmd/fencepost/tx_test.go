@@ -113,7 +113,7 @@ func TestTxGetShowsWhatThereIs(t *testing.T) {
 	l.live(parsed, false)
 	out := l.good("tx", "get", id)
 	for _, row := range []string{
-		`tx_id +` + id, `submitter +alice`, `state +FAILED_FINAL`, `executed +REVERTED`, `reason +REVERTED`, `last_error +the call was reverted`, `to +` + recipient,
+		`tx_id +` + id, `submitter +alice`, `state +FAILED_FINAL`, `version +[1-9]`, `executed +REVERTED`, `reason +REVERTED`, `last_error +the call was reverted`, `to +` + recipient,
 		`value +0 wei`, `block +17 0x09`, `gas +21000 at 0 wei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, gas limit 21000, fee cap 7 wei, tip 0 wei`, `final +20`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + row).MatchString(out) {

@@ -17,7 +17,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- A transaction row may also be an intent: queued by a caller, or cancelled while it is queued.
+-- A transaction row may also be an intent: queued by a caller, or cancelled while it is queued and never had a nonce.
 CREATE FUNCTION guard_tx() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE told BIGINT;
 BEGIN
@@ -27,7 +27,7 @@ BEGIN
         IF NOT (NEW.state = 'QUEUED' AND NEW.version = 1 AND NEW.nonce IS NULL AND NEW.fencing_token = 0) THEN
             RAISE EXCEPTION 'guard: transaction % is born as % of version %', NEW.tx_id, NEW.state, NEW.version;
         END IF;
-    ELSIF NOT (OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.nonce IS NULL AND NEW.version = OLD.version + 1
+    ELSIF NOT (OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.nonce IS NULL AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
                AND NEW.fencing_token = OLD.fencing_token AND NEW.executed = 'NO')
           AND NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
         RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',
@@ -37,7 +37,9 @@ BEGIN
                          IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit) THEN
         RAISE EXCEPTION 'guard: what was asked for is changed in transaction %', NEW.tx_id;
     END IF;
-    IF EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND NEW.nonce BETWEEN g.first_nonce AND g.last_nonce) THEN
+    -- What ran before it was given back to the queue has the nonce again that it gave up.
+    IF EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND NEW.nonce BETWEEN g.first_nonce AND g.last_nonce
+                  AND (g.tx_id IS DISTINCT FROM NEW.tx_id OR NEW.receipt_tx_hash IS NULL AND OLD.nonce IS NULL)) THEN
         RAISE EXCEPTION 'guard: transaction % has nonce %, which is recorded as a gap', NEW.tx_id, NEW.nonce;
     END IF;
     SELECT count(*) INTO told FROM tx_event e WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id AND e.seq <= NEW.version;

@@ -34,12 +34,14 @@ WITH intent AS (
 )
 SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_name FROM queued q JOIN submitter s ON s.submitter_id = q.submitter_id;
 
--- CancelQueued cancels a transaction that has no nonce yet. It waits for a commit that is taking one and then finds nothing to cancel. The row is locked
--- first and changed then: an UPDATE would draw its xid before it waits, and its event would stand in the feed before the one that it waited for.
+-- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
+-- commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
+-- event would stand in the feed before the one that it waited for.
 -- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
      WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.state = 'QUEUED'
+       AND t.requeued = 0
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t

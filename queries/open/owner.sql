@@ -48,12 +48,17 @@ SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_t
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = h.tx_id
  ORDER BY t.submitter_id, t.queue_seq;
 
+-- InboxCommands are the oldest of each submitter: however many one has, the others' are seen.
 -- name: InboxCommands :many
 SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator
-  FROM submitter_command k
- WHERE k.submitter_id = ANY(@submitter_ids::INT[]) AND k.applied_at IS NULL
- ORDER BY k.submitter_id, k.command_id
- LIMIT @max_rows::INT;
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
+ CROSS JOIN LATERAL (
+       SELECT c.submitter_id, c.command_id, c.kind, c.tx_id, c.action, c.expect, c.reason, c.operator
+         FROM submitter_command c
+        WHERE c.submitter_id = s.submitter_id AND c.applied_at IS NULL
+        ORDER BY c.command_id
+        LIMIT @most::INT) k
+ ORDER BY k.submitter_id, k.command_id;
 
 -- RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
 -- still believed possible could reach.

@@ -51,7 +51,9 @@ SELECT t.* FROM managed_tx t
 
 -- name: Gaps :many
 SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
-  FROM nonce_gap g WHERE g.submitter_id = @submitter_id
+  FROM nonce_gap g
+ WHERE g.submitter_id = @submitter_id
+   AND NOT EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = g.submitter_id AND t.tx_id = g.tx_id AND t.nonce = g.first_nonce) -- it has it again
  ORDER BY g.first_nonce
  LIMIT @max_rows::INT;
 

@@ -2,12 +2,17 @@
 -- lost part of the ledger signed may be on chain; so every lease is spent, every submitter is stopped, and what was given out before, be it a resume token or the
 -- number of a protection, is void.
 
+-- LiveLease is asked before anything is locked: on a ledger that is in use the locks below would stop every commit and every renewal.
+-- name: LiveLease :many
+SELECT l.submitter_id, l.owner_node FROM submitter_lease l WHERE l.expires_at > clock_timestamp() ORDER BY l.submitter_id LIMIT 1;
+
+-- AllowLocks limits how long this transaction waits for a lock.
+-- name: AllowLocks :exec
+SELECT set_config('lock_timeout', @millis::TEXT, TRUE);
+
 -- LockLeases keeps everybody from writing and from acquiring until the transaction ends.
--- name: LockLeases :many
-SELECT l.submitter_id, l.owner_node, (l.expires_at > clock_timestamp())::BOOLEAN AS live
-  FROM submitter_lease l
- ORDER BY l.submitter_id
-   FOR UPDATE;
+-- name: LockLeases :exec
+SELECT FROM submitter_lease l ORDER BY l.submitter_id FOR UPDATE;
 
 -- RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the epoch that it got the first time, whose resume tokens are
 -- about what came after that.

@@ -95,8 +95,8 @@ SELECT t.tx_id, coalesce(t.nonce, -1)::BIGINT AS nonce, a.for_nonce::BIGINT AS f
                                  AND NOT EXISTS (SELECT FROM nonce_gap o
                                                   WHERE o.submitter_id = t.submitter_id AND o.tx_id = t.tx_id AND o.first_nonce = a.nonce AND o.last_nonce = a.nonce)) AS strange,
               coalesce(max(a.fencing_token), 0) AS newest_token,
-              coalesce(bool_or(a.nonce = t.nonce AND a.tx_hash = t.receipt_tx_hash), FALSE) AS has_receipt,
-              coalesce(bool_or(a.nonce = t.nonce AND a.tx_hash = t.tx_hash), FALSE) AS has_hash
+              coalesce(bool_or((a.nonce = t.nonce OR t.requeued > 0) AND a.tx_hash = t.receipt_tx_hash), FALSE) AS has_receipt,
+              coalesce(bool_or((a.nonce = t.nonce OR t.requeued > 0) AND a.tx_hash = t.tx_hash), FALSE) AS has_hash
          FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_id = t.tx_id) a
  WHERE (t.nonce IS NOT NULL AND a.for_nonce = 0) OR a.strange > 0 OR a.newest_token > $1::BIGINT OR g.given_up <> t.requeued
     OR (t.receipt_tx_hash IS NOT NULL AND NOT a.has_receipt) OR (t.tx_hash IS NOT NULL AND NOT a.has_hash)
@@ -125,7 +125,7 @@ type AuditAttemptsRow struct {
 }
 
 // AuditAttempts compares a transaction with the signed forms of it: one at least for its nonce, none for a nonce that it neither has nor gave up, and its
-// receipt is of one of them.
+// receipt is of one of them: of one for its nonce, or of one that ran before it was given back to the queue.
 func (q *Queries) AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([]AuditAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, auditAttempts,
 		arg.LeaseToken,
@@ -273,6 +273,8 @@ WITH used AS (
     SELECT greatest(g.first_nonce, $3::BIGINT), g.last_nonce, g.tx_id, FALSE
       FROM nonce_gap g
      WHERE g.submitter_id = $2 AND g.last_nonce >= $3::BIGINT
+       -- one that ran before it was given back to the queue has its nonce again
+       AND NOT EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = g.submitter_id AND t.tx_id = g.tx_id AND t.nonce = g.first_nonce)
        -- gaps do not overlap: of those that begin below, the last one alone can reach as far
        AND g.first_nonce >= coalesce((SELECT max(b.first_nonce) FROM nonce_gap b WHERE b.submitter_id = $2 AND b.first_nonce <= $3::BIGINT), 0)
     UNION ALL

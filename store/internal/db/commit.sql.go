@@ -96,12 +96,13 @@ WITH change AS (
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
+    -- A protection that ends by itself gives way to one that does not.
     SELECT l.change_no
       FROM lease l
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
      WHERE l.init_nonce >= 0
         OR (l.take_nonce >= 0 AND n.next_nonce = l.take_nonce AND n.protect_reason IS NULL)
-        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect AND n.protect_reason IS NULL)
+        OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect AND (n.protect_reason IS NULL OR n.protect_reason = 'REORGED_AFTER_FINAL' AND l.protect_reason <> n.protect_reason))
         OR (l.unprotect_expect >= 0 AND n.next_nonce = l.unprotect_expect AND n.protect_reason IS NOT NULL AND n.protections = l.unprotect_id)
      ORDER BY n.submitter_id
        FOR NO KEY UPDATE OF n

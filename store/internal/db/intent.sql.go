@@ -16,6 +16,7 @@ const cancelQueued = `-- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
      WHERE t.submitter_id = $1 AND t.tx_id = $2 AND t.state = 'QUEUED'
+       AND t.requeued = 0
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
@@ -37,8 +38,9 @@ type CancelQueuedParams struct {
 	Reason      string
 }
 
-// CancelQueued cancels a transaction that has no nonce yet. It waits for a commit that is taking one and then finds nothing to cancel. The row is locked
-// first and changed then: an UPDATE would draw its xid before it waits, and its event would stand in the feed before the one that it waited for.
+// CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
+// commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
+// event would stand in the feed before the one that it waited for.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, cancelQueued, arg.SubmitterID, arg.TxID, arg.Reason)
 	var version int64

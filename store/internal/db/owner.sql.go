@@ -45,15 +45,19 @@ func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, err
 
 const inboxCommands = `-- name: InboxCommands :many
 SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator
-  FROM submitter_command k
- WHERE k.submitter_id = ANY($1::INT[]) AND k.applied_at IS NULL
+  FROM (SELECT unnest($1::INT[]) AS submitter_id) s
+ CROSS JOIN LATERAL (
+       SELECT c.submitter_id, c.command_id, c.kind, c.tx_id, c.action, c.expect, c.reason, c.operator
+         FROM submitter_command c
+        WHERE c.submitter_id = s.submitter_id AND c.applied_at IS NULL
+        ORDER BY c.command_id
+        LIMIT $2::INT) k
  ORDER BY k.submitter_id, k.command_id
- LIMIT $2::INT
 `
 
 type InboxCommandsParams struct {
 	SubmitterIds []int32
-	MaxRows      int32
+	Most         int32
 }
 
 type InboxCommandsRow struct {
@@ -67,8 +71,9 @@ type InboxCommandsRow struct {
 	Operator    string
 }
 
+// InboxCommands are the oldest of each submitter: however many one has, the others' are seen.
 func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([]InboxCommandsRow, error) {
-	rows, err := q.db.Query(ctx, inboxCommands, arg.SubmitterIds, arg.MaxRows)
+	rows, err := q.db.Query(ctx, inboxCommands, arg.SubmitterIds, arg.Most)
 	if err != nil {
 		return nil, err
 	}

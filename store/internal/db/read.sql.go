@@ -174,7 +174,9 @@ func (q *Queries) Census(ctx context.Context, submitterIds []int32) (CensusRow, 
 
 const gaps = `-- name: Gaps :many
 SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
-  FROM nonce_gap g WHERE g.submitter_id = $1
+  FROM nonce_gap g
+ WHERE g.submitter_id = $1
+   AND NOT EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = g.submitter_id AND t.tx_id = g.tx_id AND t.nonce = g.first_nonce) -- it has it again
  ORDER BY g.first_nonce
  LIMIT $2::INT
 `

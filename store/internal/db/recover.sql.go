@@ -9,6 +9,16 @@ import (
 	"context"
 )
 
+const allowLocks = `-- name: AllowLocks :exec
+SELECT set_config('lock_timeout', $1::TEXT, TRUE)
+`
+
+// AllowLocks limits how long this transaction waits for a lock.
+func (q *Queries) AllowLocks(ctx context.Context, millis string) error {
+	_, err := q.db.Exec(ctx, allowLocks, millis)
+	return err
+}
+
 const endCommands = `-- name: EndCommands :execrows
 UPDATE submitter_command k
    SET applied_at = clock_timestamp(), result = $1::TEXT, fencing_token = l.fencing_token
@@ -25,34 +35,30 @@ func (q *Queries) EndCommands(ctx context.Context, ended string) (int64, error) 
 	return result.RowsAffected(), nil
 }
 
-const lockLeases = `-- name: LockLeases :many
+const liveLease = `-- name: LiveLease :many
 
-SELECT l.submitter_id, l.owner_node, (l.expires_at > clock_timestamp())::BOOLEAN AS live
-  FROM submitter_lease l
- ORDER BY l.submitter_id
-   FOR UPDATE
+SELECT l.submitter_id, l.owner_node FROM submitter_lease l WHERE l.expires_at > clock_timestamp() ORDER BY l.submitter_id LIMIT 1
 `
 
-type LockLeasesRow struct {
+type LiveLeaseRow struct {
 	SubmitterID int32
 	OwnerNode   string
-	Live        bool
 }
 
 // What an operator does after the ledger was restored from a backup, or after a fail-over that lost commits: in one transaction, while nobody writes. What the
 // lost part of the ledger signed may be on chain; so every lease is spent, every submitter is stopped, and what was given out before, be it a resume token or the
 // number of a protection, is void.
-// LockLeases keeps everybody from writing and from acquiring until the transaction ends.
-func (q *Queries) LockLeases(ctx context.Context) ([]LockLeasesRow, error) {
-	rows, err := q.db.Query(ctx, lockLeases)
+// LiveLease is asked before anything is locked: on a ledger that is in use the locks below would stop every commit and every renewal.
+func (q *Queries) LiveLease(ctx context.Context) ([]LiveLeaseRow, error) {
+	rows, err := q.db.Query(ctx, liveLease)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []LockLeasesRow
+	var items []LiveLeaseRow
 	for rows.Next() {
-		var i LockLeasesRow
-		if err := rows.Scan(&i.SubmitterID, &i.OwnerNode, &i.Live); err != nil {
+		var i LiveLeaseRow
+		if err := rows.Scan(&i.SubmitterID, &i.OwnerNode); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -61,6 +67,16 @@ func (q *Queries) LockLeases(ctx context.Context) ([]LockLeasesRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const lockLeases = `-- name: LockLeases :exec
+SELECT FROM submitter_lease l ORDER BY l.submitter_id FOR UPDATE
+`
+
+// LockLeases keeps everybody from writing and from acquiring until the transaction ends.
+func (q *Queries) LockLeases(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, lockLeases)
+	return err
 }
 
 const pauseUnstarted = `-- name: PauseUnstarted :execrows

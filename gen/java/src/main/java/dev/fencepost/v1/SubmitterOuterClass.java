@@ -252,87 +252,94 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002" +
       " \001(\tB\010\272H\005r\003\030\200\004R\006reason\"P\n\027ResumeSubmitte" +
       "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\"\215\001\n\027ProtectSubm" +
+      ".v1.SubmitterR\tsubmitter\"\345\001\n\027ProtectSubm" +
       "itterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001" +
-      "\030\200\001R\tsubmitter\022\"\n\006reason\030\002 \001(\tB\n\272H\007r\005\020\001\030" +
-      "\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010" +
-      "operator\"Q\n\030ProtectSubmitterResponse\0225\n\t" +
-      "submitter\030\001 \001(\0132\027.fencepost.v1.Submitter" +
-      "R\tsubmitter\"\202\002\n\022ExitProtectRequest\022(\n\tsu" +
-      "bmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\r" +
-      "protection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protecti" +
-      "onId\022H\n\010decision\030\003 \001(\0162 .fencepost.v1.Pr" +
-      "otectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"" +
-      "\n\006reason\030\004 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010op" +
-      "erator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023Exit" +
-      "ProtectResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fen" +
-      "cepost.v1.SubmitterR\tsubmitter\"\375\001\n\023Resol" +
-      "veStuckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R" +
-      "\004txId\022C\n\010decision\030\002 \001(\0162\033.fencepost.v1.S" +
-      "tuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022\"\n\006re" +
-      "ason\030\003 \001(\tB\n\272H\007r\005\020\001\030\200\004R\006reason\022$\n\010operat" +
-      "or\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\0228\n\016expect_v" +
-      "ersion\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectV" +
-      "ersion\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001" +
-      "(\0132\020.fencepost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\n" +
-      "command_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030" +
-      "\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005t" +
-      "x_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason" +
-      "\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013create_t" +
-      "ime\030\007 \001(\0132\032.google.protobuf.TimestampR\nc" +
-      "reateTime\0229\n\napply_time\030\010 \001(\0132\032.google.p" +
-      "rotobuf.TimestampR\tapplyTime\022\026\n\006result\030\t" +
-      " \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R" +
-      "\014protectionId\"\221\001\n\023ListCommandsRequest\022(\n" +
-      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022" +
-      "\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize" +
-      "\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToke" +
-      "n\"q\n\024ListCommandsResponse\0221\n\010commands\030\001 " +
-      "\003(\0132\025.fencepost.v1.CommandR\010commands\022&\n\017" +
-      "next_page_token\030\002 \001(\tR\rnextPageToken*J\n\r" +
-      "SubmitterMode\022\036\n\032SUBMITTER_MODE_UNSPECIF" +
-      "IED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017Subm" +
-      "itterStatus\022 \n\034SUBMITTER_STATUS_UNSPECIF" +
-      "IED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SU" +
-      "BMITTER_STATUS_PAUSED\020\002*f\n\rFailurePolicy" +
-      "\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAIL" +
-      "URE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_" +
-      "PAUSE\020\002*\262\001\n\022ProtectionDecision\022#\n\037PROTEC" +
-      "TION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTIO" +
-      "N_DECISION_RESUME\020\001\022%\n!PROTECTION_DECISI" +
-      "ON_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECISIO" +
-      "N_ALIGN_FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStuckDe" +
-      "cision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027" +
-      "\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISIO" +
-      "N_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n" +
-      "\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK" +
-      "_DECISION_REQUEUE_UNPROVEN\020\0052\256\007\n\020Submitt" +
-      "erService\022d\n\021RegisterSubmitter\022&.fencepo" +
-      "st.v1.RegisterSubmitterRequest\032\'.fencepo" +
-      "st.v1.RegisterSubmitterResponse\022U\n\014GetSu" +
-      "bmitter\022!.fencepost.v1.GetSubmitterReque" +
-      "st\032\".fencepost.v1.GetSubmitterResponse\022[" +
-      "\n\016ListSubmitters\022#.fencepost.v1.ListSubm" +
-      "ittersRequest\032$.fencepost.v1.ListSubmitt" +
-      "ersResponse\022^\n\017UpdateSubmitter\022$.fencepo" +
-      "st.v1.UpdateSubmitterRequest\032%.fencepost" +
-      ".v1.UpdateSubmitterResponse\022[\n\016PauseSubm" +
-      "itter\022#.fencepost.v1.PauseSubmitterReque" +
-      "st\032$.fencepost.v1.PauseSubmitterResponse" +
-      "\022^\n\017ResumeSubmitter\022$.fencepost.v1.Resum" +
-      "eSubmitterRequest\032%.fencepost.v1.ResumeS" +
-      "ubmitterResponse\022a\n\020ProtectSubmitter\022%.f" +
-      "encepost.v1.ProtectSubmitterRequest\032&.fe" +
-      "ncepost.v1.ProtectSubmitterResponse\022R\n\013E" +
-      "xitProtect\022 .fencepost.v1.ExitProtectReq" +
-      "uest\032!.fencepost.v1.ExitProtectResponse\022" +
-      "U\n\014ResolveStuck\022!.fencepost.v1.ResolveSt" +
-      "uckRequest\032\".fencepost.v1.ResolveStuckRe" +
-      "sponse\022U\n\014ListCommands\022!.fencepost.v1.Li" +
-      "stCommandsRequest\032\".fencepost.v1.ListCom" +
-      "mandsResponseBT\n\020dev.fencepost.v1P\001Z>git" +
-      "hub.com/fencepost/fencepost/gen/go/fence" +
-      "post/v1;fencepostv1b\006proto3"
+      "\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001(\tBb\272H_r\005\020\001\030" +
+      "\200\004\272\001U\n\006reason\022\031must say why; it is blank" +
+      "\0320this == \'\' || this.matches(\'[^\\\\s\\\\p{Z" +
+      "}\\\\p{C}]\')R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H" +
+      "\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmitterResp" +
+      "onse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.S" +
+      "ubmitterR\tsubmitter\"\332\002\n\022ExitProtectReque" +
+      "st\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmi" +
+      "tter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014" +
+      "protectionId\022H\n\010decision\030\003 \001(\0162 .fencepo" +
+      "st.v1.ProtectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010de" +
+      "cision\022z\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006r" +
+      "eason\022\031must say why; it is blank\0320this =" +
+      "= \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]" +
+      "\')R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010" +
+      "operator\"L\n\023ExitProtectResponse\0225\n\tsubmi" +
+      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
+      "mitter\"\325\002\n\023ResolveStuckRequest\022\035\n\005tx_id\030" +
+      "\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162" +
+      "\033.fencepost.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000" +
+      "R\010decision\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001" +
+      "U\n\006reason\022\031must say why; it is blank\0320th" +
+      "is == \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p" +
+      "{C}]\')R\006reason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030" +
+      "\200\001R\010operator\0228\n\016expect_version\030\024 \001(\004B\0210\001" +
+      "\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n\024Resolv" +
+      "eStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v" +
+      "1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003" +
+      "B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006a" +
+      "ction\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId" +
+      "\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001" +
+      "(\tR\010operator\022;\n\013create_time\030\007 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\ncreateTime\0229\n\napp" +
+      "ly_time\030\010 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\tapplyTime\022\026\n\006result\030\t \001(\tR\006result\022\'\n\r" +
+      "protection_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001" +
+      "\n\023ListCommandsRequest\022(\n\tsubmitter\030\001 \001(\t" +
+      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001" +
+      "(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003" +
+      " \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024ListCommand" +
+      "sResponse\0221\n\010commands\030\001 \003(\0132\025.fencepost." +
+      "v1.CommandR\010commands\022&\n\017next_page_token\030" +
+      "\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode\022\036\n" +
+      "\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITT" +
+      "ER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 \n\034S" +
+      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
+      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
+      "AUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILURE_POLI" +
+      "CY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_CONTI" +
+      "NUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\262\001\n\022Prot" +
+      "ectionDecision\022#\n\037PROTECTION_DECISION_UN" +
+      "SPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_RESUM" +
+      "E\020\001\022%\n!PROTECTION_DECISION_ALIGN_FORWARD" +
+      "\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORWARD_" +
+      "KEEP_QUEUE\020\003*\305\001\n\rStuckDecision\022\036\n\032STUCK_" +
+      "DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION" +
+      "_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024S" +
+      "TUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECISION_" +
+      "FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_REQUEU" +
+      "E_UNPROVEN\020\0052\256\007\n\020SubmitterService\022d\n\021Reg" +
+      "isterSubmitter\022&.fencepost.v1.RegisterSu" +
+      "bmitterRequest\032\'.fencepost.v1.RegisterSu" +
+      "bmitterResponse\022U\n\014GetSubmitter\022!.fencep" +
+      "ost.v1.GetSubmitterRequest\032\".fencepost.v" +
+      "1.GetSubmitterResponse\022[\n\016ListSubmitters" +
+      "\022#.fencepost.v1.ListSubmittersRequest\032$." +
+      "fencepost.v1.ListSubmittersResponse\022^\n\017U" +
+      "pdateSubmitter\022$.fencepost.v1.UpdateSubm" +
+      "itterRequest\032%.fencepost.v1.UpdateSubmit" +
+      "terResponse\022[\n\016PauseSubmitter\022#.fencepos" +
+      "t.v1.PauseSubmitterRequest\032$.fencepost.v" +
+      "1.PauseSubmitterResponse\022^\n\017ResumeSubmit" +
+      "ter\022$.fencepost.v1.ResumeSubmitterReques" +
+      "t\032%.fencepost.v1.ResumeSubmitterResponse" +
+      "\022a\n\020ProtectSubmitter\022%.fencepost.v1.Prot" +
+      "ectSubmitterRequest\032&.fencepost.v1.Prote" +
+      "ctSubmitterResponse\022R\n\013ExitProtect\022 .fen" +
+      "cepost.v1.ExitProtectRequest\032!.fencepost" +
+      ".v1.ExitProtectResponse\022U\n\014ResolveStuck\022" +
+      "!.fencepost.v1.ResolveStuckRequest\032\".fen" +
+      "cepost.v1.ResolveStuckResponse\022U\n\014ListCo" +
+      "mmands\022!.fencepost.v1.ListCommandsReques" +
+      "t\032\".fencepost.v1.ListCommandsResponseBT\n" +
+      "\020dev.fencepost.v1P\001Z>github.com/fencepos" +
+      "t/fencepost/gen/go/fencepost/v1;fencepos" +
+      "tv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

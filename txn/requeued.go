@@ -1,0 +1,151 @@
+package txn
+
+import (
+	"fmt"
+	"time"
+)
+
+// A transaction that was given back to the queue has signed forms under nonces that it gave up. Each was used by somebody else, deep down, so none of them can
+// run; unless the chain changes that far down, or the operator who said so was wrong. Then the transaction has run, and the ledger must say so: it is not sent
+// anew, a nonce that it has taken meanwhile is filled by a form that does nothing, and it ends by the receipt of the form that ran.
+
+// earlier is what the chain shows of the forms of before a REQUEUE: of the one that ran, if one did, before others that reverted. It is known only when none of
+// them is in doubt.
+func (v View) earlier(tx Tx) Inclusion {
+	ran, known := Inclusion{}, tx.Requeued == 0 || len(tx.Attempts) > 0 // otherwise they are not read yet
+	for _, a := range tx.Attempts {
+		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
+			continue
+		}
+		one := v.Seen(a.Hash)
+		known = known && one.Known
+		if one.Known && one.Receipt != nil && (ran.Receipt == nil || one.Receipt.Success && !ran.Receipt.Success) {
+			ran = one
+		}
+	}
+	ran.Known = known
+	return ran
+}
+
+// surelyGone tells whether no form of before a REQUEUE is in a block. While that is not known nothing is signed anew.
+func surelyGone(v View, tx Tx) bool {
+	e := v.earlier(tx)
+	return e.Known && e.Receipt == nil
+}
+
+// neverRan tells whether it is beyond doubt that what was given back to the queue has not run and cannot: no form is in a block, and each nonce that it gave up
+// is used in settled blocks, up to which the receipts are known.
+func neverRan(v View, tx Tx) bool {
+	if tx.Requeued == 0 {
+		return true
+	}
+	a := v.Account
+	return surelyGone(v, tx) && a != nil && v.Head+v.Policy.Confirmations >= a.Head && highest(tx) < a.Settled
+}
+
+// highest is the highest nonce that anything was signed for.
+func highest(tx Tx) (n Nonce) {
+	for _, a := range tx.Attempts {
+		n = max(n, a.Nonce)
+	}
+	return n
+}
+
+// tookBack tells whether it has a nonce again that it gave up before: each time that it is requeued gives up one.
+func tookBack(tx Tx) bool {
+	nonces := map[Nonce]bool{}
+	for _, a := range tx.Attempts {
+		nonces[a.Nonce] = true
+	}
+	return tx.Requeued > 0 && len(nonces) <= tx.Requeued
+}
+
+// mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see fill.
+func mayGo(v View, tx Tx) bool {
+	return tx.Reason == ProtectRanBefore || surelyGone(v, tx)
+}
+
+// ranBefore finds a transaction that ran before it was given back to the queue, and does not say so yet.
+func ranBefore(v View) (Finding, bool) {
+	for _, txs := range [][]Tx{v.Open, v.Queue} {
+		for _, tx := range txs {
+			e := v.earlier(tx)
+			told := tx.Reason == ProtectRanBefore || tx.Reason == ReasonNonceElsewhere && v.Cursor.Protected != nil // the latter waits for a decision as it is
+			if e.Receipt == nil || told {
+				continue
+			}
+			ran := tx.attempt(e.Receipt.TxHash)
+			return Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &tx, Evidence: fmt.Sprintf(
+				"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
+				tx.ID, ran.Hash.Hex(), ran.Nonce, e.Receipt.BlockNumber, e.Receipt.BlockHash.Hex())}, true
+		}
+	}
+	return Finding{}, false
+}
+
+// toldRanBefore is the write that says so. What is in a block keeps its state: its nonce is used.
+func toldRanBefore(v View, f Finding) Write {
+	tx, next, kind := *f.Tx, f.Tx.Status, EventStuck
+	next.Reason, next.LastError = f.Reason, f.Evidence
+	switch {
+	case tx.State == Queued:
+		kind, next.Sub = EventDelayed, BackingOff
+	case tx.State == Stuck || tx.Sub == Included:
+		kind = ""
+	default:
+		next.State, next.Sub = Stuck, None
+	}
+	return v.move(tx, kind, next, 0)
+}
+
+// endedBefore ends a queued transaction that ran before, once that is final and was told.
+func endedBefore(v View, tx Tx) (Write, bool) {
+	e := v.earlier(tx)
+	if tx.Reason != ProtectRanBefore || e.Receipt == nil || !e.Known || !e.Final {
+		return Write{}, false
+	}
+	return v.endAs(tx, e), true
+}
+
+// endAs ends a transaction by the receipt of a form of before a REQUEUE. One that has taken no other nonce since has that form's again.
+func (v View) endAs(tx Tx, e Inclusion) Write {
+	next, ran, kind := tx.Status, tx.attempt(e.Receipt.TxHash), EventConfirmed
+	if next.Nonce == nil {
+		next.Nonce, next.Slot = &ran.Nonce, 0
+	}
+	next.State, next.Sub, next.Executed, next.Released, next.WaitingSince = Confirmed, None, Success, true, time.Time{}
+	next.Receipt, next.TxHash, next.Above = e.Receipt, e.Receipt.TxHash, e.Above
+	if !e.Receipt.Success {
+		kind, next.State, next.Executed = EventFailed, Failed, Reverted
+	}
+	next.Reason = ProtectRanBefore
+	next.LastError = fmt.Sprintf("it was given back to the queue, and ran all the same under nonce %d, in block %d", ran.Nonce, e.Receipt.BlockNumber)
+	w := v.move(tx, kind, next, 0)
+	w.NewFork, w.Told = true, e.Above
+	return w
+}
+
+// withdraw ends what was given back to the queue and shall not run, once it is beyond doubt that it did not. The account is looked at after the wish was
+// written, and the receipts are asked for once more with it.
+func withdraw(v View) (Step, bool) {
+	for _, tx := range v.Queue {
+		switch {
+		case !tx.CancelRequested || tx.Due.After(v.Now) || !surelyGone(v, tx):
+			continue
+		case v.Account == nil:
+			return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
+		case !neverRan(v, tx):
+			return Record{unsure(v, tx)}, true
+		}
+		next := tx.Status
+		next.State, next.Sub, next.Executed, next.Reason, next.LastError = Cancelled, None, No, ReasonCancelled, ""
+		return Record{Change{Writes: []Write{v.move(tx, EventCancelled, next, 0)}}}, true
+	}
+	return nil, false
+}
+
+// unsure lets what was given back to the queue wait until the chain shows again that it cannot have run. Nothing ends it meanwhile.
+func unsure(v View, tx Tx) Change {
+	return wait(v, tx, ReasonChainBehind, fmt.Sprintf(
+		"nonces up to %d, which it gave up, are not shown as used in settled blocks: what was signed for them may still run; waiting for the chain", highest(tx)), 0)
+}

@@ -1,0 +1,446 @@
+package txn
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ahead is an account at which each nonce below 1 is used for good.
+var ahead = Account{Latest: 1, Pending: 1, Settled: 1}
+
+// givenBack is a world whose first transaction lost nonce 0 and is in the queue again, with a form of before. No protection is in force.
+func givenBack(t *testing.T) (w *world, id TxID, old Hash) {
+	t.Helper()
+	w = lost(t)
+	id, old = w.view.Open[0].ID, w.view.Open[0].newest().Hash
+	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, {Kind: CommandExitProtect, Action: ActionResume, Expect: 1}} {
+		if got := w.exit(t, c, ahead); got != Applied {
+			t.Fatalf("%s: %s", c.Kind, got)
+		}
+	}
+	return w, id, old
+}
+
+// takenAnew is givenBack with nonce 1 taken, and handed over or not.
+func takenAnew(t *testing.T, handedOver bool) (w *world, id TxID, old Hash) {
+	t.Helper()
+	w, id, old = givenBack(t)
+	w.look(ahead)
+	w.do(t, until[Prepare](t, w), Outcome{}, accepted)
+	if handedOver {
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	}
+	return w, id, old
+}
+
+func (w *world) blocks(t fataler, n int) {
+	t.Helper()
+	for range n {
+		w.head++
+		w.settle(t)
+	}
+}
+
+// What is in the queue again and turns out to have run ends by that receipt, once it is final. It is not sent anew, and has its nonce again.
+func TestWhatRanBeforeEndsFromTheQueue(t *testing.T) {
+	t.Parallel()
+	for _, success := range []bool{true, false} {
+		w, id, old := givenBack(t)
+		w.include(old, success)
+		w.settle(t)
+		tx := w.view.Queue[0]
+		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || tx.State != Queued || tx.Reason != ProtectRanBefore || tx.LastError == "" {
+			t.Fatalf("%+v %+v", p, tx.Status)
+		}
+		w.blocks(t, int(guarded.Confirmations)-1)
+		if len(w.final) > 0 {
+			t.Fatalf("it ended before that block was final: %+v", w.final[0].Status)
+		}
+		// The decision holds, although it is not final yet.
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
+			t.Fatal(got)
+		}
+		if w.settle(t); protected(w) != nil || len(w.nonces) != 1 {
+			t.Fatalf("%+v, nonces %v", protected(w), w.nonces)
+		}
+		w.blocks(t, 1)
+		want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
+		end := w.final[0]
+		if end.ID != id || end.State != want.State || end.Executed != want.Executed || end.Reason != ProtectRanBefore || *end.Nonce != 0 || !end.Released ||
+			end.Receipt.TxHash != old || end.TxHash != old {
+			t.Errorf("%+v", end.Status)
+		}
+		if len(w.gaps) > 0 {
+			t.Errorf("nonce 0 is its own again, and there are gaps %v", w.gaps)
+		}
+	}
+}
+
+// A nonce that it has taken meanwhile is filled by a form that does nothing, whether a node has the other one or not; only then it ends.
+func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
+	t.Parallel()
+	for _, handedOver := range []bool{true, false} {
+		w, id, old := takenAnew(t, handedOver)
+		payload := w.view.Open[0].newest().Hash
+		w.view.Policy.Stuck = true
+		w.include(old, true)
+		b := until[Broadcast](t, w)
+		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || b.Attempt.Kind != Cancel || b.Attempt.Nonce != 1 || b.Tx.State != Stuck || b.Tx.Reason != ProtectRanBefore {
+			t.Fatalf("%+v hands over %+v of %+v", p, b.Attempt, b.Tx.Status)
+		}
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
+			t.Fatal(got)
+		}
+		w.settle(t)
+		w.view.Now = w.view.Now.Add(time.Hour) // it is due again
+		w.blocks(t, 3*int(guarded.Confirmations))
+		if len(w.final) > 0 || protected(w) != nil {
+			t.Fatalf("it ended, and nonce 1 is used by nobody; or it is protected again: %+v", protected(w))
+		}
+		w.include(b.Attempt.Hash, true)
+		w.blocks(t, int(guarded.Confirmations))
+		end := w.final[0]
+		if end.ID != id || end.State != Confirmed || end.Executed != Success || *end.Nonce != 1 || end.Receipt.TxHash != old || end.Reason != ProtectRanBefore || protected(w) != nil {
+			t.Errorf("%+v %+v", end.Status, protected(w))
+		}
+		if len(w.asked) > 0 {
+			t.Error("a policy was asked about what is decided")
+		}
+		if w.included[payload] != nil || !slices.Equal(w.gaps, []Nonce{0}) {
+			t.Errorf("gaps %v", w.gaps)
+		}
+	}
+}
+
+// The other form may be included first all the same: that is told, and never as a clean success.
+func TestWhatRanTwiceSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after bool
+		want          Executed
+		says          string
+	}{
+		"both":          {true, true, Success, "TWICE"},
+		"before, alone": {true, false, Success, "under nonce 0"},
+		"after, alone":  {false, true, Success, ""},
+		"both reverted": {false, false, Reverted, "reverted"},
+	} {
+		w, _, old := takenAnew(t, true)
+		own := w.view.Open[0].newest().Hash
+		w.include(old, c.before)
+		w.include(own, c.after)
+		w.blocks(t, int(guarded.Confirmations))
+		if p := protected(w); p == nil || p.Reason != ProtectRanBefore {
+			t.Errorf("%s: %+v", name, p)
+		}
+		if n := w.kindCount(EventStuck); n != 1 { // that of the loss: what is in a block keeps its state
+			t.Errorf("%s: STUCK %d times", name, n)
+		}
+		end := w.final[0]
+		if end.Executed != c.want || !strings.Contains(end.LastError, c.says) || (c.says == "") != (end.Reason == "") || *end.Nonce != 1 {
+			t.Errorf("%s: %+v", name, end.Status)
+		}
+	}
+}
+
+// While another protection is in force nothing is signed, and nothing that could run a second time is handed over.
+func TestWhatRanBeforeUnderAnotherProtection(t *testing.T) {
+	t.Parallel()
+	w, _, old := takenAnew(t, false)
+	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, ahead); got != Applied {
+		t.Fatal(got)
+	}
+	w.include(old, true)
+	w.view.Now = w.view.Now.Add(time.Hour)
+	w.view.Open[0].Turn = Turn{Claimed: true, Answer: StuckRetry, Kept: true}
+	w.settle(t)
+	if tx := w.view.Open[0]; tx.Turn != (Turn{}) || tx.State != Stuck || tx.Reason != ProtectRanBefore || len(tx.Attempts) != 2 || tx.SubmitAttempts != 0 || protected(w).ID != 2 {
+		t.Fatalf("%+v, %d forms, %+v", tx.Status, len(tx.Attempts), protected(w))
+	}
+	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRetry, Tx: w.view.Open[0].ID}, {Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}} {
+		if got := w.exit(t, c, ahead); !strings.HasPrefix(got, ResultRefused) {
+			t.Errorf("%s: %s", c.Action, got)
+		}
+	}
+	if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
+		t.Fatal(got)
+	}
+	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); got != Applied || w.view.Open[0].newest().Kind != Cancel {
+		t.Errorf("%s %+v", got, w.view.Open[0].newest())
+	}
+	if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel {
+		t.Errorf("%+v", b.Attempt)
+	}
+}
+
+// Whoever sees it late, with that block final, says so first: an operator is told each time.
+func TestWhatRanBeforeIsToldFirst(t *testing.T) {
+	t.Parallel()
+	for name, queued := range map[string]bool{"queued": true, "in a block": false} {
+		w, _, old := givenBack(t)
+		if !queued {
+			w, _, old = takenAnew(t, true)
+			w.include(w.view.Open[0].newest().Hash, true)
+			w.settle(t)
+		}
+		w.include(old, true)
+		w.head += 2 * guarded.Confirmations
+		w.settle(t)
+		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || len(w.final) != 1 {
+			t.Errorf("%s: %+v, %d ended", name, p, len(w.final))
+		}
+	}
+}
+
+// A protection that would end by itself is none that an operator decides on: another takes its place.
+func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
+	t.Parallel()
+	w, _, old := givenBack(t)
+	cursor := *w.view.Cursor
+	cursor.Protections, cursor.Protected = 2, &Protected{ID: 2, Reason: ReasonReorgedFinal, Evidence: "blocks left"}
+	w.view.Cursor = &cursor
+	w.view.Open = []Tx{{ID: TxID{2}, Status: Status{State: Tracking, Sub: Included, Nonce: new(Nonce), Released: true}}} // it keeps the protection in force
+	w.include(old, true)
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectRanBefore {
+		t.Errorf("%+v", p)
+	}
+}
+
+// One form is final; as long as another is not, or is in doubt, nothing is said.
+func TestAnEndWaitsForEachForm(t *testing.T) {
+	t.Parallel()
+	w, _, old := takenAnew(t, true)
+	own := w.view.Open[0].newest().Hash
+	w.unknown[old] = true
+	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); !strings.HasPrefix(got, ResultRefused) {
+		t.Errorf("a form is in doubt, and another one was made: %s", got)
+	}
+	w.include(own, true)
+	w.blocks(t, int(guarded.Confirmations))
+	if len(w.final) > 0 {
+		t.Fatalf("a form is in doubt: %+v", w.final[0].Status)
+	}
+	delete(w.unknown, old)
+	w.include(old, true)
+	w.settle(t)
+	if len(w.final) > 0 {
+		t.Fatalf("a form is not final: %+v", w.final[0].Status)
+	}
+	w.blocks(t, int(guarded.Confirmations))
+	if len(w.final) != 1 {
+		t.Fatal("it does not end")
+	}
+
+	w, _, old = givenBack(t)
+	second := Attempt{No: 2, Kind: Original, Nonce: 0, Hash: Hash{0xcd}}
+	w.view.Queue[0].Attempts = append(w.view.Queue[0].Attempts, second)
+	w.include(old, false)
+	w.settle(t)
+	w.unknown[second.Hash] = true
+	w.blocks(t, int(guarded.Confirmations))
+	if len(w.final) > 0 {
+		t.Fatalf("a form is in doubt: %+v", w.final[0].Status)
+	}
+	delete(w.unknown, second.Hash)
+	w.include(second.Hash, true) // it succeeded, and that counts
+	w.blocks(t, int(guarded.Confirmations))
+	if end := w.final[0]; end.State != Confirmed || end.TxHash != second.Hash {
+		t.Errorf("%+v", end.Status)
+	}
+}
+
+// The chain undoes it once more, after the form that does nothing was made: nothing ran, and the end says why.
+func TestWhatRanBeforeAndWasUndone(t *testing.T) {
+	t.Parallel()
+	w, _, old := takenAnew(t, true)
+	w.include(old, true)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	delete(w.included, old)
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, int(guarded.Confirmations))
+	if end := w.final[0]; end.State != Cancelled || end.Executed != No || end.Reason != ProtectRanBefore {
+		t.Errorf("%+v", end.Status)
+	}
+}
+
+func TestTheNewestFormIsOfTheNonce(t *testing.T) {
+	t.Parallel()
+	tx := Tx{Attempts: []Attempt{{No: 1, Nonce: 4}, {No: 2, Nonce: 7}}}
+	for nonce, no := range map[Nonce]int{4: 1, 7: 2} {
+		if tx.Nonce = &nonce; tx.newest().No != no {
+			t.Errorf("nonce %d: %+v", nonce, tx.newest())
+		}
+	}
+}
+
+// It is protected already, for a second loss; the form of before the first REQUEUE is in a block. No decision says that it did not run.
+func TestResolveOfWhatRanBefore(t *testing.T) {
+	t.Parallel()
+	old := Attempt{No: 1, Kind: Original, Nonce: 77, Hash: Hash{0xab}, Raw: []byte{1}}
+	used := Account{Latest: 90, Pending: 90, Settled: 90}
+	for name, c := range map[string]struct {
+		action  Action
+		success bool
+		blocks  uint64
+		account Account
+		want    State // STUCK: refused
+	}{
+		"fail":                    {ActionFail, true, 3, used, Confirmed},
+		"fail, reverted":          {ActionFail, false, 3, used, Failed},
+		"fail, not final":         {ActionFail, true, 2, used, Stuck},
+		"fail, not used":          {ActionFail, true, 3, Account{Latest: 77, Pending: 77, Settled: 77}, Stuck},
+		"fail, told without look": {ActionFailUnproven, true, 3, used, Confirmed},
+		"requeue":                 {ActionRequeue, true, 30, used, Stuck},
+		"requeue, told":           {ActionRequeueUnproven, true, 30, used, Stuck},
+	} {
+		w := lost(t)
+		tx := &w.view.Open[0]
+		id := tx.ID
+		tx.Attempts, tx.Requeued = append([]Attempt{old}, tx.Attempts...), 1
+		w.include(old.Hash, c.success)
+		w.head += c.blocks
+		if w.settle(t); w.view.Open[0].Reason != ReasonNonceElsewhere {
+			t.Errorf("%s: what it waits for is told as %s", name, w.view.Open[0].Reason)
+		}
+		got := w.exit(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.account)
+		if (got == Applied) != (c.want != Stuck) {
+			t.Errorf("%s: %s", name, got)
+			continue
+		}
+		if c.want == Stuck {
+			continue
+		}
+		end := w.final[0]
+		if end.State != c.want || end.Receipt.TxHash != old.Hash || end.Reason != ProtectRanBefore || *end.Nonce != 0 || (end.Executed == Success) != c.success {
+			t.Errorf("%s: %+v", name, end.Status)
+		}
+	}
+	// One that is in doubt is waited for.
+	w := lost(t)
+	w.view.Open[0].Attempts, w.view.Open[0].Requeued = append([]Attempt{old}, w.view.Open[0].Attempts...), 1
+	w.unknown[old.Hash] = true
+	w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}}
+	used.For = 5
+	w.look(used)
+	if step, ok := Decide(w.view).(Rest); !ok {
+		t.Errorf("%#v while a form is in doubt", step)
+	}
+}
+
+// A cancel of what was given back is a wish, until it is beyond doubt that nothing of it ran.
+func TestCancelOfWhatWasGivenBack(t *testing.T) {
+	t.Parallel()
+	cancelling := func() (*world, TxID, Hash) {
+		w, id, old := givenBack(t)
+		w.view.Submitter.Status = Paused // it ends in the queue all the same
+		if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied || !w.view.Queue[0].CancelRequested {
+			t.Fatalf("%s %+v", got, w.view.Queue[0].Status)
+		}
+		return w, id, old
+	}
+	w, id, _ := cancelling()
+	if look, ok := Decide(w.view).(LookAtAccount); !ok || look.Tx.ID != id || look.Depth != guarded.Confirmations {
+		t.Fatalf("%#v", Decide(w.view))
+	}
+	w.settle(t)
+	if end := w.final[0]; end.State != Cancelled || end.Executed != No || end.Reason != ReasonCancelled || end.Nonce != nil {
+		t.Errorf("%+v", end.Status)
+	}
+
+	w, _, old := cancelling()
+	w.unknown[old] = true
+	if w.settle(t); len(w.final) > 0 {
+		t.Errorf("one form is in doubt: %+v", w.final[0].Status)
+	}
+	delete(w.unknown, old)
+	w.include(old, true)
+	w.settle(t)
+	w.blocks(t, int(guarded.Confirmations))
+	if end := w.final[0]; end.State != Confirmed || end.Executed != Success {
+		t.Errorf("it ran: %+v", end.Status)
+	}
+
+	w, _, _ = cancelling() // the chain does not show its old nonce as used any more
+	w.elsewhere = 0
+	w.view.Cursor.Next = 0 // what the world tells of the account
+	w.settle(t)
+	if tx := w.view.Queue[0]; len(w.final) > 0 || tx.Reason != ReasonChainBehind || !tx.Due.After(w.view.Now) {
+		t.Errorf("its bytes may still run: %+v", tx.Status)
+	}
+	w.elsewhere = 1
+	w.view.Now = w.view.Queue[0].Due
+	if w.settle(t); w.final[0].State != Cancelled {
+		t.Errorf("%+v", w.final[0].Status)
+	}
+}
+
+// Neither a deadline nor a wait that is too long says of what was given back that it did not run, while that is not sure; nor is it sent again.
+func TestNothingEndsWhatMayHaveRun(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*world){
+		"deadline": func(w *world) { w.view.Queue[0].LateAt = w.view.Now.Add(-time.Second) },
+		"prepare limit": func(w *world) {
+			w.view.Policy.PrepareMaxAge, w.view.Queue[0].WaitingSince = time.Second, w.view.Now.Add(-time.Hour)
+		},
+		"nothing": func(*world) {},
+	} {
+		for _, settled := range []Nonce{0, 1} {
+			w, _, old := givenBack(t)
+			before(w)
+			w.unknown[old] = true
+			if _, ok := Decide(w.view).(Rest); !ok {
+				t.Errorf("%s: %#v while a form is in doubt", name, Decide(w.view))
+			}
+			delete(w.unknown, old)
+			w.view.Account = nil
+			w.apply(t, AccountUnseen(w.view, LookAtAccount{Tx: w.view.Queue[0]}))
+			if len(w.final) > 0 {
+				t.Errorf("%s: ended without a look at the account", name)
+				continue
+			}
+			w.view.Queue[0].Due = w.view.Now
+			w.look(Account{Latest: 1, Pending: 1, Settled: settled})
+			if early := w.view; settled > 0 {
+				early.Head = w.head - guarded.Confirmations - 1
+				if r, ok := Decide(early).(Record); !ok || r.Change.Writes[0].Next.Reason != ReasonChainBehind {
+					t.Errorf("%s: %#v while the receipts are not known up to there", name, Decide(early))
+				}
+			}
+			w.do(t, Decide(w.view), Outcome{Class: Accepted}, Preparation{Outcome: Outcome{Class: Unavailable}})
+			sure := settled > 0
+			if ended := len(w.final) > 0; ended != (sure && name != "nothing") {
+				t.Errorf("%s, settled %d: ended %v", name, settled, ended)
+			}
+			if !sure && w.view.Queue[0].Reason != ReasonChainBehind {
+				t.Errorf("%s: %+v", name, w.view.Queue[0].Status)
+			}
+		}
+	}
+}
+
+// It has its nonce again, and then the block that it was in is no more: it ends as FAILED, and is not given back a second time.
+func TestANonceIsGivenUpOnce(t *testing.T) {
+	t.Parallel()
+	w, id, old := givenBack(t)
+	w.include(old, true)
+	w.settle(t)
+	w.blocks(t, int(guarded.Confirmations))
+	end := w.final[0]
+	w.view.Audited, w.view.Open = []Tx{end}, nil
+	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
+	delete(w.included, old)
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonReorgedFinal || *tx.Nonce != 0 {
+		t.Fatalf("%+v", tx.Status)
+	}
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, ahead); !strings.HasPrefix(got, ResultRefused) {
+		t.Error(got)
+	}
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: id}, ahead); got != Applied || w.final[1].Executed != No {
+		t.Errorf("%s", got)
+	}
+}
