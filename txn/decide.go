@@ -316,8 +316,10 @@ func nextDue(v View) time.Time {
 			earlier(v.overdueAt(tx))
 		}
 	}
-	if len(v.Queue) > 0 {
-		earlier(v.Queue[0].Due)
+	for i, tx := range v.Queue {
+		if i == 0 || tx.CancelRequested { // see withdraw
+			earlier(tx.Due)
+		}
 	}
 	return until
 }

@@ -161,7 +161,7 @@ func rejected(tx Tx, next Status, answer Outcome) Status {
 	if answer.Detail == "" {
 		next.Rejected = "a node says that these bytes can never pass"
 	}
-	if !tx.keepsReason() {
+	if tx.State != Stuck {
 		next.Reason, next.LastError = ReasonRejected, next.Rejected
 	}
 	return next

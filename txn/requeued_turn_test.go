@@ -1,0 +1,201 @@
+package txn
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// What is in the queue again is late when the database says so, and only once it is beyond doubt that it did not run.
+func TestARequeuedOneIsLateByTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, settled := range []Nonce{0, 1} {
+		w, _, _ := givenBack(t)
+		w.view.Queue[0].LateAt = w.view.Now
+		w.look(Account{Latest: 1, Pending: 1, Settled: settled})
+		r, ok := Decide(w.view).(Record)
+		if !ok || len(r.Change.Writes) != 1 {
+			t.Fatalf("%#v", Decide(w.view))
+		}
+		if x, sure := r.Change.Writes[0], settled == 1; x.Late != sure || (x.Next.State == Failed) != sure || (x.Next.Reason == ReasonDeadline) != sure {
+			t.Errorf("settled %d: %+v", settled, x)
+		}
+	}
+	w, _, _ := takenAnew(t, true)
+	w.view.Open[0].LateAt, w.view.Open[0].Terms.CancelLate = w.view.Now, true
+	w.view.Now = w.view.Now.Add(time.Hour)
+	if s := until[Replace](t, w); s.Kind != Cancel || !s.Late {
+		t.Errorf("%+v", s)
+	}
+}
+
+// One that is not the head of the queue ends when its time has come.
+func TestTheSecondThatWasGivenBackIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	w, id, _ := givenBack(t)
+	w.view.Submitter.Status = Paused
+	w.view.Queue[0].CancelRequested, w.view.Queue[0].Due = true, w.view.Now.Add(time.Minute)
+	first, _ := NewTxID(noon, 1)
+	w.view.Queue = append([]Tx{{ID: first, Status: Status{State: Queued, Version: 1, Executed: Unknown}}}, w.view.Queue...)
+	w.events[first] = 1
+	for range 4 {
+		step := Decide(w.view)
+		if r, ok := step.(Rest); ok && !r.Until.IsZero() {
+			w.view.Now = r.Until
+		}
+		w.do(t, step, Outcome{}, accepted)
+	}
+	if len(w.final) != 1 || w.final[0].ID != id || w.final[0].State != Cancelled {
+		t.Errorf("%+v", w.final)
+	}
+}
+
+// What nodes said of forms for the nonce that it gives up says nothing of the next one.
+func TestARequeueForgetsTheAnswers(t *testing.T) {
+	t.Parallel()
+	w := lost(t)
+	if tx := w.view.Open[0]; tx.Accepted == 0 || tx.Pooled == 0 || tx.LastAnswer == "" {
+		t.Fatalf("%+v", tx.Status)
+	}
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+		t.Fatal(got)
+	}
+	if tx := w.view.Queue[0]; tx.Accepted != 0 || tx.Pooled != 0 || tx.LastAnswer != "" || tx.Rejected != "" || tx.Turn != (Turn{}) {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// A form that did run is what it ends by, also where a node says that the new one can never pass.
+func TestWhatRanBeforeAndIsRejected(t *testing.T) {
+	t.Parallel()
+	for name, ran := range map[string]bool{"it ran": true, "it did not": false} {
+		w, _, old := takenAnew(t, false)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "never"}, accepted)
+		if w.view.Open[0].Rejected == "" {
+			t.Fatalf("%+v", w.view.Open[0].Status)
+		}
+		b := until[Broadcast](t, w)
+		if b.Attempt.Kind != Cancel {
+			t.Fatalf("%+v", b.Attempt)
+		}
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		if ran {
+			w.include(old, true)
+		}
+		w.include(b.Attempt.Hash, true)
+		w.blocks(t, 2*int(guarded.Confirmations))
+		want := map[bool]Status{true: {State: Confirmed, Executed: Success, Reason: ProtectRanBefore}, false: {State: Failed, Executed: No, Reason: ReasonRejected}}[ran]
+		if end := w.final[0]; end.State != want.State || end.Executed != want.Executed || end.Reason != want.Reason {
+			t.Errorf("%s: %+v", name, end.Status)
+		}
+	}
+}
+
+// As long as the form that does nothing cannot be made, nothing is handed over; somebody's wish that it be cancelled does not hold that form back, and what is
+// told stays.
+func TestWhatRanBeforeWaitsForItsForm(t *testing.T) {
+	t.Parallel()
+	w, id, old := takenAnew(t, false)
+	if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied {
+		t.Fatal(got)
+	}
+	w.include(old, true)
+	for range 2 * guarded.ResubmitMax {
+		w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing})
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ProtectRanBefore || len(tx.Attempts) != 2 || !tx.Due.After(w.view.Now) || protected(w) == nil {
+			t.Fatalf("%+v, %d forms", tx.Status, len(tx.Attempts))
+		}
+	}
+	if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel || w.view.Open[0].Reason != ProtectRanBefore {
+		t.Errorf("%+v", b.Attempt)
+	}
+}
+
+// The block of the form for its nonce leaves the chain after an operator has decided: what was told and decided stays, whatever nodes answer.
+func TestWhatRanBeforeIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for name, filled := range map[string]bool{"a form that does nothing": true, "its payload": false} {
+		w, _, old := takenAnew(t, true)
+		w.view.Policy.ResubmitMaxAge = time.Hour
+		own := w.view.Open[0].newest().Hash
+		if filled {
+			w.include(old, true)
+			own = until[Broadcast](t, w).Attempt.Hash
+		}
+		w.include(own, true)
+		w.include(old, true)
+		w.settle(t)
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, Account{Latest: 2, Pending: 2, Settled: 2}); got != Applied {
+			t.Fatalf("%s: %s", name, got)
+		}
+		stuck := w.kindCount(EventStuck)
+		delete(w.included, own)
+		w.head++
+		if !filled {
+			w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault})
+			w.settle(t)
+		}
+		for range 2 * guarded.ResubmitMax {
+			w.view.Now = w.view.Now.Add(time.Hour)
+			b := until[Broadcast](t, w)
+			if b.Attempt.Kind != Cancel {
+				t.Fatalf("%s: %+v", name, b.Attempt)
+			}
+			w.do(t, b, Outcome{Class: Accepted}, accepted)
+			if tx := w.view.Open[0]; tx.Reason != ProtectRanBefore || protected(w) != nil || w.kindCount(EventStuck) != stuck {
+				t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
+			}
+		}
+		w.include(w.view.Open[0].newest().Hash, true)
+		w.blocks(t, 2*int(guarded.Confirmations))
+		if end := w.final[0]; end.State != Confirmed || end.Receipt.TxHash != old {
+			t.Errorf("%s: %+v", name, end.Status)
+		}
+	}
+}
+
+// What ran before and reverted pauses the queue where that is wanted, once: with its end.
+func TestWhatRanBeforeAndRevertedPauses(t *testing.T) {
+	t.Parallel()
+	for name, queued := range map[string]bool{"queued": true, "filled": false} {
+		w, _, old := givenBack(t)
+		if !queued {
+			w, _, old = takenAnew(t, false)
+		}
+		w.view.Submitter.OnFailure = PauseOnFailure
+		w.include(old, false)
+		if w.settle(t); !queued {
+			w.include(w.view.Open[0].newest().Hash, true)
+		}
+		w.blocks(t, 2*int(guarded.Confirmations))
+		if len(w.final) != 1 || w.final[0].Executed != Reverted || w.view.Submitter.Status != Paused {
+			t.Errorf("%s: %s, %+v", name, w.view.Submitter.Status, w.final)
+		}
+	}
+
+	w, b := sent(t, 1) // its inclusion has said so, and somebody has resumed it since
+	w.view.Submitter.OnFailure = PauseOnFailure
+	w.include(b.Attempt.Hash, false)
+	if w.settle(t); w.view.Submitter.Status != Paused {
+		t.Error("a revert does not pause")
+	}
+	w.view.Submitter.Status = Active
+	if w.blocks(t, 2*int(guarded.Confirmations)); len(w.final) != 1 || w.view.Submitter.Status != Active {
+		t.Errorf("%s, %+v", w.view.Submitter.Status, w.final)
+	}
+}
+
+// The payload is included after all, in place of the form that does nothing, and the chain has undone what ran before: nobody is told of a deadline.
+func TestAFormThatDoesNothingLoses(t *testing.T) {
+	t.Parallel()
+	w, _, old := takenAnew(t, true)
+	payload := w.view.Open[0].newest().Hash
+	w.include(old, true)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	delete(w.included, old)
+	w.include(payload, true)
+	w.blocks(t, 2*int(guarded.Confirmations))
+	if end := w.final[0]; end.Executed != Success || end.Reason != ReasonCancelLost || !strings.Contains(end.LastError, "given back to the queue") {
+		t.Errorf("%+v", end.Status)
+	}
+}
