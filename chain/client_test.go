@@ -1,8 +1,8 @@
 package chain
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
