@@ -230,7 +230,8 @@ func (f *frozen) finish(victim *member) {
 	victim.node.create(f.t, f.submitter, "after", transfer)
 	f.end()
 	var nonces []int64
-	f.scan(&nonces, "SELECT array_agg(nonce ORDER BY queue_seq) FROM managed_tx WHERE submitter_id = $1 AND state = 'CONFIRMED'", f.id)
+	// A cancel that is included first ends the transaction, under its nonce.
+	f.scan(&nonces, "SELECT array_agg(nonce ORDER BY queue_seq) FROM managed_tx WHERE submitter_id = $1 AND nonce IS NOT NULL AND state IN ('CONFIRMED', 'CANCELLED')", f.id)
 	for i, n := range nonces {
 		if n != int64(i) || len(nonces) < 2 {
 			f.t.Errorf("the transactions have the nonces %v", nonces)

@@ -74,7 +74,7 @@ func start(ctx context.Context) (*server, error) {
 // use; then it begins anew.
 func startIn(ctx context.Context, dir string) (*pgembed.Server, error) {
 	settings := pgembed.Disposable()
-	settings["max_connections"] = "300"
+	settings["max_connections"] = "600"
 	settings["shared_buffers"] = "64MB"
 	o := pgembed.Options{Dir: dir, Settings: settings, TCP: true}
 	pg, err := pgembed.Start(ctx, o)
