@@ -92,36 +92,6 @@ func TestAReorgAfterFinality(t *testing.T) {
 	})
 }
 
-// TestAProtectionThatWasAskedForStays: what an operator has stopped does not go on when a reorg is over, though that had protected it before.
-func TestAProtectionThatWasAskedForStays(t *testing.T) {
-	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
-	v.node()
-	id, behind := v.finalAndOneBehind()
-	v.loseBlockOf(id)
-	v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
-	if got := v.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.Applied {
-		t.Fatalf("answered %s", got)
-	}
-	v.quoting(true)
-	if again := v.finish(id); again.State != txn.Confirmed {
-		t.Errorf("%+v", again.Status)
-	}
-	v.mine(int(v.policy.Confirmations) + 2)
-	// A command is carried out after all that was there to be seen before it.
-	if got := v.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.ResultAlreadyProtected {
-		t.Errorf("it was not protected any more: %s", got)
-	}
-	p := v.protection()
-	if p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator || !strings.HasPrefix(p.Evidence, "looked at it (in place of "+txn.ReasonReorgedFinal) {
-		t.Errorf("protection %+v", p)
-	}
-	if waiting, err := v.admin.Tx(t.Context(), behind); err != nil || waiting.Nonce != nil {
-		t.Errorf("a nonce was taken: %+v %v", waiting.Status, err)
-	}
-	v.checkLedger()
-}
-
 // Nobody owned the submitter when it happened: whoever takes it next finds out, however far the view has to reach down for that.
 func TestAReorgAfterFinalityThatNobodySaw(t *testing.T) {
 	for _, blocks := range []int{0, 3 * maxWalk} {
