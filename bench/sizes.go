@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+const (
+	benchChain  = txn.ChainID(31337)
+	transferGas = 21_000
+	gwei        = 1_000_000_000
+)
+
+func hashOf(raw []byte) txn.Hash { return crypto.Keccak256Hash(raw) }
+
+// scenario measures one thing.
+type scenario struct {
+	name string
+	run  func(context.Context, *bench) error
+}
+
+// size says how much is measured and for how long.
+type size struct {
+	rounds    int
+	spell     time.Duration // of one measurement of a rate
+	steady    time.Duration // of one measurement end to end, after it has warmed up
+	ends      []endToEnd
+	watchers  []int
+	lease     time.Duration // in the take-over
+	countOnly bool
+}
+
+var sizes = map[string]size{
+	// counts are taken in a short run, in CI too.
+	"counts": {rounds: 1, spell: time.Second, steady: 8 * time.Second, countOnly: true, ends: []endToEnd{
+		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 100, period: 500 * time.Millisecond},
+	}},
+	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, ends: []endToEnd{
+		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond},
+	}, watchers: []int{1, 1000}, lease: 3 * time.Second},
+	"full": {rounds: 3, spell: 3 * time.Second, steady: 20 * time.Second, ends: []endToEnd{
+		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 50, period: 250 * time.Millisecond},
+		{submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, byHash: true},
+		{submitters: 500, period: time.Second}, {submitters: 5000, period: time.Second}, {submitters: 50, period: 250 * time.Millisecond, embedded: true},
+	}, watchers: []int{1, 1000, 10_000}, lease: 10 * time.Second},
+}
+
+func sizeNames() []string { return slices.Sorted(maps.Keys(sizes)) }
+
+// scenarios are what a size measures, the limits first.
+func (s size) scenarios() (all []scenario) {
+	if !s.countOnly {
+		all = []scenario{
+			{"limit-fsync", fsyncs}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-lifecycle", rawLifecycle},
+			{"accept", accept},
+		}
+	}
+	for _, e := range s.ends {
+		all = append(all, scenario{"end-" + e.name(), e.run})
+	}
+	for _, n := range s.watchers {
+		all = append(all, scenario{fmt.Sprintf("watch-%d", n), func(ctx context.Context, b *bench) error { return watchers(ctx, b, n) }})
+	}
+	if s.lease > 0 {
+		all = append(all, scenario{"takeover", takeover})
+	}
+	return all
+}
+
+// against tells which limit a number is measured against.
+func against() map[string]string {
+	pairs := map[string]string{"limit.insert.batched": "limit.insert.best"}
+	for _, callers := range acceptCallers {
+		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"
+	}
+	for _, s := range sizes {
+		for _, e := range s.ends {
+			pairs["end."+e.name()+".rate"] = "limit.lifecycle"
+		}
+	}
+	return pairs
+}
