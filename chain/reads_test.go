@@ -362,11 +362,11 @@ func TestQuoteArguments(t *testing.T) {
 	})
 	r := dial(t, nil, n.url())
 	to := common.HexToAddress("0xb0b")
-	if _, o := r.Quote(t.Context(), txn.Draft{From: common.HexToAddress("0xa1"), Payload: txn.Payload{To: &to, Value: *uint256.NewInt(5), Data: []byte{1, 2}, GasLimit: 30000}}); o.Class != txn.Accepted {
+	if _, o := r.Quote(t.Context(), txn.Draft{From: common.HexToAddress("0xa1"), Payload: txn.Payload{To: &to, Value: *uint256.NewInt(5), Data: []byte{1, 2}}}); o.Class != txn.Accepted {
 		t.Fatal(o)
 	}
 	if got, want := fmt.Sprint(args), fmt.Sprint(map[string]any{
-		"from": strings.ToLower(common.HexToAddress("0xa1").Hex()), "to": strings.ToLower(to.Hex()), "value": "0x5", "data": "0x0102", "gas": "0x7530",
+		"from": strings.ToLower(common.HexToAddress("0xa1").Hex()), "to": strings.ToLower(to.Hex()), "value": "0x5", "data": "0x0102",
 	}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -60,6 +60,9 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		}
 		o := e.send(ctx, signed)
 		c.floors.Learn(c.o.Clock.Now(), signed, o, c.o.Fees.MaxFee)
+		if o.Class == txn.InsufficientFunds {
+			c.known.doubt(signed)
+		}
 		best = better(best, o)
 		if rankOf(best.Class) <= somewhere || ctx.Err() != nil || round.over() {
 			break

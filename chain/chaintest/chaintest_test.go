@@ -208,7 +208,7 @@ func TestQuoteFaults(t *testing.T) {
 	if c.Stored(shop, Address(0).Hex()) != 0 {
 		t.Error("an estimate left something behind")
 	}
-	draft.Payload.GasLimit = txGas
+	draft.Payload.GasLimit = txGas - 1
 	if _, o := c.Quote(t.Context(), draft); o.Class != txn.Invalid {
 		t.Errorf("with too little gas: %+v", o)
 	}

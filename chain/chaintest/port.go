@@ -207,7 +207,7 @@ func (c *Chain) Consumer(ctx context.Context, address txn.Address, nonce txn.Non
 	return nil, nil
 }
 
-// Quote simulates the draft on the newest state and prices it by the client's rules.
+// Quote simulates a draft without a gas limit on the newest state, and prices it by the client's rules.
 func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodQuote, Address: draft.From, Draft: draft})
 	if err != nil {
@@ -218,12 +218,18 @@ func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outc
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	estimate, refused := c.estimate(draft)
-	if refused != nil {
-		return txn.Quote{}, *refused
-	}
 	m := c.market(draft.Speed)
-	m.Balance, m.Estimate = c.state.account(draft.From).balance, estimate
+	m.Balance = c.state.account(draft.From).balance
+	if o := chain.OwnGasFits(draft.Payload); o.Class != txn.Accepted {
+		return txn.Quote{}, o
+	}
+	if draft.Payload.GasLimit == 0 {
+		estimate, refused := c.estimate(draft)
+		if refused != nil {
+			return txn.Quote{}, *refused
+		}
+		m.Estimate = estimate
+	}
 	return c.o.Fees.Quote(draft, m, c.o.GasMargin)
 }
 
@@ -307,11 +313,8 @@ func (c *Chain) estimate(draft txn.Draft) (uint64, *txn.Outcome) {
 	}
 	defer c.state.unwind(len(c.state.undo))
 	gas, err := c.state.run(draft.From, p.To, p.Value, p.Data, a.nonce)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, refusal(chain.Answer{Code: 3, Message: "execution reverted: " + err.Error()})
-	case p.GasLimit > 0 && p.GasLimit < gas:
-		return 0, refusal(chain.Answer{Code: -32000, Message: "gas required exceeds allowance"})
 	}
 	return gas, nil
 }
