@@ -50,6 +50,9 @@ func (all budgets) judge(r *results, check bool) error {
 			continue
 		}
 		value := one.Value
+		if _, compared := against()[name]; compared && one.Of == "" {
+			continue // its limit was not measured in this run
+		}
 		if one.Of != "" {
 			value = one.Ratio
 		}

@@ -31,14 +31,16 @@ type chainNode struct {
 	done sync.WaitGroup
 
 	requests atomic.Int64
+	taken    chan struct{} // a token for each transaction that it took
 	mu       sync.Mutex
 	calls    map[string]int64
 	gasLimit uint64
 }
 
 type chainOptions struct {
-	period        time.Duration // between two blocks; 0: they are mined by hand
+	period        time.Duration // between two blocks
 	accounts      int           // that have funds
+	lockstep      bool          // a block is made as soon as every account has a transaction in the pool; period is how long it waits for that at most
 	noBlockGroups bool          // it does not offer eth_getBlockReceipts
 }
 
@@ -46,7 +48,7 @@ type chainOptions struct {
 func blockGas(accounts int) uint64 { return max(30_000_000, uint64(accounts)*30_000) }
 
 func startChain(o chainOptions) (*chainNode, error) {
-	n := &chainNode{calls: map[string]int64{}, gasLimit: blockGas(o.accounts)}
+	n := &chainNode{calls: map[string]int64{}, gasLimit: blockGas(o.accounts), taken: make(chan struct{}, 1<<16)}
 	n.Chain = chaintest.New(chaintest.Options{GasLimit: n.gasLimit, PoolLimit: max(6144, 4*o.accounts)})
 	funds := *new(uint256.Int).Exp(uint256.NewInt(10), uint256.NewInt(24))
 	for i := range o.accounts {
@@ -73,10 +75,34 @@ func startChain(o chainOptions) (*chainNode, error) {
 	n.done.Go(func() { _ = n.http.Serve(listener) }) // ends with Close
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
-	if o.period > 0 {
-		n.done.Go(func() { n.mine(ctx, o.period) })
-	}
+	n.done.Go(func() {
+		if o.lockstep {
+			n.mineWhenFull(ctx, o.accounts, o.period)
+			return
+		}
+		n.mine(ctx, o.period)
+	})
 	return n, nil
+}
+
+// mineWhenFull makes blocks that have a transaction of every account, however slow the machine is at the moment.
+func (n *chainNode) mineWhenFull(ctx context.Context, accounts int, atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	for {
+		for waiting := 0; waiting < accounts; waiting++ {
+			select {
+			case <-n.taken:
+				continue
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+			break
+		}
+		n.Mine(1)
+		timer.Reset(atMost)
+	}
 }
 
 // mine makes a block at each tick, however long a block takes to make.
@@ -240,6 +266,10 @@ func (a *ethAPI) SendRawTransaction(ctx context.Context, raw hexutil.Bytes) (txn
 	signed := txn.Signed{Hash: hashOf(raw), Raw: raw}
 	if o := a.n.Send(ctx, signed); o.Class != txn.Accepted {
 		return txn.Hash{}, errors.New(o.Detail)
+	}
+	select {
+	case a.n.taken <- struct{}{}:
+	default: // nobody counts
 	}
 	return signed.Hash, nil
 }

@@ -18,15 +18,19 @@ type endToEnd struct {
 	period     time.Duration
 	byHash     bool
 	embedded   bool
+	lockstep   bool // blocks are full, whatever the machine can do: what a transaction costs is then what it costs on one that keeps up
 }
 
 func (e endToEnd) name() string {
 	name := fmt.Sprintf("%d.%dms", e.submitters, e.period.Milliseconds())
 	switch {
-	case e.byHash:
-		name += ".byhash"
+	case e.lockstep:
+		name = fmt.Sprintf("%d.lockstep", e.submitters)
 	case e.embedded:
 		name += ".embedded"
+	}
+	if e.byHash {
+		name += ".byhash"
 	}
 	return name
 }
@@ -39,12 +43,15 @@ const (
 
 // run keeps the window of each submitter full, by what a watcher sees, and counts over a while in which nothing begins and nothing ends.
 func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
-	s, err := newService(ctx, b, serviceOptions{submitters: e.submitters, period: e.period, byHash: e.byHash, embedded: e.embedded})
+	s, err := newService(ctx, b, serviceOptions{submitters: e.submitters, period: e.period, byHash: e.byHash, embedded: e.embedded, lockstep: e.lockstep})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	f := newFlow(s)
+	if e.lockstep {
+		return e.wholeLives(ctx, b, s, f)
+	}
 	stop, err := f.start(ctx)
 	if err != nil {
 		return err
@@ -65,6 +72,33 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 	}
 	if seen.count[pb.TxEventKind_TX_EVENT_KIND_INCLUDED] == 0 {
 		return errors.New("nothing came into a block")
+	}
+	e.report(b, seen, before, after)
+	return nil
+}
+
+// wholeLives counts from before the first transaction is created until after the last one is final, so that each has had all of its life. The owners are there
+// before: each submitter has sent something already.
+func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow) error {
+	f.left = 0
+	stop, err := f.start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.waitForFinal(ctx, window*e.submitters); err != nil {
+		return errors.Join(err, stop())
+	}
+	before, err := s.measure(ctx)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	f.reset()
+	f.more((b.size.lives - window) * e.submitters)
+	err = f.waitForFinal(ctx, (window+b.size.lives)*e.submitters)
+	after, measured := s.measure(ctx)
+	seen := f.reset()
+	if err = errors.Join(err, measured, stop()); err != nil {
+		return err
 	}
 	e.report(b, seen, before, after)
 	return nil
@@ -92,7 +126,7 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 	name, took := "end."+e.name()+".", after.at.Sub(before.at)
 	included := float64(seen.count[pb.TxEventKind_TX_EVENT_KIND_INCLUDED])
 	b.add(name+"rate", "txs/s", included/took.Seconds())
-	if blocks := float64(after.blocks - before.blocks); blocks > 0 && !e.embedded {
+	if blocks := float64(after.blocks - before.blocks); blocks > 0 && !e.lockstep {
 		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters))
 	}
 	for kind, word := range map[pb.TxEventKind]string{
@@ -134,10 +168,11 @@ type flow struct {
 	seen     seen
 	accepted map[string]time.Time
 	final    int
+	left     int // transactions that are still created; below 0: no end
 }
 
 func newFlow(s *service) *flow {
-	f := &flow{s: s, jobs: make(chan string, (window+1)*len(s.submitters)), accepted: map[string]time.Time{}}
+	f := &flow{s: s, jobs: make(chan string, (window+1)*len(s.submitters)), accepted: map[string]time.Time{}, left: -1}
 	f.reset()
 	return f
 }
@@ -183,17 +218,30 @@ func (f *flow) start(ctx context.Context) (stop func() error, err error) {
 			}
 		})
 	}
-	for range window {
-		for _, name := range f.s.submitters {
-			f.jobs <- name
-		}
-	}
+	f.fill()
 	return func() error {
 		failed := context.Cause(ctx)
 		cancel(nil)
 		wg.Wait()
 		return failed
 	}, nil
+}
+
+// fill creates as many transactions as are under way at a time.
+func (f *flow) fill() {
+	for range window {
+		for _, name := range f.s.submitters {
+			f.jobs <- name
+		}
+	}
+}
+
+// more begins anew, with so many that follow as others come into blocks.
+func (f *flow) more(left int) {
+	f.mu.Lock()
+	f.left = left
+	f.mu.Unlock()
+	f.fill()
 }
 
 // saw takes an event down, and has the next transaction created when one is in a block.
@@ -214,31 +262,42 @@ func (f *flow) saw(e load.Seen) {
 	if e.GetKind() == pb.TxEventKind_TX_EVENT_KIND_CONFIRMED {
 		delete(f.accepted, e.GetTxId())
 	}
+	more := e.GetKind() == pb.TxEventKind_TX_EVENT_KIND_INCLUDED && f.left != 0
+	if more {
+		f.left--
+	}
 	f.mu.Unlock()
-	if e.GetKind() == pb.TxEventKind_TX_EVENT_KIND_INCLUDED {
+	if more {
 		f.jobs <- e.GetSubmitter()
 	}
 }
 
-const warmUpLimit = 2 * time.Minute
-
 // warmUp waits until every part of a life goes on at once: as many are final as there are submitters.
 func (f *flow) warmUp(ctx context.Context, e endToEnd) error {
-	deadline := time.Now().Add(warmUpLimit)
+	return f.waitForFinal(ctx, max(e.submitters, 5))
+}
+
+const (
+	finalLimit = 3 * time.Minute
+	finalPoll  = 20 * time.Millisecond
+)
+
+func (f *flow) waitForFinal(ctx context.Context, count int) error {
+	deadline := time.Now().Add(finalLimit)
 	for {
-		select {
-		case <-time.After(min(e.period, time.Second)):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 		f.mu.Lock()
 		final := f.final
 		f.mu.Unlock()
-		if final >= max(len(f.s.submitters), 5) {
+		if final >= count {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s only %d transactions are final", warmUpLimit, final)
+			return fmt.Errorf("after %s only %d of %d transactions are final", finalLimit, final, count)
+		}
+		select {
+		case <-time.After(finalPoll):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }

@@ -30,6 +30,7 @@ type serviceOptions struct {
 	period     time.Duration
 	byHash     bool // the chain offers no receipts of whole blocks
 	embedded   bool // go-ethereum's chain in this process
+	lockstep   bool // see chainOptions
 	lease      time.Duration
 }
 
@@ -53,7 +54,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 		}
 		url, address = s.dev.URL(), devchain.Address
 	} else {
-		if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.submitters, noBlockGroups: o.byHash}); err != nil {
+		if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.submitters, noBlockGroups: o.byHash, lockstep: o.lockstep}); err != nil {
 			return s, err
 		}
 		url = s.chain.url

@@ -31,6 +31,7 @@ type size struct {
 	rounds    int
 	spell     time.Duration // of one measurement of a rate
 	steady    time.Duration // of one measurement end to end, after it has warmed up
+	lives     int           // of each submitter, in lockstep
 	ends      []endToEnd
 	watchers  []int
 	lease     time.Duration // in the take-over
@@ -39,15 +40,17 @@ type size struct {
 
 var sizes = map[string]size{
 	// counts are taken in a short run, in CI too.
-	"counts": {rounds: 1, spell: time.Second, steady: 8 * time.Second, countOnly: true, ends: []endToEnd{
-		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 100, period: 500 * time.Millisecond},
+	"counts": {rounds: 1, spell: time.Second, steady: 8 * time.Second, lives: 10, countOnly: true, ends: []endToEnd{
+		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
+		{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
 	}},
-	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, ends: []endToEnd{
-		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond},
+	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, lives: 10, ends: []endToEnd{
+		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
 	}, watchers: []int{1, 1000}, lease: 3 * time.Second},
-	"full": {rounds: 3, spell: 3 * time.Second, steady: 20 * time.Second, ends: []endToEnd{
+	"full": {rounds: 3, spell: 3 * time.Second, steady: 20 * time.Second, lives: 20, ends: []endToEnd{
 		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 50, period: 250 * time.Millisecond},
-		{submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, byHash: true},
+		{submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
+		{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
 		{submitters: 500, period: time.Second}, {submitters: 5000, period: time.Second}, {submitters: 50, period: 250 * time.Millisecond, embedded: true},
 	}, watchers: []int{1, 1000, 10_000}, lease: 10 * time.Second},
 }

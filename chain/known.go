@@ -31,7 +31,7 @@ type purse struct {
 
 const (
 	// purseAge is how long a balance is relied on. It is taken from behind our back only by another user of the key, or by code that spends for the account.
-	purseAge = 10 * time.Second
+	purseAge = 30 * time.Second
 	// plenty is how many times what a draft may take a purse must hold, or the account is asked: one that is nearly empty is followed closely.
 	plenty = 16
 	// maxPurses bounds them; beyond it all are asked for again.
