@@ -40,7 +40,7 @@ func (s *Store) CreateTx(ctx context.Context, intent Intent) (info TxInfo, creat
 		return TxInfo{}, false, fmt.Errorf("store: %s: %w", verb, job.err)
 	}
 	if job.created {
-		s.wakes.wake(intent.Submitter)
+		s.wakes.queue(intent.Submitter)
 		s.wakes.told()
 	}
 	return job.info, job.created, nil
