@@ -102,7 +102,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		a.ledger.Open = slices.Insert(a.ledger.Open, at, tx)
 	}
 	if queued && len(a.inbox.Queue) == 0 {
-		a.mail.Store(true) // there may be more behind what was read
+		a.more.Store(true) // there may be more behind what was read
 	}
 }
 
