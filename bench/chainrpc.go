@@ -146,13 +146,7 @@ func (n *chainNode) measure() asked {
 }
 
 func (a asked) since(before asked) asked {
-	d := asked{requests: a.requests - before.requests, calls: a.calls - before.calls, by: map[string]float64{}}
-	for method, calls := range a.by {
-		if n := calls - before.by[method]; n > 0 {
-			d.by[method] = n
-		}
-	}
-	return d
+	return asked{requests: a.requests - before.requests, calls: a.calls - before.calls, by: less(a.by, before.by)}
 }
 
 // ethAPI are the methods that a node of Fencepost asks for.

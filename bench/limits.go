@@ -26,7 +26,7 @@ import (
 
 // The raw tables have the columns, constraints, indexes and free space of the ledger's, and no triggers.
 var rawTables = []string{
-	"CREATE TABLE raw_tx (LIKE managed_tx INCLUDING ALL)", "ALTER TABLE raw_tx SET (fillfactor = 60)", "CREATE TABLE raw_event (LIKE tx_event INCLUDING ALL)",
+	"CREATE TABLE raw_tx (LIKE managed_tx INCLUDING ALL)", "ALTER TABLE raw_tx SET (fillfactor = 50)", "CREATE TABLE raw_event (LIKE tx_event INCLUDING ALL)",
 }
 
 func (l *ledger) makeRaw(ctx context.Context) error {

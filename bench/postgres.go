@@ -81,17 +81,18 @@ func (l *ledger) close() { _ = l.conn.Close(context.Background()) }
 
 // work is what a server has done up to a moment.
 type work struct {
-	statements, commits, walBytes, walPages float64
-	by                                      map[string]float64 // statements by their name in queries/
-	at                                      time.Time
+	statements, commits, walBytes float64
+	by                            map[string]float64 // statements by their name in queries/
+	updates                       map[string]float64 // rows by table, and again those whose next version stayed on the page ("hot")
+	at                            time.Time
 }
 
 // measure reads the counters: statements that were carried out in this database, transactions that wrote (each took an xid, and each waited for the disk), and
 // what went into the WAL.
 func (l *ledger) measure(ctx context.Context) (work, error) {
-	w := work{by: map[string]float64{}, at: time.Now()}
-	err := l.conn.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::NUMERIC::FLOAT8, (pg_current_wal_insert_lsn() - '0/0')::FLOAT8,
-		(SELECT wal_fpi::FLOAT8 FROM pg_stat_wal)`).Scan(&w.commits, &w.walBytes, &w.walPages)
+	w := work{by: map[string]float64{}, updates: map[string]float64{}, at: time.Now()}
+	err := l.conn.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::NUMERIC::FLOAT8, (pg_current_wal_insert_lsn() - '0/0')::FLOAT8`).
+		Scan(&w.commits, &w.walBytes)
 	if err != nil {
 		return w, err
 	}
@@ -109,18 +110,41 @@ func (l *ledger) measure(ctx context.Context) (work, error) {
 		w.statements += calls
 		return nil
 	})
-	return w, err
+	if err != nil {
+		return w, err
+	}
+	return w, l.measureUpdates(ctx, w.updates)
+}
+
+// measureUpdates reads what the statistics know, which sessions bring up to date once a second.
+func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64) error {
+	rows, err := l.conn.Query(ctx, "SELECT relname, n_tup_upd::FLOAT8, n_tup_hot_upd::FLOAT8 FROM pg_stat_user_tables WHERE n_tup_upd > 0 -- pg_stat_statements: not counted")
+	if err != nil {
+		return err
+	}
+	var table string
+	var all, hot float64
+	_, err = pgx.ForEachRow(rows, []any{&table, &all, &hot}, func() error {
+		updates[table], updates[table+" hot"] = all, hot
+		return nil
+	})
+	return err
 }
 
 // since is what was done after an earlier moment.
 func (w work) since(before work) work {
-	d := work{
+	return work{
 		statements: w.statements - before.statements, commits: w.commits - before.commits, walBytes: w.walBytes - before.walBytes,
-		walPages: w.walPages - before.walPages, by: map[string]float64{}, at: w.at,
+		by: less(w.by, before.by), updates: less(w.updates, before.updates), at: w.at,
 	}
-	for name, calls := range w.by {
-		if n := calls - before.by[name]; n > 0 {
-			d.by[name] = n
+}
+
+// less is what was counted after an earlier moment, without what stayed as it was.
+func less(after, before map[string]float64) map[string]float64 {
+	d := map[string]float64{}
+	for name, n := range after {
+		if n -= before[name]; n > 0 {
+			d[name] = n
 		}
 	}
 	return d
