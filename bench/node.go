@@ -75,7 +75,7 @@ func runNode(in io.Reader, out io.Writer) error {
 }
 
 func assemble(ctx context.Context, cfg nodeConfig) (group *run.Group, ready nodeReady, closing func(), err error) {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	s, err := store.Open(ctx, store.Config{URL: cfg.Database, Node: cfg.Name + "/" + uuid.NewString(), LeaseDuration: cfg.Lease, Logger: log})
 	if err != nil {
 		return nil, ready, nil, err

@@ -23,6 +23,7 @@ type Plan struct {
 	Duration   time.Duration // 0: until Count is reached
 	Payload    *pb.Payload   // of each transaction
 	Prefix     string        // of the request ids, one of its own for each run
+	Created    func(*pb.Tx)  // is told of each, by many callers at once; nil: nobody
 }
 
 // Accepted is what came of a plan.
@@ -89,9 +90,12 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 }
 
 func createOne(ctx context.Context, client pb.TxServiceClient, p Plan, n int) error {
-	_, err := client.CreateTx(ctx, &pb.CreateTxRequest{
+	answer, err := client.CreateTx(ctx, &pb.CreateTxRequest{
 		Submitter: p.Submitters[n%len(p.Submitters)], RequestId: fmt.Sprintf("%s-%d", p.Prefix, n), Payload: p.Payload,
 	})
+	if err == nil && p.Created != nil {
+		p.Created(answer.GetTx())
+	}
 	return err
 }
 

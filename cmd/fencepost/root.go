@@ -45,6 +45,7 @@ func (p *program) commands() []*cobra.Command {
 		p.keyCommand(),
 		p.configCommand(),
 		p.explainCommand(),
+		p.benchCommand(),
 		p.versionCommand(),
 	}
 }
