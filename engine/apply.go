@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/fencepost/fencepost/txn"
@@ -88,7 +90,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		a.unfollow(tx)
 		if tx.Receipt != nil {
 			tx.Attempts = nil
-			a.audited = append(slices.Clone(a.audited), tx)
+			a.audited = append(a.audited, tx) // a view of before ends before it
 		}
 	case tx.Nonce == nil:
 		a.account = nil // it waits for something outside: look again when its time comes
@@ -122,11 +124,14 @@ func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
 
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.
 func (a *actor) tell(tx txn.Tx, w txn.Write) {
-	log := a.log.Debug
+	level := slog.LevelDebug
 	switch w.Kind {
 	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
-		log = a.log.Warn
+		level = slog.LevelWarn
 	}
-	log("transaction moved", "tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version,
+	if !a.log.Enabled(context.Background(), level) {
+		return // what a line would tell takes longer to write than the move itself
+	}
+	a.log.Log(context.Background(), level, "transaction moved", "tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version,
 		"tx_hash", tx.TxHash.Hex(), "reason", tx.Reason, "last_error", tx.LastError)
 }

@@ -34,7 +34,11 @@ func (a *actor) letGo(head uint64) {
 	if head == 0 || len(a.audited) == 0 {
 		return // nothing is known of the chain yet: a new owner compares before it lets go
 	}
-	a.audited = slices.DeleteFunc(slices.Clone(a.audited), func(tx txn.Tx) bool { return tx.Receipt.BlockNumber+a.track.auditDepth() <= head })
+	deep := func(tx txn.Tx) bool { return tx.Receipt.BlockNumber+a.track.auditDepth() <= head }
+	if !slices.ContainsFunc(a.audited, deep) {
+		return
+	}
+	a.audited = slices.DeleteFunc(slices.Clone(a.audited), deep)
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
 	}

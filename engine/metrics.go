@@ -32,6 +32,8 @@ type metrics struct {
 	inFlight   metric.Int64Gauge
 	stuck      metric.Int64Gauge
 	submitters metric.Int64Gauge
+
+	accepted, done metric.MeasurementOption // labels of what every transaction counts, made once
 }
 
 // takeoverBounds reach from a hand-over to a lease of ten minutes, in seconds.
@@ -60,6 +62,7 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
 		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (cannot pay for what is next); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
+	all.accepted, all.done = labelled("class", string(txn.Accepted)), labelled("outcome", store.Done.String())
 	var err error
 	if all.takeovers, err = m.Float64Histogram("fencepost_takeover", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(takeoverBounds...),
 		metric.WithDescription("time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")); err != nil {
@@ -129,15 +132,20 @@ func (m metrics) renewed(ctx context.Context, result string, n int) {
 }
 
 func (m metrics) sent(ctx context.Context, c txn.Class) {
+	if c == txn.Accepted {
+		m.sends.Add(ctx, 1, m.accepted)
+		return
+	}
 	m.sends.Add(ctx, 1, labelled("class", string(c)))
 }
 
 // tellCommit counts the fate of a change, and logs each that is not written. What is written is told by whoever applies it.
 func (a *actor) tellCommit(ctx context.Context, step txn.Step, c txn.Change, o store.Outcome) {
-	a.e.metrics.commits.Add(ctx, 1, labelled("outcome", o.String()))
 	if o == store.Done {
+		a.e.metrics.commits.Add(ctx, 1, a.e.metrics.done)
 		return
 	}
+	a.e.metrics.commits.Add(ctx, 1, labelled("outcome", o.String()))
 	op := opOf(step)
 	log := a.log
 	if len(c.Writes) > 0 {
