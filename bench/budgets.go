@@ -15,7 +15,8 @@ import (
 type budget struct {
 	Most  *float64 `yaml:"most"`
 	Least *float64 `yaml:"least"`
-	Count bool     `yaml:"count"` // it does not depend on the machine
+	Count bool     `yaml:"count"` // it hardly depends on the machine
+	Goal  *float64 `yaml:"goal"`  // what it shall be where nothing else disturbs the machine; empty: the budget
 }
 
 type budgets map[string]budget
@@ -82,6 +83,13 @@ func (b budget) allows(value float64) bool {
 }
 
 func (b budget) String() string {
+	if b.Goal != nil {
+		return b.limit() + ", goal " + plain(*b.Goal)
+	}
+	return b.limit()
+}
+
+func (b budget) limit() string {
 	if b.Most != nil {
 		return "<= " + plain(*b.Most)
 	}

@@ -125,7 +125,7 @@ func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		c.pool.remove(c.pool.byHash[tx.Hash()])
 	}
 	if r.Took && c.o.AutoMine {
-		c.seal(c.fromPool)
+		c.seal(c.fromPool())
 	}
 	return r.Told
 }
