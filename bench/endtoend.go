@@ -168,11 +168,12 @@ type flow struct {
 	seen     seen
 	accepted map[string]time.Time
 	final    int
-	left     int // transactions that are still created; below 0: no end
+	started  map[string]bool // submitters of which a transaction is final
+	left     int             // transactions that are still created; below 0: no end
 }
 
 func newFlow(s *service) *flow {
-	f := &flow{s: s, jobs: make(chan string, (window+1)*len(s.submitters)), accepted: map[string]time.Time{}, left: -1}
+	f := &flow{s: s, jobs: make(chan string, (window+1)*len(s.submitters)), accepted: map[string]time.Time{}, started: map[string]bool{}, left: -1}
 	f.reset()
 	return f
 }
@@ -253,6 +254,7 @@ func (f *flow) saw(e load.Seen) {
 		f.accepted[e.GetTxId()] = at
 	case pb.TxEventKind_TX_EVENT_KIND_FAILED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED:
 		f.final++
+		f.started[e.GetSubmitter()] = true
 	}
 	f.seen.count[e.GetKind()]++
 	f.seen.delay = append(f.seen.delay, e.Delay())
@@ -272,9 +274,9 @@ func (f *flow) saw(e load.Seen) {
 	}
 }
 
-// warmUp waits until every part of a life goes on at once: as many are final as there are submitters.
+// warmUp waits until every part of a life goes on at once, for all submitters: what an owner does once, when it begins, is over.
 func (f *flow) warmUp(ctx context.Context, e endToEnd) error {
-	return f.waitForFinal(ctx, max(e.submitters, 5))
+	return f.wait(ctx, "submitters have a transaction that is final", e.submitters, func() int { return len(f.started) })
 }
 
 const (
@@ -283,16 +285,20 @@ const (
 )
 
 func (f *flow) waitForFinal(ctx context.Context, count int) error {
+	return f.wait(ctx, "transactions are final", count, func() int { return f.final })
+}
+
+func (f *flow) wait(ctx context.Context, what string, want int, have func() int) error {
 	deadline := time.Now().Add(finalLimit)
 	for {
 		f.mu.Lock()
-		final := f.final
+		now := have()
 		f.mu.Unlock()
-		if final >= count {
+		if now >= want {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s only %d of %d transactions are final", finalLimit, final, count)
+			return fmt.Errorf("after %s only %d of %d %s", finalLimit, now, want, what)
 		}
 		select {
 		case <-time.After(finalPoll):
