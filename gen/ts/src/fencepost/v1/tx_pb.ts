@@ -44,7 +44,8 @@ export type Payload = Message<"fencepost.v1.Payload"> & {
   data: Uint8Array;
 
   /**
-   * Gas limit. 0 lets Fencepost estimate it and add a margin.
+   * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
+   * data: nothing is simulated then, and a call that reverts is found out on chain.
    *
    * @generated from field: uint64 gas_limit = 4 [jstype = JS_STRING];
    */

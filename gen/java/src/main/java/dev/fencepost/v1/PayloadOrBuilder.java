@@ -62,7 +62,8 @@ public interface PayloadOrBuilder extends
 
   /**
    * <pre>
-   * Gas limit. 0 lets Fencepost estimate it and add a margin.
+   * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
+   * data: nothing is simulated then, and a call that reverts is found out on chain.
    * </pre>
    *
    * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
