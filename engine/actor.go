@@ -311,6 +311,7 @@ func (a *actor) step(ctx context.Context) error {
 		return err
 	}
 	outcome, err := a.e.Store.Commit(a.lease, change)
+	a.busyAt = a.e.Clock.Now() // however long that took among thousands of others, it was work and no rest
 	a.tellCommit(ctx, next, change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0
