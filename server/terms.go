@@ -59,9 +59,13 @@ func (s *txService) inTime(ctx context.Context, r *pb.CreateTxRequest, intent st
 	}
 	_, err := s.store.TxByRequest(ctx, intent.Submitter, intent.RequestID)
 	if errors.Is(err, store.ErrTxNotFound) {
-		return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
+		return isPast()
 	}
 	return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
+}
+
+func isPast() error {
+	return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
 }
 
 // speedOfWire is the standard one where none is named.

@@ -38,26 +38,21 @@ func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID, requ
 	return toInfo(rows[0].ManagedTx, rows[0].SubmitterName)
 }
 
-// Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before.
-func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
-	p := db.ListTxsParams{SubmitterID: int32(filter.Submitter), Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit)}
-	if filter.Before == (txn.TxID{}) {
-		p.Before = uuid.Max
+// KnownRequests tells which of these keys have a transaction.
+func (s *Store) KnownRequests(ctx context.Context, keys []RequestKey) (map[RequestKey]bool, error) {
+	ids, requests := make([]int32, len(keys)), make([]string, len(keys))
+	for i, key := range keys {
+		ids[i], requests[i] = int32(key.Submitter), key.RequestID
 	}
-	for _, state := range filter.States {
-		p.States = append(p.States, string(state))
-	}
-	rows, err := s.read().ListTxs(ctx, p)
+	rows, err := s.read().KnownRequests(ctx, db.KnownRequestsParams{SubmitterIds: ids, RequestIds: requests})
 	if err != nil {
-		return nil, s.failed(ctx, "list transactions", err)
+		return nil, s.failed(ctx, fmt.Sprintf("look for %d requests", len(keys)), err)
 	}
-	infos := make([]TxInfo, len(rows))
-	for i, r := range rows {
-		if infos[i], err = toInfo(r.ManagedTx, r.SubmitterName); err != nil {
-			return nil, s.failed(ctx, "list transactions", err)
-		}
+	known := make(map[RequestKey]bool, len(rows))
+	for _, r := range rows {
+		known[RequestKey{txn.SubmitterID(r.SubmitterID), r.RequestID}] = true
 	}
-	return infos, nil
+	return known, nil
 }
 
 // Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever has those can send them.
@@ -85,5 +80,9 @@ func toInfo(row db.ManagedTx, submitter string) (TxInfo, error) {
 	if err != nil {
 		return TxInfo{}, fmt.Errorf("store: read transaction %s: %w", row.TxID, err)
 	}
-	return TxInfo{Tx: tx, SubmitterName: submitter}, nil
+	labels, err := toLabels(row.Labels)
+	if err != nil {
+		return TxInfo{}, fmt.Errorf("store: read the labels of transaction %s: %w", row.TxID, err)
+	}
+	return TxInfo{Tx: tx, SubmitterName: submitter, Labels: labels}, nil
 }

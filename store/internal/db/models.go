@@ -71,6 +71,7 @@ type ManagedTx struct {
 	WaitingSince     *time.Time
 	Diagnosis        string
 	Above            []byte
+	Labels           []byte
 }
 
 type Node struct {
@@ -187,4 +188,11 @@ type TxEvent struct {
 	CreatedAt        time.Time
 	NewFork          bool
 	Above            []byte
+}
+
+type TxLabel struct {
+	SubmitterID int32
+	Key         string
+	Value       string
+	TxID        uuid.UUID
 }
