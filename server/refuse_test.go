@@ -241,6 +241,8 @@ func readRefusals(other string) []refusal {
 		bad("token of another list", listTxs, &pb.ListTxsRequest{PageToken: pageToken(question(&pb.ListTxsRequest{}), []byte("bob"))},
 			"page_token", "not one that ListTxs gave"),
 		noSubmitter(listTxs, &pb.ListTxsRequest{Submitter: "nobody"}),
+		bad("a view that does not exist", listTxs, &pb.ListTxsRequest{View: 9}, "view", "defined enum"),
+		unknown("a field of tomorrow", listTxs, with(&pb.ListTxsRequest{}, 50), "50", "ListTxsRequest"),
 		bad("label without a value", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "team"}}, "labels[1]", `written as "key=value"`),
 		bad("label asked for twice", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "a=c"}}, "labels[1]", "no transaction has two"),
 		bad("labels too many", listTxs, &pb.ListTxsRequest{Labels: strings.Split(strings.Repeat("a=b ", 17), " ")[:17]}, "labels", "no more than 16"),
@@ -298,6 +300,8 @@ func submitterRefusals() []refusal {
 		bad("start_from a word", register, r(func(r *pb.RegisterSubmitterRequest) { r.StartFrom = "now" }), "start_from", "exact next nonce"),
 		{"name taken", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "alice" }),
 			codes.AlreadyExists, "SUBMITTER_EXISTS", "", "registered with other settings"},
+		unknown("a field of tomorrow", register, with(r(func(*pb.RegisterSubmitterRequest) {}), 50), "50", "RegisterSubmitterRequest"),
+		unknown("a field of tomorrow", listSubs, with(&pb.ListSubmittersRequest{}, 50), "50", "ListSubmittersRequest"),
 		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
 		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"}, "page_token", "not one that this service gave"),
 		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
@@ -378,6 +382,7 @@ func decisionRefusals() []refusal {
 		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }), "tx_id", "must be a valid UUID"),
 		bad("no decision", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
 		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }), "reason", "at least 1 character"),
+		bad("operator with a NUL", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		noTx("a UUID of somebody else", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),
 		unknown("a field of tomorrow", resolveStuck, with(resolveBad(func(*pb.ResolveStuckRequest) {}), 50), "50", "update the server"),
 
@@ -413,6 +418,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	refusals := append(createRefusals(), readRefusals(uuid.NewString())...)
 	refusals = append(append(append(refusals, submitterRefusals()...), labelRefusals()...), batchRefusals()...)
 	refusals = append(refusals, watchRefusals(uuid.NewString(), oneToken(epoch, txID(t, tx), 1), allToken(epoch-1, head))...)
+	checkCoverage(t, refusals)
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })
 	}

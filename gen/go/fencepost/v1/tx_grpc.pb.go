@@ -42,7 +42,7 @@ type TxServiceClient interface {
 	// hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
 	// UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
 	BatchCreateTx(ctx context.Context, in *BatchCreateTxRequest, opts ...grpc.CallOption) (*BatchCreateTxResponse, error)
-	// GetTx returns one transaction, by tx_id or by the key that created it.
+	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
 	// ListTxs pages through transactions, newest first.
 	ListTxs(ctx context.Context, in *ListTxsRequest, opts ...grpc.CallOption) (*ListTxsResponse, error)
@@ -55,7 +55,7 @@ type TxServiceClient interface {
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error)
 	// WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-	// the last resume_token that it delivered.
+	// the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
 	WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error)
 }
 
@@ -160,7 +160,7 @@ type TxServiceServer interface {
 	// hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
 	// UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
 	BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error)
-	// GetTx returns one transaction, by tx_id or by the key that created it.
+	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
 	// ListTxs pages through transactions, newest first.
 	ListTxs(context.Context, *ListTxsRequest) (*ListTxsResponse, error)
@@ -173,7 +173,7 @@ type TxServiceServer interface {
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error)
 	// WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-	// the last resume_token that it delivered.
+	// the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
 	WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error
 	mustEmbedUnimplementedTxServiceServer()
 }

@@ -1510,7 +1510,7 @@ export const TxService: GenService<{
     output: typeof BatchCreateTxResponseSchema;
   },
   /**
-   * GetTx returns one transaction, by tx_id or by the key that created it.
+   * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
    *
    * @generated from rpc fencepost.v1.TxService.GetTx
    */
@@ -1555,7 +1555,7 @@ export const TxService: GenService<{
   },
   /**
    * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-   * the last resume_token that it delivered.
+   * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
    *
    * @generated from rpc fencepost.v1.TxService.WatchTx
    */

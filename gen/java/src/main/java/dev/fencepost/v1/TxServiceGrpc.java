@@ -324,7 +324,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     default void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -369,7 +369,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     default void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -439,7 +439,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -488,7 +488,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     public void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -543,7 +543,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) throws io.grpc.StatusException {
@@ -588,7 +588,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -644,7 +644,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) {
@@ -689,7 +689,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     public java.util.Iterator<dev.fencepost.v1.WatchTxResponse> watchTx(
@@ -746,7 +746,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetTxResponse> getTx(
