@@ -221,7 +221,7 @@ func (o *opening) request(contentType string, part int) *opening {
 
 // told sends bytes, in pieces, over a pipe and returns what was found out, and what the server gets to read then: the bytes, and tail, without the
 // acknowledgement that comes in between.
-func told(t *testing.T, text []byte, piece int, patience time.Duration) (isGRPC bool, err error, reads []byte) {
+func told(t *testing.T, text []byte, piece int, patience time.Duration) (isGRPC bool, reads []byte, err error) {
 	t.Helper()
 	client, server := net.Pipe()
 	defer client.Close()
@@ -248,7 +248,7 @@ func told(t *testing.T, text []byte, piece int, patience time.Duration) (isGRPC 
 	}
 	server.Close()
 	talking.Wait()
-	return isGRPC, err, reads
+	return isGRPC, reads, err
 }
 
 var tail = []byte{0, 0, 3, byte(http2.FrameData), 0, 0, 0, 0, 1, 'e', 'n', 'd'}
@@ -277,7 +277,7 @@ func TestTheFirstRequestTells(t *testing.T) {
 		"acknowledged before it began": {acked.bytes.Bytes(), true, without},
 	} {
 		for _, piece := range []int{1, 10, 1 << 20} {
-			isGRPC, err, reads := told(t, c.sends, piece, time.Minute)
+			isGRPC, reads, err := told(t, c.sends, piece, time.Minute)
 			want := c.reads
 			if want == nil {
 				want = c.sends
@@ -290,7 +290,7 @@ func TestTheFirstRequestTells(t *testing.T) {
 			}
 		}
 	}
-	if isGRPC, err, reads := told(t, []byte("PRINT / HTTP/1.1\r\n"), 3, time.Minute); err != nil || isGRPC || !bytes.HasPrefix(reads, []byte("PRINT / HTTP/1.1\r\n")) {
+	if isGRPC, reads, err := told(t, []byte("PRINT / HTTP/1.1\r\n"), 3, time.Minute); err != nil || isGRPC || !bytes.HasPrefix(reads, []byte("PRINT / HTTP/1.1\r\n")) {
 		t.Errorf("HTTP/1.1: gRPC %v (%v), the server reads %q", isGRPC, err, reads)
 	}
 }
