@@ -38,6 +38,10 @@ tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotes
 generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Write all generated code and documents anew
 	go run -C tools ./validateproto ../third_party
 	$(BUF) generate
+	@# grpc-protobuf brings these two packages to Java, so ours would be there twice.
+	rm -rf gen/java/src/main/java/com/google
+	$(BUF) generate --template buf.gen.docs.yaml
+	mv .cache/openapi/fencepost.swagger.yaml docs/openapi.yaml
 	@# sqlc leaves the file of a deleted query file behind, so all go first; not before it said that it can write them.
 	sqlc compile
 	rm -f store/internal/db/*.sql.go

@@ -99,7 +99,7 @@ func wireTx(t store.TxInfo) *pb.Tx {
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
 		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
-		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above),
+		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
 	}
 }
 

@@ -2,6 +2,12 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
@@ -13,7 +19,9 @@ const operatorPage = 100
 
 // ListTxs pages through transactions, newest first.
 func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
-	asked := question(&pb.ListTxsRequest{Submitter: r.GetSubmitter(), States: r.GetStates()})
+	asked := question(&pb.ListTxsRequest{
+		Submitter: r.GetSubmitter(), States: r.GetStates(), Labels: r.GetLabels(), CreatedFrom: r.GetCreatedFrom(), CreatedBefore: r.GetCreatedBefore(),
+	})
 	filter, err := s.filter(ctx, r, asked)
 	if err != nil {
 		return nil, err
@@ -47,6 +55,9 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []by
 	for _, state := range r.GetStates() {
 		filter.States = append(filter.States, stateOfWire(state))
 	}
+	if err := narrow(&filter, r); err != nil {
+		return filter, err
+	}
 	last, err := parsePageToken(r.GetPageToken(), asked)
 	if err != nil {
 		return filter, err
@@ -59,4 +70,36 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []by
 		filter.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter())
 	}
 	return filter, err
+}
+
+// narrow reads the labels and the time of a filter, all that is wrong with them at once.
+func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
+	var found []violation
+	for i, selector := range r.GetLabels() {
+		key, value, _ := strings.Cut(selector, "=")
+		if other, twice := filter.Labels[key]; twice && other != value {
+			found = append(found, violation{fmt.Sprintf("labels[%d]", i), fmt.Sprintf("asks for another value of %q than one before it, and no transaction has two; name one", key)})
+		}
+		if filter.Labels == nil {
+			filter.Labels = map[string]string{}
+		}
+		filter.Labels[key] = value
+	}
+	for field, bound := range map[string]struct {
+		of *timestamppb.Timestamp
+		to *time.Time
+	}{"created_from": {r.GetCreatedFrom(), &filter.CreatedFrom}, "created_before": {r.GetCreatedBefore(), &filter.CreatedBefore}} {
+		switch {
+		case bound.of == nil:
+		case bound.of.CheckValid() != nil:
+			found = append(found, violation{field, "must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds"})
+		default:
+			*bound.to = bound.of.AsTime()
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b violation) int { return strings.Compare(a.field, b.field) })
+	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
 }

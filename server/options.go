@@ -25,7 +25,10 @@ type Options struct {
 	Logger      *slog.Logger                     // nil: quiet
 	Clock       clock.Clock                      // nil: the machine's
 	Limits      Limits                           // zero fields: the defaults
-	Credentials credentials.TransportCredentials // nil: plain text
+	Credentials credentials.TransportCredentials // nil: plain text. HTTP/1.1 needs "http/1.1" among the protocols of a TLS configuration
+
+	// AllowedOrigins are the web sites whose pages may call from a browser, as in "https://example.com"; "*" is any. Empty: none.
+	AllowedOrigins []string
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
@@ -68,6 +71,9 @@ type Limits struct {
 // messageSlack is how much a message may exceed the payload limit before the transport refuses it, without a reason: what is over the limit by less gets the
 // sentence that names the limit.
 const messageSlack = 4 << 20
+
+// messageBytes is the largest message that is read.
+func (l *Limits) messageBytes() int { return l.PayloadBytes + messageSlack }
 
 func (o *Options) complete() {
 	if o.Logger == nil {

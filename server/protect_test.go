@@ -411,7 +411,7 @@ func TestExitAtTheSameMoment(t *testing.T) {
 // Calls that wait for an owner have the time for it; the others end when the database is silent.
 func TestMethodsThatWait(t *testing.T) {
 	t.Parallel()
-	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands", "CreateTx", "GetTx", "ListTxs", "CancelTx"}
+	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands", "CreateTx", "BatchCreateTx", "GetTx", "ListTxs", "CancelTx"}
 	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc, pb.TxService_ServiceDesc} {
 		for _, m := range service.Methods {
 			if full := "/" + service.ServiceName + "/" + m.MethodName; waits(full) == slices.Contains(quick, m.MethodName) {

@@ -12,6 +12,8 @@ type Store interface {
 	feedStore
 
 	CreateTx(ctx context.Context, intent store.Intent) (info store.TxInfo, created bool, err error)
+	// CreateTxs is CreateTx for many, with a fate for each.
+	CreateTxs(ctx context.Context, intents []store.Intent) []store.Created
 	CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error)
 	AddCommand(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (id int64, err error)
 	CommandResult(ctx context.Context, submitter txn.SubmitterID, id int64) (result string, done bool, err error)

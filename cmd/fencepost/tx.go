@@ -26,6 +26,7 @@ func (p *program) txCommand() *cobra.Command {
 type createFlags struct {
 	submitter, requestID, to, value, data string
 	gasLimit                              uint64
+	labels                                []string
 	watch, wait                           bool
 	termsFlags
 }
@@ -55,6 +56,7 @@ With --watch each step is printed until it is final, with --wait only the end; b
 	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
 	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID); empty is an error, as a variable that is not set would give")
+	c.Flags().StringArrayVar(&t.labels, "label", nil, "key=value to find it by; may be repeated")
 	t.termsFlags.add(c)
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
 	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
@@ -87,8 +89,27 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 	case !given:
 		t.requestID = uuid.NewString()
 	}
+	labels, err := parseLabels(t.labels)
+	if err != nil {
+		return nil, misused(c, "%v", err)
+	}
 	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}
-	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload, Terms: terms}, nil
+	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload, Terms: terms, Labels: labels}, nil
+}
+
+func parseLabels(texts []string) (map[string]string, error) {
+	var labels map[string]string
+	for _, text := range texts {
+		key, value, found := strings.Cut(text, "=")
+		if _, twice := labels[key]; !found || twice {
+			return nil, fmt.Errorf("--label %q is not a key=value of its own", text)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, nil
 }
 
 func parseData(text string) ([]byte, error) {
@@ -189,14 +210,14 @@ func (r *requestFlags) key() *pb.RequestKey {
 
 func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 	var submitter string
-	var states []string
+	var states, labels []string
 	var limit int
 	c := &cobra.Command{
 		Use: "list", Short: "List transactions, newest first", Args: arguments(),
-		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK",
+		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n  fencepost tx list --label order=4711",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		ask := &pb.ListTxsRequest{Submitter: submitter}
+		ask := &pb.ListTxsRequest{Submitter: submitter, Labels: labels}
 		for _, name := range states {
 			state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
 			if !ok || state == 0 {
@@ -210,6 +231,7 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit) })(cmd, args)
 	}
 	c.Flags().StringVar(&submitter, "submitter", "", "only those of this submitter")
+	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
 	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state; as often as needed")
 	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
 	return c

@@ -66,6 +66,23 @@ func TestTxCreateWithTerms(t *testing.T) {
 	}
 }
 
+func TestTxLabels(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	line := []string{"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id"}
+	out := l.good(append(line, "r1", "--label", "order=17", "--label", "note=a=b, c")...)
+	id := l.find(`^transaction (\S+) of alice queued`, out)
+	other := l.find(`^transaction (\S+) of alice queued`, l.good(append(line, "r2", "--label", "order=18")...))
+	l.rows(l.good("tx", "get", id), `labels +note=a=b, c order=17`)
+	if out := l.good("tx", "list", "--label", "order=17", "--label", "note=a=b, c"); !strings.Contains(out, id) || strings.Contains(out, other) {
+		t.Errorf("listed:\n%s", out)
+	}
+	for _, bad := range []string{"order", "order=18"} {
+		l.bad(exitUsage, `--label "`+bad+`" is not a key=value of its own`, append(line, "r3", "--label", "order=17", "--label", bad)...)
+	}
+}
+
 // A command line that is repeated as the error says asks for the same, also where the time was given as a duration.
 func TestTxCreateUnsureTellsTheDeadline(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,7 @@ type Node struct{ Name string }
 // GRPC is the listener for callers.
 type GRPC struct {
 	Listen                  string
+	AllowedOrigins          []string
 	MaxStreamsPerConnection uint32
 	PingInterval            time.Duration
 	PingTimeout             time.Duration

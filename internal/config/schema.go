@@ -59,7 +59,9 @@ func schema() []field[Config] {
 
 func grpcFields() []field[GRPC] {
 	return []field[GRPC]{
-		value("listen", listener(), "127.0.0.1:9090", "Address to listen on. There is no authentication: keep it private.", func(g *GRPC) *string { return &g.Listen }),
+		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. There is no authentication: keep it private.", func(g *GRPC) *string { return &g.Listen }),
+		values("allowed_origins", matching("the origin of a web site, as https://example.com, or *", `\*|https?://[^/?#\s]+`),
+			"Web sites whose pages may call from a browser; * is any. Pages of all others are refused.", func(g *GRPC) *[]string { return &g.AllowedOrigins }),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000", "Calls of one connection that are answered at once; more wait in the client.",
 			func(g *GRPC) *uint32 { return &g.MaxStreamsPerConnection }),
 		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged.", func(g *GRPC) *time.Duration { return &g.PingInterval }),

@@ -33,8 +33,8 @@ BEGIN
         RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',
             NEW.tx_id, OLD.state, NEW.state, NEW.fencing_token, guard_token(NEW.submitter_id);
     END IF;
-    IF TG_OP = 'UPDATE' AND (NEW.request_id, NEW.request_hash, NEW.queue_seq, NEW.value, NEW.data, NEW.gas_limit)
-                         IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit) THEN
+    IF TG_OP = 'UPDATE' AND (NEW.request_id, NEW.request_hash, NEW.queue_seq, NEW.value, NEW.data, NEW.gas_limit, NEW.labels)
+                         IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit, OLD.labels) THEN
         RAISE EXCEPTION 'guard: what was asked for is changed in transaction %', NEW.tx_id;
     END IF;
     -- What ran before it was given back to the queue has the nonce again that it gave up.

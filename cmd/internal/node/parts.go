@@ -117,6 +117,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 func (n *Node) newServer() (*server.Server, error) {
 	o := server.Options{
 		Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
+		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		Limits: server.Limits{
 			PayloadBytes: n.cfg.Payload.MaxBytes, StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
 			PingAfter: n.cfg.GRPC.PingInterval, PingTimeout: n.cfg.GRPC.PingTimeout, CommandWait: n.cfg.Commands.Wait, CommandPoll: n.cfg.Commands.PollInterval,

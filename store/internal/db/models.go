@@ -74,6 +74,7 @@ type ManagedTx struct {
 	LastAnswer       string
 	PooledAttempt    int16
 	Rejected         string
+	Labels           []byte
 }
 
 type Node struct {
@@ -190,4 +191,11 @@ type TxEvent struct {
 	CreatedAt        time.Time
 	NewFork          bool
 	Above            []byte
+}
+
+type TxLabel struct {
+	SubmitterID int32
+	Key         string
+	Value       string
+	TxID        uuid.UUID
 }

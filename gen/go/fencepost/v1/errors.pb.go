@@ -34,11 +34,11 @@ const (
 	ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE ErrorReason = 3
 	// NOT_FOUND: no such submitter. Register it, or correct the name.
 	ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND ErrorReason = 4
-	// NOT_FOUND: no such transaction.
+	// NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
 	ErrorReason_ERROR_REASON_TX_NOT_FOUND ErrorReason = 5
-	// ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+	// ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
 	ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED ErrorReason = 6
-	// ALREADY_EXISTS: the name or the account is registered with other settings.
+	// ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
 	ErrorReason_ERROR_REASON_SUBMITTER_EXISTS ErrorReason = 7
 	// FAILED_PRECONDITION: the submitter is paused. Resume it.
 	ErrorReason_ERROR_REASON_SUBMITTER_PAUSED ErrorReason = 8

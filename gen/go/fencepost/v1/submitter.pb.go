@@ -8,6 +8,7 @@ package fencepostv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -2067,7 +2068,7 @@ var File_fencepost_v1_submitter_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
+	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
 	"\tLeaseInfo\x12\x1d\n" +
 	"\n" +
 	"owner_node\x18\x01 \x01(\tR\townerNode\x12'\n" +
@@ -2261,18 +2262,19 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x16STUCK_DECISION_REQUEUE\x10\x02\x12\x18\n" +
 	"\x14STUCK_DECISION_RETRY\x10\x03\x12 \n" +
 	"\x1cSTUCK_DECISION_FAIL_UNPROVEN\x10\x04\x12#\n" +
-	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xae\a\n" +
-	"\x10SubmitterService\x12d\n" +
-	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\x12U\n" +
-	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\x12[\n" +
-	"\x0eListSubmitters\x12#.fencepost.v1.ListSubmittersRequest\x1a$.fencepost.v1.ListSubmittersResponse\x12^\n" +
-	"\x0fUpdateSubmitter\x12$.fencepost.v1.UpdateSubmitterRequest\x1a%.fencepost.v1.UpdateSubmitterResponse\x12[\n" +
-	"\x0ePauseSubmitter\x12#.fencepost.v1.PauseSubmitterRequest\x1a$.fencepost.v1.PauseSubmitterResponse\x12^\n" +
-	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponse\x12a\n" +
-	"\x10ProtectSubmitter\x12%.fencepost.v1.ProtectSubmitterRequest\x1a&.fencepost.v1.ProtectSubmitterResponse\x12R\n" +
-	"\vExitProtect\x12 .fencepost.v1.ExitProtectRequest\x1a!.fencepost.v1.ExitProtectResponse\x12U\n" +
-	"\fResolveStuck\x12!.fencepost.v1.ResolveStuckRequest\x1a\".fencepost.v1.ResolveStuckResponse\x12U\n" +
-	"\fListCommands\x12!.fencepost.v1.ListCommandsRequest\x1a\".fencepost.v1.ListCommandsResponseBT\n" +
+	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xe9\n" +
+	"\n" +
+	"\x10SubmitterService\x12\x83\x01\n" +
+	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/api/v1/submitters\x12}\n" +
+	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\"&\x82\xd3\xe4\x93\x02 \x12\x1e/api/v1/submitters/{submitter}\x12w\n" +
+	"\x0eListSubmitters\x12#.fencepost.v1.ListSubmittersRequest\x1a$.fencepost.v1.ListSubmittersResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/api/v1/submitters\x12\x89\x01\n" +
+	"\x0fUpdateSubmitter\x12$.fencepost.v1.UpdateSubmitterRequest\x1a%.fencepost.v1.UpdateSubmitterResponse\")\x82\xd3\xe4\x93\x02#:\x01*2\x1e/api/v1/submitters/{submitter}\x12\x8c\x01\n" +
+	"\x0ePauseSubmitter\x12#.fencepost.v1.PauseSubmitterRequest\x1a$.fencepost.v1.PauseSubmitterResponse\"/\x82\xd3\xe4\x93\x02):\x01*\"$/api/v1/submitters/{submitter}/pause\x12\x90\x01\n" +
+	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/api/v1/submitters/{submitter}/resume\x12\x94\x01\n" +
+	"\x10ProtectSubmitter\x12%.fencepost.v1.ProtectSubmitterRequest\x1a&.fencepost.v1.ProtectSubmitterResponse\"1\x82\xd3\xe4\x93\x02+:\x01*\"&/api/v1/submitters/{submitter}/protect\x12\x8a\x01\n" +
+	"\vExitProtect\x12 .fencepost.v1.ExitProtectRequest\x1a!.fencepost.v1.ExitProtectResponse\"6\x82\xd3\xe4\x93\x020:\x01*\"+/api/v1/submitters/{submitter}/exit-protect\x12|\n" +
+	"\fResolveStuck\x12!.fencepost.v1.ResolveStuckRequest\x1a\".fencepost.v1.ResolveStuckResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/api/v1/tx/{tx_id}/resolve\x12\x86\x01\n" +
+	"\fListCommands\x12!.fencepost.v1.ListCommandsRequest\x1a\".fencepost.v1.ListCommandsResponse\"/\x82\xd3\xe4\x93\x02)\x12'/api/v1/submitters/{submitter}/commandsBT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

@@ -51,21 +51,21 @@ export enum ErrorReason {
   SUBMITTER_NOT_FOUND = 4,
 
   /**
-   * NOT_FOUND: no such transaction.
+   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
    *
    * @generated from enum value: ERROR_REASON_TX_NOT_FOUND = 5;
    */
   TX_NOT_FOUND = 5,
 
   /**
-   * ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
    *
    * @generated from enum value: ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;
    */
   IDEMPOTENCY_KEY_REUSED = 6,
 
   /**
-   * ALREADY_EXISTS: the name or the account is registered with other settings.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
    *
    * @generated from enum value: ERROR_REASON_SUBMITTER_EXISTS = 7;
    */

@@ -53,7 +53,7 @@ public enum ErrorReason
   ERROR_REASON_SUBMITTER_NOT_FOUND(4),
   /**
    * <pre>
-   * NOT_FOUND: no such transaction.
+   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
    * </pre>
    *
    * <code>ERROR_REASON_TX_NOT_FOUND = 5;</code>
@@ -61,7 +61,7 @@ public enum ErrorReason
   ERROR_REASON_TX_NOT_FOUND(5),
   /**
    * <pre>
-   * ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
    * </pre>
    *
    * <code>ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;</code>
@@ -69,7 +69,7 @@ public enum ErrorReason
   ERROR_REASON_IDEMPOTENCY_KEY_REUSED(6),
   /**
    * <pre>
-   * ALREADY_EXISTS: the name or the account is registered with other settings.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_EXISTS = 7;</code>
@@ -199,7 +199,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_SUBMITTER_NOT_FOUND_VALUE = 4;
   /**
    * <pre>
-   * NOT_FOUND: no such transaction.
+   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
    * </pre>
    *
    * <code>ERROR_REASON_TX_NOT_FOUND = 5;</code>
@@ -207,7 +207,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_TX_NOT_FOUND_VALUE = 5;
   /**
    * <pre>
-   * ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
    * </pre>
    *
    * <code>ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;</code>
@@ -215,7 +215,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_IDEMPOTENCY_KEY_REUSED_VALUE = 6;
   /**
    * <pre>
-   * ALREADY_EXISTS: the name or the account is registered with other settings.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_EXISTS = 7;</code>

@@ -46,6 +46,37 @@ public final class TxServiceGrpc {
     return getCreateTxMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.BatchCreateTxRequest,
+      dev.fencepost.v1.BatchCreateTxResponse> getBatchCreateTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "BatchCreateTx",
+      requestType = dev.fencepost.v1.BatchCreateTxRequest.class,
+      responseType = dev.fencepost.v1.BatchCreateTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.BatchCreateTxRequest,
+      dev.fencepost.v1.BatchCreateTxResponse> getBatchCreateTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.BatchCreateTxRequest, dev.fencepost.v1.BatchCreateTxResponse> getBatchCreateTxMethod;
+    if ((getBatchCreateTxMethod = TxServiceGrpc.getBatchCreateTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getBatchCreateTxMethod = TxServiceGrpc.getBatchCreateTxMethod) == null) {
+          TxServiceGrpc.getBatchCreateTxMethod = getBatchCreateTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.BatchCreateTxRequest, dev.fencepost.v1.BatchCreateTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "BatchCreateTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.BatchCreateTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.BatchCreateTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("BatchCreateTx"))
+              .build();
+        }
+      }
+    }
+    return getBatchCreateTxMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.GetTxRequest,
       dev.fencepost.v1.GetTxResponse> getGetTxMethod;
 
@@ -281,7 +312,19 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
+     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * </pre>
+     */
+    default void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.BatchCreateTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getBatchCreateTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     default void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -326,7 +369,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     default void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -383,7 +426,20 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
+     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * </pre>
+     */
+    public void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.BatchCreateTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getBatchCreateTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -432,7 +488,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     public void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -475,7 +531,19 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
+     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * </pre>
+     */
+    public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getBatchCreateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) throws io.grpc.StatusException {
@@ -520,7 +588,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -564,7 +632,19 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
+     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * </pre>
+     */
+    public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getBatchCreateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) {
@@ -609,7 +689,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     public java.util.Iterator<dev.fencepost.v1.WatchTxResponse> watchTx(
@@ -653,7 +733,20 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
+     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.BatchCreateTxResponse> batchCreateTx(
+        dev.fencepost.v1.BatchCreateTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getBatchCreateTxMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetTxResponse> getTx(
@@ -701,11 +794,12 @@ public final class TxServiceGrpc {
   }
 
   private static final int METHODID_CREATE_TX = 0;
-  private static final int METHODID_GET_TX = 1;
-  private static final int METHODID_LIST_TXS = 2;
-  private static final int METHODID_CANCEL_TX = 3;
-  private static final int METHODID_SPEED_UP_TX = 4;
-  private static final int METHODID_WATCH_TX = 5;
+  private static final int METHODID_BATCH_CREATE_TX = 1;
+  private static final int METHODID_GET_TX = 2;
+  private static final int METHODID_LIST_TXS = 3;
+  private static final int METHODID_CANCEL_TX = 4;
+  private static final int METHODID_SPEED_UP_TX = 5;
+  private static final int METHODID_WATCH_TX = 6;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -727,6 +821,10 @@ public final class TxServiceGrpc {
         case METHODID_CREATE_TX:
           serviceImpl.createTx((dev.fencepost.v1.CreateTxRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.CreateTxResponse>) responseObserver);
+          break;
+        case METHODID_BATCH_CREATE_TX:
+          serviceImpl.batchCreateTx((dev.fencepost.v1.BatchCreateTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.BatchCreateTxResponse>) responseObserver);
           break;
         case METHODID_GET_TX:
           serviceImpl.getTx((dev.fencepost.v1.GetTxRequest) request,
@@ -773,6 +871,13 @@ public final class TxServiceGrpc {
               dev.fencepost.v1.CreateTxRequest,
               dev.fencepost.v1.CreateTxResponse>(
                 service, METHODID_CREATE_TX)))
+        .addMethod(
+          getBatchCreateTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.BatchCreateTxRequest,
+              dev.fencepost.v1.BatchCreateTxResponse>(
+                service, METHODID_BATCH_CREATE_TX)))
         .addMethod(
           getGetTxMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -857,6 +962,7 @@ public final class TxServiceGrpc {
           serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
               .setSchemaDescriptor(new TxServiceFileDescriptorSupplier())
               .addMethod(getCreateTxMethod())
+              .addMethod(getBatchCreateTxMethod())
               .addMethod(getGetTxMethod())
               .addMethod(getListTxsMethod())
               .addMethod(getCancelTxMethod())
