@@ -117,6 +117,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             Stream opening = new Stream();
             stream = opening;
             txs.watchTx(request.toBuilder().setResumeToken(place.token()).build(), opening);
+            opening.started();
             if (closed.getCount() == 0) {
                 opening.cancel();
                 return;
@@ -174,12 +175,18 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         /** A message, the error that ended the stream, or this stream for its good end. Two have room: a message and the end behind it. */
         private final BlockingQueue<Object> heard = new ArrayBlockingQueue<>(2);
 
+        private ClientCallStreamObserver<WatchTxRequest> starting;
+        /** Null until it has been started: before that a call cannot bear to be cancelled. */
         private volatile ClientCallStreamObserver<WatchTxRequest> call;
 
         @Override
         public void beforeStart(ClientCallStreamObserver<WatchTxRequest> call) {
-            this.call = call;
+            starting = call;
             call.disableAutoRequestWithInitial(1);
+        }
+
+        void started() {
+            call = starting;
         }
 
         /** The next message; empty at the good end of the stream. */
