@@ -221,9 +221,9 @@ func TestClientsWatchThroughCuts(t *testing.T) {
 		}
 		hurtNode(t, cl, round)
 	}
+	eventually(t, time.Minute, "all are final", func() error { return cl.unfinished(t) })
 	for _, p := range printers {
-		eventually(t, time.Minute, "all are final", func() error { return cl.unfinished(t) })
-		p.verify(t, cl.members[0].node, ids)
+		t.Run(p.language, func(t *testing.T) { p.verify(t, cl.members[0].node, ids) })
 	}
 }
 
