@@ -22,7 +22,7 @@ import (
 
 const clientsFolder = "../clients"
 
-// run is a command in a folder, whose output is shown when it fails.
+// runIn runs a command in a folder, whose output is shown when it fails.
 func runIn(t *testing.T, dir string, env []string, name string, arguments ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -45,7 +45,7 @@ func TestClientsAgainstNodes(t *testing.T) {
 	scripted, secure := startScripted(t, certs)
 	env := []string{"FENCEPOST_TEST_NODE=" + n.addr, "FENCEPOST_TEST_SCRIPTED=" + scripted, "FENCEPOST_TEST_TLS=" + secure, "FENCEPOST_TEST_CERTS=" + certs}
 	for language, command := range map[string][]string{
-		"go":   {"go", "test", "-count=1", "./..."},
+		"go":   {"go", "test", "-race", "-count=1", "./..."},
 		"ts":   {"npm", "test", "--silent"},
 		"java": {"mvn", "--batch-mode", "--quiet", "-Dstyle.color=never", "--file", "all.xml", "test"},
 	} {

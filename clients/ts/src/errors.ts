@@ -33,8 +33,9 @@ export class FencepostError extends Error {
 
   constructor(cause: ConnectError) {
     const told = detailsOf(cause);
-    super(`${Code[cause.code]}${told.reasonName && ` (${told.reasonName})`}: ${cause.rawMessage}`, { cause });
-    this.code = told.lost ? Code.Unavailable : cause.code;
+    const code = told.lost ? Code.Unavailable : cause.code;
+    super(`${Code[code]}${told.reasonName && ` (${told.reasonName})`}: ${cause.rawMessage}`, { cause });
+    this.code = code;
     this.reason = ErrorReason[told.reasonName as keyof typeof ErrorReason] ?? ErrorReason.UNSPECIFIED;
     this.reasonName = told.reasonName;
     this.retryAfterMs = told.retryAfterMs;
