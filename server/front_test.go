@@ -255,6 +255,10 @@ func TestWatchAsLines(t *testing.T) {
 	if line, more := l.next(); more {
 		t.Errorf("after the final event comes %q", line)
 	}
+	labelled := n.stream("/api/v1/submitters/alice/events?labels=a%3Db&labels=c%3Dd")
+	if m := labelled.message(); m.GetHeartbeat() == nil {
+		t.Errorf("a watch of labels that nothing has begins with %v", m)
+	}
 	resumed := n.stream("/api/v1/tx/" + id + "/events?until_final=true&resume_token=" + token)
 	if m := resumed.message(); m.GetEvent().GetSeq() != 4 {
 		t.Errorf("resumed with %v", m)

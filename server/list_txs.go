@@ -72,19 +72,25 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []by
 	return filter, err
 }
 
-// narrow reads the labels and the time of a filter, all that is wrong with them at once.
-func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
-	var found []violation
-	for i, selector := range r.GetLabels() {
-		key, value, _ := strings.Cut(selector, "=")
-		if other, twice := filter.Labels[key]; twice && other != value {
+// selectors are the labels that transactions shall have, each written as key=value.
+func selectors(texts []string) (labels map[string]string, found []violation) {
+	for i, text := range texts {
+		key, value, _ := strings.Cut(text, "=")
+		if other, twice := labels[key]; twice && other != value {
 			found = append(found, violation{fmt.Sprintf("labels[%d]", i), fmt.Sprintf("asks for another value of %q than one before it, and no transaction has two; name one", key)})
 		}
-		if filter.Labels == nil {
-			filter.Labels = map[string]string{}
+		if labels == nil {
+			labels = map[string]string{}
 		}
-		filter.Labels[key] = value
+		labels[key] = value
 	}
+	return labels, found
+}
+
+// narrow reads the labels and the time of a filter, all that is wrong with them at once.
+func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
+	labels, found := selectors(r.GetLabels())
+	filter.Labels = labels
 	for field, bound := range map[string]struct {
 		of *timestamppb.Timestamp
 		to *time.Time

@@ -70,6 +70,8 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 		value := values[0]
 		var err error
 		switch {
+		case name == "labels":
+			ask.Labels = values
 		case len(values) > 1:
 			err = invalidField(name, "is given %d times; give it once", len(values))
 		case name == "resume_token" || name == "resumeToken":

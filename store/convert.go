@@ -173,13 +173,17 @@ func toEvent(r db.EventsSinceRow) (EventInfo, error) {
 	if err != nil {
 		return EventInfo{}, err
 	}
+	labels, err := toLabels(r.Labels)
+	if err != nil {
+		return EventInfo{}, err
+	}
 	return EventInfo{
 		Event: txn.Event{
 			Tx: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq, Kind: txn.Kind(r.Kind), State: txn.State(r.State),
 			Sub: txn.Sub(r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
 			NewFork: r.NewFork, Above: toBlocks(r.Above), At: r.CreatedAt,
 		},
-		SubmitterName: r.SubmitterName, Xid: r.Xid,
+		SubmitterName: r.SubmitterName, Xid: r.Xid, Labels: labels,
 	}, nil
 }
 

@@ -108,7 +108,8 @@ type TxInfo struct {
 type EventInfo struct {
 	txn.Event
 	SubmitterName string
-	Xid           string // of the transaction that wrote it
+	Xid           string            // of the transaction that wrote it
+	Labels        map[string]string // of the transaction; in the feed only
 }
 
 // SubmitterInfo is a submitter with what is known of its owner, cursor and queue.

@@ -194,6 +194,25 @@ func TestWatchSurfacesWhatOnlyTheCallerCanDecide(t *testing.T) {
 	}
 }
 
+// How long the caller takes is no fault of the node: a stream that broke meanwhile is resumed all the same.
+func TestWatchOfASlowCaller(t *testing.T) {
+	t.Parallel()
+	c := scripted(t, fencepost.Options{Patience: 200 * time.Millisecond})
+	var seqs []uint64
+	for m, err := range c.Watch(t.Context(), &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/slow/drains"}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seqs = append(seqs, m.GetEvent().GetSeq()); len(seqs) == 2 {
+			break
+		}
+		<-time.After(400 * time.Millisecond)
+	}
+	if !slices.Equal(seqs, []uint64{1, 2}) {
+		t.Errorf("told %d", seqs)
+	}
+}
+
 func TestWatchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{})

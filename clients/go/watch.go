@@ -55,7 +55,7 @@ type watch struct {
 	yield   func(*pb.WatchTxResponse, error) bool
 	quiet   time.Duration // longest silence of a stream that lives
 	place   place
-	heard   time.Time // when a stream last said something
+	lost    time.Time // when the last stream that said something was lost; zero while one lives
 	pause   time.Duration
 }
 
@@ -65,7 +65,7 @@ func (c *Client) newWatch(request *pb.WatchTxRequest, yield func(*pb.WatchTxResp
 		request.Heartbeat = durationpb.New(c.heartbeat)
 	}
 	quiet := silences * request.GetHeartbeat().AsDuration()
-	return &watch{client: c, request: request, yield: yield, quiet: quiet, place: newPlace(request.GetResumeToken()), heard: time.Now(), pause: firstPause}
+	return &watch{client: c, request: request, yield: yield, quiet: quiet, place: newPlace(request.GetResumeToken()), pause: firstPause}
 }
 
 // run reads stream after stream until the watch is over.
@@ -77,27 +77,38 @@ func (w *watch) run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err == nil && w.request.GetUntilFinal():
 			return nil
-		case err != nil && !breaks(err), time.Since(w.heard) > w.client.patience:
+		case err == nil:
+			err = unavailable("the stream ended")
+		}
+		if !breaks(err) || w.lostFor() > w.client.patience {
 			return err
 		}
 		// Of many watchers that lose a node not all shall come back at once.
 		wait := w.pause/2 + rand.N(w.pause/2)
-		if err != nil {
-			wait = max(wait, min(typed(err).RetryAfter, longestWait))
-		}
-		if !pause(ctx, wait) {
+		if !pause(ctx, max(wait, min(typed(err).RetryAfter, longestWait))) {
 			return context.Cause(ctx)
 		}
 		w.pause = min(2*w.pause, longestPause)
 	}
 }
 
+// lostFor tells for how long there has been no stream.
+func (w *watch) lostFor() time.Duration {
+	if w.lost.IsZero() {
+		w.lost = time.Now()
+	}
+	return time.Since(w.lost)
+}
+
+func unavailable(message string) *Error {
+	return &Error{Code: codes.Unavailable, Message: message, status: status.New(codes.Unavailable, message)}
+}
+
 // stream reads one stream to its end, or until it has been silent for too long.
 func (w *watch) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := &Error{Code: codes.Unavailable, Message: fmt.Sprintf("the stream was silent for %v", w.quiet)}
-	silent.status = status.New(silent.Code, silent.Message)
+	silent := unavailable(fmt.Sprintf("the stream was silent for %v", w.quiet))
 	// It runs only while a message is waited for: how long the caller takes is no fault of the node.
 	timer := time.AfterFunc(w.quiet, func() { cancel(silent) })
 	defer timer.Stop()
@@ -123,7 +134,7 @@ func (w *watch) stream(ctx context.Context) error {
 }
 
 func (w *watch) deliver(m *pb.WatchTxResponse) error {
-	w.heard, w.pause = time.Now(), firstPause
+	w.lost, w.pause = time.Time{}, firstPause
 	messages, err := w.place.take(m)
 	if err != nil {
 		return err
@@ -133,7 +144,6 @@ func (w *watch) deliver(m *pb.WatchTxResponse) error {
 			return errEnough
 		}
 	}
-	w.heard = time.Now()
 	return nil
 }
 

@@ -78,6 +78,7 @@ func TestTxLabels(t *testing.T) {
 	if out := l.good("tx", "list", "--label", "order=17", "--label", "note=a=b, c"); !strings.Contains(out, id) || strings.Contains(out, other) {
 		t.Errorf("listed:\n%s", out)
 	}
+	l.bad(exitFailed, "labels: select among many transactions", "tx", "watch", id, "--label", "order=17")
 	for _, bad := range []string{"order", "order=18"} {
 		l.bad(exitUsage, `--label "`+bad+`" is not a key=value of its own`, append(line, "r3", "--label", "order=17", "--label", bad)...)
 	}

@@ -30,15 +30,17 @@ var errInterrupted = errors.New("interrupted; the transaction goes on, and can b
 func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
 	var r requestFlags
 	var all bool
+	var labels []string
 	c := &cobra.Command{
 		Use: "watch [TX_ID]", Short: "Print every step of a transaction, of a submitter or of all", Args: cobra.ArbitraryArgs,
 		Long: `Print every step of a transaction until it is final: with TX_ID, or with --submitter and --request-id. The exit code is 0 if it was executed successfully,
 else 1.
 
-With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted.
+With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted; with --label as well, only of
+those that have it.
 
 A stream that breaks is resumed where it was, for as long as a node comes back within five minutes.`,
-		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch --submitter alice",
+		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch --submitter alice\n  fencepost tx watch --all --label order=4711",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask := &pb.WatchTxRequest{UntilFinal: true}
@@ -54,6 +56,7 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		default:
 			return misused(cmd, "give one of TX_ID, --submitter (with --request-id for one transaction) and --all")
 		}
+		ask.Labels = labels
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			if ask.GetUntilFinal() {
 				return p.watchOne(ctx, c, ask, p.printStep)
@@ -63,6 +66,7 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 	}
 	r.add(c)
 	c.Flags().BoolVar(&all, "all", false, "of all submitters")
+	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
 	return c
 }
 

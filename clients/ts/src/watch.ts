@@ -26,27 +26,31 @@ export async function* watch(
   const request = create(WatchTxRequestSchema, init);
   request.heartbeat ??= durationFromMs(limits.heartbeatMs);
   const place = new Place(request.resumeToken);
-  let [heard, pause] = [Date.now(), firstPauseMs];
+  let [lostAt, pause] = [0, firstPauseMs]; // when the last stream that said something was lost; 0 while one lives
   for (;;) {
-    let broken: FencepostError | undefined;
+    let broken: FencepostError;
     try {
       place.rewind();
       for await (const message of stream(txs, { ...request, resumeToken: place.token }, signal)) {
-        pause = firstPauseMs;
+        [lostAt, pause] = [0, firstPauseMs];
         yield* place.take(message);
-        heard = Date.now();
       }
       if (request.untilFinal) {
         return;
       }
+      broken = new FencepostError(new ConnectError("the stream ended", Code.Unavailable));
     } catch (reason) {
       signal?.throwIfAborted();
-      if (!(reason instanceof FencepostError) || !breaks(reason) || Date.now() - heard > limits.patienceMs) {
+      if (!(reason instanceof FencepostError) || !breaks(reason)) {
         throw reason;
       }
       broken = reason;
     }
-    await sleep(Math.max(jittered(pause), Math.min(broken?.retryAfterMs ?? 0, longestWaitMs)), signal);
+    lostAt ||= Date.now();
+    if (Date.now() - lostAt > limits.patienceMs) {
+      throw broken;
+    }
+    await sleep(Math.max(jittered(pause), Math.min(broken.retryAfterMs, longestWaitMs)), signal);
     pause = Math.min(2 * pause, longestPauseMs);
   }
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import { Client, Code, connect, ErrorReason, Executed, FencepostError, TxState } from "@fencepost/client";
 
@@ -168,6 +169,19 @@ for (const [what, reason, events] of /** @type {[string, ErrorReason, number][]}
     assert.deepEqual([error.reason, all.length], [reason, events]);
   });
 }
+
+// How long the caller takes is no fault of the node: a stream that broke meanwhile is resumed all the same.
+test("a watch resumes: for a slow caller", async (t) => {
+  const seqs = [];
+  for await (const { message } of open(t, setting("SCRIPTED"), { patienceMs: 200 }).watch({ target: { case: "submitter", value: "ts/slow/drains" } })) {
+    assert.ok(message.case === "event");
+    if (seqs.push(message.value.seq) === 2) {
+      break;
+    }
+    await setTimeout(400);
+  }
+  assert.deepEqual(seqs, ["1", "2"]);
+});
 
 test("a watch ends with its signal", async (t) => {
   const ending = new AbortController();

@@ -1285,7 +1285,7 @@ type CreateTxRequest struct {
 	RequestId string   `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Payload   *Payload `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
 	Terms     *Terms   `protobuf:"bytes,4,opt,name=terms,proto3" json:"terms,omitempty"`
-	// What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+	// What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
 	// identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
 	// with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
 	Labels        map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -2266,7 +2266,9 @@ type WatchTxRequest struct {
 	// End the stream with OK after the final event. Only for one transaction.
 	UntilFinal bool `protobuf:"varint,5,opt,name=until_final,json=untilFinal,proto3" json:"until_final,omitempty"`
 	// How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
-	Heartbeat     *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
+	Heartbeat *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
+	// Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+	Labels        []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2361,6 +2363,13 @@ func (x *WatchTxRequest) GetUntilFinal() bool {
 func (x *WatchTxRequest) GetHeartbeat() *durationpb.Duration {
 	if x != nil {
 		return x.Heartbeat
+	}
+	return nil
+}
+
+func (x *WatchTxRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -2711,7 +2720,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
 	"\x11SpeedUpTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\xe6\x02\n" +
+	"\x06AllTxs\"\xbf\x03\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
@@ -2721,7 +2730,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\vresumeToken\x12\x1f\n" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
-	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeatB\x0f\n" +
+	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12W\n" +
+	"\x06labels\x18\b \x03(\tB?\xbaH<\x92\x019\x10\x10\"5r321^[a-z][a-z0-9._/-]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\x06labelsB\x0f\n" +
 	"\x06target\x12\x05\xbaH\x02\b\x01\";\n" +
 	"\tHeartbeat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xd7\x01\n" +

@@ -52,7 +52,8 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
     private final CountDownLatch closed = new CountDownLatch(1);
     private volatile Stream stream;
     private boolean over;
-    private long heard = System.nanoTime(); // when a stream last said something
+    private boolean lost; // since the last stream that said something
+    private long lostAt;
     private long pause = FIRST_PAUSE;
 
     Watch(TxServiceStub txs, ManagedChannel connection, WatchTxRequest request, java.time.Duration heartbeat, java.time.Duration patience) {
@@ -96,7 +97,6 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         if (!hasNext()) {
             throw new NoSuchElementException("the watch is over");
         }
-        heard = System.nanoTime();
         return ready.remove();
     }
 
@@ -131,7 +131,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             return;
         }
         if (message.isPresent()) {
-            heard = System.nanoTime();
+            lost = false;
             pause = FIRST_PAUSE;
             ready.addAll(place.take(message.get()));
         } else if (request.getUntilFinal()) {
@@ -147,7 +147,11 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         if (closed.getCount() == 0) {
             return;
         }
-        if (!breaks(e) || System.nanoTime() - heard > patience) {
+        if (!lost) {
+            lost = true;
+            lostAt = System.nanoTime();
+        }
+        if (!breaks(e) || System.nanoTime() - lostAt > patience) {
             throw e;
         }
         // Of many watchers that lose a node not all shall come back at once.

@@ -155,6 +155,17 @@ class ClientTest {
         }
     }
 
+    /** How long the caller takes is no fault of the node: a stream that broke meanwhile is resumed all the same. */
+    @Test
+    void aWatchResumesForASlowCaller() throws Exception {
+        try (FencepostClient client = scripted(new Options().patience(Duration.ofMillis(200)));
+                Watch watch = watch(client, "slow/drains")) {
+            assertEquals(1, watch.next().getEvent().getSeq());
+            Thread.sleep(400);
+            assertEquals(2, watch.next().getEvent().getSeq());
+        }
+    }
+
     @Test
     void aWatchEndsWhenItIsClosed() throws Exception {
         try (FencepostClient client = scripted(new Options());

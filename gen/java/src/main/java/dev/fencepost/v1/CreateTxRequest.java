@@ -239,7 +239,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -262,7 +262,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -275,7 +275,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -295,7 +295,7 @@ java.lang.String defaultValue) {
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -1233,7 +1233,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
      * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
      * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
      * </pre>
@@ -1256,7 +1256,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
      * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
      * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
      * </pre>
@@ -1269,7 +1269,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
      * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
      * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
      * </pre>
@@ -1289,7 +1289,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
      * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
      * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
      * </pre>
@@ -1315,7 +1315,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
      * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
      * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
      * </pre>
@@ -1340,7 +1340,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
      * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
      * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
      * </pre>
@@ -1359,7 +1359,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
      * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
      * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
      * </pre>

@@ -84,7 +84,7 @@ public interface CreateTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -94,7 +94,7 @@ public interface CreateTxRequestOrBuilder extends
   int getLabelsCount();
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -111,7 +111,7 @@ public interface CreateTxRequestOrBuilder extends
   getLabels();
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -122,7 +122,7 @@ public interface CreateTxRequestOrBuilder extends
   getLabelsMap();
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>
@@ -136,7 +136,7 @@ java.lang.String getLabelsOrDefault(
 java.lang.String defaultValue);
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
    * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
    * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
    * </pre>

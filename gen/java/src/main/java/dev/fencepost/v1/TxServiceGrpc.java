@@ -368,7 +368,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
      * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
@@ -487,7 +487,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
      * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
@@ -587,7 +587,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
      * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
@@ -688,7 +688,7 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
      * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
