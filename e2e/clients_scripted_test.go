@@ -171,19 +171,19 @@ func certifiedName(ctx context.Context) string {
 	return ""
 }
 
-// writeCertificates makes an authority, a node "node.test" and a client "caller", and writes what clients need.
+// writeCertificates makes an authority, a node "node.test" and a client "caller", and writes what nodes and clients need.
 func writeCertificates(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	authority := newCertificate(t, "authority", nil)
 	node, client := newCertificate(t, "node.test", authority), newCertificate(t, "caller", authority)
-	for name, c := range map[string]*certificate{"ca": authority, "client": client} {
+	for name, c := range map[string]*certificate{"ca": authority, "client": client, "node": node} {
+		key, err := x509.MarshalPKCS8PrivateKey(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
 		writeFile(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.der})))
+		writeFile(t, filepath.Join(dir, name+"-key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	}
-	key, err := x509.MarshalPKCS8PrivateKey(client.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, "client-key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	pool := x509.NewCertPool()
 	pool.AddCert(authority.cert)
 	return &tls.Config{

@@ -36,14 +36,20 @@ func runIn(t *testing.T, dir string, env []string, name string, arguments ...str
 	return string(out)
 }
 
-// TestClientsAgainstNodes runs the tests that each client has of its own, against a real node and against one that follows a script.
+// TestClientsAgainstNodes runs the tests that each client has of its own, against a real node, one of the same ledger that knows its callers by certificate and
+// token, and one that follows a script.
 func TestClientsAgainstNodes(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 500*time.Millisecond, 3)
 	n := newNode(t, c, nodeOptions{confirmations: 2, poll: 100 * time.Millisecond})
 	certs := t.TempDir()
-	scripted, secure := startScripted(t, certs)
-	env := []string{"FENCEPOST_TEST_NODE=" + n.addr, "FENCEPOST_TEST_SCRIPTED=" + scripted, "FENCEPOST_TEST_TLS=" + secure, "FENCEPOST_TEST_CERTS=" + certs}
+	scripted, encrypted := startScripted(t, certs)
+	guarded := prepareNode(t, c, nodeOptions{
+		confirmations: 2, poll: 100 * time.Millisecond, name: "b", keys: filepath.Join(n.dir, "keys"),
+		secure: secure{certs: certs, clientCerts: true, tokens: writeToken(t, certs)},
+	}, n.url)
+	guarded.start(t)
+	env := []string{"FENCEPOST_TEST_NODE=" + n.addr, "FENCEPOST_TEST_GUARDED=" + guarded.addr, "FENCEPOST_TEST_TOKEN=" + token, "FENCEPOST_TEST_SCRIPTED=" + scripted, "FENCEPOST_TEST_TLS=" + encrypted, "FENCEPOST_TEST_CERTS=" + certs}
 	for language, command := range map[string][]string{
 		"go":   {"go", "test", "-race", "-count=1", "./..."},
 		"ts":   {"npm", "test", "--silent"},

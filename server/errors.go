@@ -113,6 +113,8 @@ var answers = []answer{
 		"it is protected and takes no new transactions until an operator decides; look at its evidence with GetSubmitter", 0},
 	{store.ErrTokenExpired, codes.OutOfRange, pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED,
 		"it lies before what is kept, or before a restore of the ledger; watch anew without a token", 0},
+	{errStranger, codes.Unauthenticated, pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED,
+		"it has no token that this node knows; send one of those in its grpc.tokens_file as \"authorization: Bearer TOKEN\"", 0},
 	{errDraining, codes.Unavailable, pb.ErrorReason_ERROR_REASON_DRAINING,
 		"it is stopping; repeat the call, or resume the stream, and another node answers", 100 * time.Millisecond},
 	{errNotApplied, codes.DeadlineExceeded, pb.ErrorReason_ERROR_REASON_NOT_YET_APPLIED,

@@ -23,6 +23,9 @@ func ours(method string) bool { return strings.HasPrefix(method, "/fencepost.v1.
 func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 	c := s.begin(info.FullMethod)
 	defer func() { err = c.end(ctx, recover(), err) }()
+	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
 	if message, ok := request.(proto.Message); ok && ours(info.FullMethod) {
 		if err := s.check(message); err != nil {
 			return nil, err
@@ -61,6 +64,9 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 		}
 		err = c.end(stream.Context(), recover(), context.Cause(ctx))
 	}()
+	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+		return err
+	}
 	return handler(service, &checkedStream{ServerStream: stream, ctx: ctx, server: s, ours: ours(info.FullMethod)})
 }
 

@@ -30,6 +30,9 @@ type Options struct {
 	// AllowedOrigins are the web sites whose pages may call from a browser, as in "https://example.com"; "*" is any. Empty: none.
 	AllowedOrigins []string
 
+	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN". Empty: everybody may call.
+	Tokens []string
+
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
 

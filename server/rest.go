@@ -134,6 +134,9 @@ func refuse(w http.ResponseWriter, code int, s *status.Status) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds()))))
 		}
 	}
+	if code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Del("Content-Length")
 	w.Header().Del("Content-Encoding")

@@ -12,7 +12,8 @@
 //
 // One port speaks gRPC, gRPC-Web, Connect, and JSON over HTTP by the paths of the contract (front.go). Package port tells the connections apart: those of gRPC
 // go to grpc-go's own transport, the rest to net/http, behind which a transcoder calls a second grpc.Server with the same services and interceptors. The JSON
-// stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go).
+// stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go), and, where tokens are configured, so is every
+// call without one (admission.go).
 //
 // # Watching
 //
@@ -58,19 +59,21 @@ import (
 
 // Server serves the API of one node.
 type Server struct {
-	store   Store
-	log     *slog.Logger
-	clock   clock.Clock
-	limits  Limits
-	known   known
-	rules   protovalidate.Validator
-	feed    *feed
-	metrics *metrics
-	health  *health.Server
-	grpc    *grpc.Server // for gRPC, with a transport of its own
-	inner   *grpc.Server // for all that is transcoded
-	http    *http.Server
-	creds   credentials.TransportCredentials
+	store  Store
+	log    *slog.Logger
+	clock  clock.Clock
+	limits Limits
+	known  known
+	rules  protovalidate.Validator
+
+	admission admission
+	feed      *feed
+	metrics   *metrics
+	health    *health.Server
+	grpc      *grpc.Server // for gRPC, with a transport of its own
+	inner     *grpc.Server // for all that is transcoded
+	http      *http.Server
+	creds     credentials.TransportCredentials
 
 	// draining ends, with errDraining as its cause, when the node begins to stop.
 	draining context.Context
@@ -94,7 +97,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: make the metrics: %w", err)
 	}
-	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), rules: rules, metrics: m}
+	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), admission: newAdmission(o.Tokens), rules: rules, metrics: m}
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
 	s.health = health.NewServer()

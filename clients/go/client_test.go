@@ -135,6 +135,34 @@ func TestTLSAndToken(t *testing.T) {
 	}
 }
 
+// A node that knows its callers lets in whoever has certificate and token, and says what is missing to whoever lacks the second.
+func TestGuardedNode(t *testing.T) {
+	t.Parallel()
+	pem := map[string][]byte{}
+	for _, name := range []string{"ca.pem", "client.pem", "client-key.pem"} {
+		text, err := os.ReadFile(filepath.Join(setting(t, "CERTS"), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pem[name] = text
+	}
+	options := fencepost.Options{TLS: &fencepost.TLS{CA: pem["ca.pem"], Certificate: pem["client.pem"], Key: pem["client-key.pem"], ServerName: "node.test"}}
+	request := &pb.CreateTxRequest{Submitter: "s00", RequestId: "go/guarded", Payload: &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}}
+	for _, token := range []string{"", "some-other-token-0123456789"} {
+		options.Token = token
+		_, err := connect(t, setting(t, "GUARDED"), options).CreateAndWait(t.Context(), request)
+		var e *fencepost.Error
+		if !errors.As(err, &e) || e.Reason != pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED || e.Code != codes.Unauthenticated {
+			t.Errorf("with the token %q: %v", token, err)
+		}
+	}
+	options.Token = setting(t, "TOKEN")
+	tx, err := connect(t, setting(t, "GUARDED"), options).CreateAndWait(t.Context(), request)
+	if err != nil || tx.GetState() != pb.TxState_TX_STATE_CONFIRMED {
+		t.Errorf("%v, %v", tx, err)
+	}
+}
+
 // told reads a watch until it has told that many things, or ends.
 func told(t *testing.T, c *fencepost.Client, what string, most int) (all []string, err error) {
 	t.Helper()

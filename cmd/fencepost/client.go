@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ import (
 
 const (
 	serverVariable = config.Prefix + "SERVER"
+	tokenVariable  = config.Prefix + "TOKEN_FILE"
 	defaultServer  = "127.0.0.1:9090"
 )
 
@@ -41,6 +43,9 @@ type clientFlags struct {
 	tls     bool
 	tlsCA   string
 	tlsName string
+	tlsCert string
+	tlsKey  string
+	token   string // file
 }
 
 func (f *clientFlags) add(c *cobra.Command) {
@@ -50,11 +55,14 @@ func (f *clientFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.tls, "tls", false, "use TLS, with the certificates that this machine trusts")
 	flags.StringVar(&f.tlsCA, "tls-ca", "", "use TLS, and trust the certificates in this PEM file")
 	flags.StringVar(&f.tlsName, "tls-name", "", "use TLS, and expect this name in the node's certificate")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "use TLS, and show the certificate in this PEM file; with --tls-key")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of the key of --tls-cert")
+	flags.StringVar(&f.token, "token-file", "", "send the token in this file with each call (default: the file that "+tokenVariable+" names, if any)")
 }
 
 // credentials are those that the flags ask for.
 func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
-	if !f.tls && f.tlsCA == "" && f.tlsName == "" {
+	if f.plain() {
 		return insecure.NewCredentials(), nil
 	}
 	c := &tls.Config{ServerName: f.tlsName, MinVersion: tls.VersionTLS12}
@@ -68,8 +76,50 @@ func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
 			return nil, fmt.Errorf("file %s holds no certificate; give a PEM file with the certificates to trust", f.tlsCA)
 		}
 	}
+	if f.tlsCert != "" || f.tlsKey != "" {
+		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the files of --tls-cert and --tls-key: %w; give both, in PEM form", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
 	return credentials.NewTLS(c), nil
 }
+
+// plain tells whether nothing asks for TLS.
+func (f *clientFlags) plain() bool {
+	return !f.tls && f.tlsCA == "" && f.tlsName == "" && f.tlsCert == "" && f.tlsKey == ""
+}
+
+// bearer is a token that is sent with each call.
+type bearer struct {
+	token string
+	plain bool
+}
+
+// readBearer reads a token for a node. Over plain text it goes to this machine alone, where something may do TLS for the node.
+func (f *clientFlags) readBearer() (bearer, error) {
+	text, err := os.ReadFile(f.token)
+	if err != nil {
+		return bearer{}, fmt.Errorf("read the token: %w", err)
+	}
+	b := bearer{strings.TrimSpace(string(text)), f.plain()}
+	if b.token == "" || strings.ContainsAny(b.token, " \r\n") {
+		return b, fmt.Errorf("file %s holds no single token; give one that has nothing else in it", f.token)
+	}
+	if host, _, err := net.SplitHostPort(f.server); b.plain && (err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback()) {
+		return b, usageError{"a token over plain text is there for all to read; use TLS, with --tls or --tls-ca"}
+	}
+	return b, nil
+}
+
+// GetRequestMetadata is the header.
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + b.token}, nil
+}
+
+// RequireTransportSecurity says whether the token needs TLS.
+func (b bearer) RequireTransportSecurity() bool { return !b.plain }
 
 // client is a connection to a node.
 type client struct {
@@ -97,7 +147,18 @@ func (p *program) connect(f clientFlags) (*client, error) {
 	}
 	// Pings find out that a node has vanished while a watch is quiet.
 	pings := keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}
-	conn, err := grpc.NewClient(f.server, grpc.WithTransportCredentials(secure), grpc.WithKeepaliveParams(pings))
+	options := []grpc.DialOption{grpc.WithTransportCredentials(secure), grpc.WithKeepaliveParams(pings)}
+	if f.token == "" {
+		f.token = p.variable(tokenVariable)
+	}
+	if f.token != "" {
+		token, err := f.readBearer()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.WithPerRPCCredentials(token))
+	}
+	conn, err := grpc.NewClient(f.server, options...)
 	if err != nil {
 		return nil, usageError{fmt.Sprintf("--server %q is not an address; give host:port", f.server)}
 	}
@@ -129,7 +190,7 @@ func legible(c *cobra.Command, args []string) error {
 		}
 	}
 	for _, f := range visited(c.Flags().Visit) {
-		if f.Name != "tls-ca" && f.Name != "config" && !utf8.ValidString(f.Value.String()) {
+		if !strings.HasPrefix(f.Name, "tls-c") && f.Name != "tls-key" && f.Name != "token-file" && f.Name != "config" && !utf8.ValidString(f.Value.String()) {
 			bad = append(bad, "--"+f.Name)
 		}
 	}

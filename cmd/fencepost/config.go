@@ -14,7 +14,7 @@ import (
 const configVariable = config.Prefix + "CONFIG"
 
 // foreignVariables begin like those of the configuration and mean something else.
-var foreignVariables = []string{configVariable, serverVariable}
+var foreignVariables = []string{configVariable, serverVariable, tokenVariable}
 
 // configFlags are what commands that need the configuration have in common.
 type configFlags struct {

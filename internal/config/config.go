@@ -46,12 +46,17 @@ type Node struct{ Name string }
 // GRPC is the listener for callers.
 type GRPC struct {
 	Listen                  string
+	TLS                     TLS
+	TokensFile              string
 	AllowedOrigins          []string
 	MaxStreamsPerConnection uint32
 	PingInterval            time.Duration
 	PingTimeout             time.Duration
 	StopGrace               time.Duration
 }
+
+// TLS is who the node is to its callers, and whom it lets in by their certificates; all empty: plain text.
+type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 
 // Ops is the listener for operators.
 type Ops struct{ Listen string }

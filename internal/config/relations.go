@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 )
@@ -20,6 +21,8 @@ func relations() []relation {
 		{"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.", relateStatementTimeout},
 		{"lease.progress_timeout is more than lease.duration, and at least what one step may take, so that an owner that waits is not taken to be stuck: chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
 		{"grpc.listen and ops.listen differ.", relateListeners},
+		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
+		{"grpc.tokens_file needs grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"chains.*.release_depth is at most chains.*.confirmations.", relateDepths},
 		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
@@ -115,6 +118,33 @@ func relateListeners(r *reader, c *Config) {
 	if r.good(grpc, ops) && c.GRPC.Listen == c.Ops.Listen && !anyPort(c.GRPC.Listen) {
 		r.broken(grpc, ops, "give one of them another port", "grpc.listen and ops.listen are both %s", c.Ops.Listen)
 	}
+}
+
+func relateTLS(r *reader, c *Config) {
+	const cert, key, clients = "grpc.tls.cert_file", "grpc.tls.key_file", "grpc.tls.client_ca_file"
+	if !r.good(cert, key, clients) {
+		return
+	}
+	switch t := c.GRPC.TLS; {
+	case (t.CertFile == "") != (t.KeyFile == ""):
+		r.broken(cert, key, "give both cert_file and key_file, or neither", "a certificate without its key, or a key without its certificate, is of no use")
+	case t.ClientCAFile != "" && t.CertFile == "":
+		r.broken(clients, cert, "give cert_file and key_file as well", "callers show certificates only over TLS")
+	}
+}
+
+func relateTokens(r *reader, c *Config) {
+	const tokens, cert, listen = "grpc.tokens_file", "grpc.tls.cert_file", "grpc.listen"
+	if r.good(tokens, cert, listen) && c.GRPC.TokensFile != "" && c.GRPC.TLS.CertFile == "" && !c.GRPC.Loopback() {
+		r.broken(tokens, listen, "give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
+			"tokens over plain text are there for all to read who can listen in")
+	}
+}
+
+// Loopback tells whether only this machine reaches the listener.
+func (g GRPC) Loopback() bool {
+	host, _, err := net.SplitHostPort(g.Listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func relateWatch(r *reader, c *Config) {

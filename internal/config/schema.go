@@ -59,7 +59,13 @@ func schema() []field[Config] {
 
 func grpcFields() []field[GRPC] {
 	return []field[GRPC]{
-		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. There is no authentication: keep it private.", func(g *GRPC) *string { return &g.Listen }),
+		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. Without tls.client_ca_file and tokens_file whoever reaches it can send from every account: keep it private then.", func(g *GRPC) *string { return &g.Listen }),
+		section("tls", "Encryption. Files are read at start: a node that is restarted has the new ones.", func(g *GRPC) *TLS { return &g.TLS },
+			file("cert_file", "The certificate of the node, with those that lead to its authority, in PEM form. Without it the node speaks plain text.", func(t *TLS) *string { return &t.CertFile }),
+			file("key_file", "Its key, in PEM form.", func(t *TLS) *string { return &t.KeyFile }),
+			file("client_ca_file", "Authorities, in PEM form: only callers with a certificate of one of them are let in, load balancers that ask for health among them.", func(t *TLS) *string { return &t.ClientCAFile }),
+		),
+		file("tokens_file", "Tokens, one a line; lines that begin with # are comments. Only calls with one of them are answered, but for health; it is sent as `authorization: Bearer TOKEN`. It is read at start: to change a token, have both in the file for a while.", func(g *GRPC) *string { return &g.TokensFile }),
 		values("allowed_origins", matching("the origin of a web site, as https://example.com, or *", `\*|https?://[^/?#\s]+`),
 			"Web sites whose pages may call from a browser; * is any. Pages of all others are refused.", func(g *GRPC) *[]string { return &g.AllowedOrigins }),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000", "Calls of one connection that are answered at once; more wait in the client.",

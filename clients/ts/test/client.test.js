@@ -123,6 +123,18 @@ test("TLS and token", async (t) => {
   assert.throws(() => connect("127.0.0.1:1", { token: "secret" }), /plain text/);
 });
 
+test("a node that knows its callers lets in whoever has certificate and token", async (t) => {
+  const read = (/** @type {string} */ name) => readFileSync(`${setting("CERTS")}/${name}`);
+  const tls = { ca: read("ca.pem"), certificate: read("client.pem"), key: read("client-key.pem"), serverName: "node.test" };
+  const request = { submitter: "s01", requestId: "ts/guarded", payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" } };
+  for (const options of [{ tls }, { tls, token: "some-other-token-0123456789" }]) {
+    const error = await failure(open(t, setting("GUARDED"), options).createAndWait(request));
+    assert.deepEqual([error.code, error.reason], [Code.Unauthenticated, ErrorReason.UNAUTHENTICATED]);
+  }
+  const tx = await open(t, setting("GUARDED"), { tls, token: setting("TOKEN") }).createAndWait(request);
+  assert.equal(tx.state, TxState.CONFIRMED);
+});
+
 /**
  * Reads a watch until it has told that many things.
  * @param {Client} client

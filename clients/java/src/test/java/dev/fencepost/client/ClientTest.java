@@ -111,6 +111,26 @@ class ClientTest {
         assertThrows(IllegalArgumentException.class, () -> FencepostClient.connect("127.0.0.1:1", new Options().token("secret")));
     }
 
+    @Test
+    void aNodeThatKnowsItsCallersLetsInWhoeverHasCertificateAndToken() throws IOException {
+        Tls tls = new Tls(pem("ca.pem"), pem("client.pem"), pem("client-key.pem"), "node.test");
+        CreateTxRequest request = CreateTxRequest.newBuilder()
+                .setSubmitter("s02")
+                .setRequestId("java/guarded")
+                .setPayload(Payload.newBuilder().setTo("0x00000000000000000000000000000000000000aa").setValue("1"))
+                .build();
+        for (Options lacking : List.of(new Options().tls(tls), new Options().tls(tls).token("some-other-token-0123456789"))) {
+            try (FencepostClient client = FencepostClient.connect(setting("GUARDED"), lacking)) {
+                FencepostException e = assertThrows(FencepostException.class, () -> client.createAndWait(request, Duration.ofMinutes(1)));
+                assertEquals(Status.Code.UNAUTHENTICATED, e.code());
+                assertEquals(ErrorReason.ERROR_REASON_UNAUTHENTICATED, e.reason());
+            }
+        }
+        try (FencepostClient client = FencepostClient.connect(setting("GUARDED"), new Options().tls(tls).token(setting("TOKEN")))) {
+            assertEquals(TxState.TX_STATE_CONFIRMED, client.createAndWait(request, Duration.ofMinutes(1)).getState());
+        }
+    }
+
     private static byte[] pem(String name) throws IOException {
         return Files.readAllBytes(Path.of(setting("CERTS"), name));
     }

@@ -149,6 +149,14 @@ public enum ErrorReason
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
    */
   ERROR_REASON_DECISION_REFUSED(16),
+  /**
+   * <pre>
+   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * </pre>
+   *
+   * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
+   */
+  ERROR_REASON_UNAUTHENTICATED(17),
   UNRECOGNIZED(-1),
   ;
 
@@ -295,6 +303,14 @@ public enum ErrorReason
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
    */
   public static final int ERROR_REASON_DECISION_REFUSED_VALUE = 16;
+  /**
+   * <pre>
+   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * </pre>
+   *
+   * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
+   */
+  public static final int ERROR_REASON_UNAUTHENTICATED_VALUE = 17;
 
 
   public final int getNumber() {
@@ -338,6 +354,7 @@ public enum ErrorReason
       case 14: return ERROR_REASON_INTERNAL;
       case 15: return ERROR_REASON_PROTECTION_CHANGED;
       case 16: return ERROR_REASON_DECISION_REFUSED;
+      case 17: return ERROR_REASON_UNAUTHENTICATED;
       default: return null;
     }
   }
