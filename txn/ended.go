@@ -31,9 +31,7 @@ func reopened(v View, f Finding) Write {
 	}
 	next.State, next.Sub, next.Executed, next.Released, next.EndedBlock = Stuck, None, Unknown, true, 0
 	next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = f.Reason, f.Evidence, 0, ""
-	w := v.move(tx, EventReorged, next, 0)
-	w.NewFork = true
-	return w
+	return v.move(tx, EventReorged, next, 0)
 }
 
 // ranEnded says what became of it, once that is final.

@@ -75,14 +75,16 @@ func TestWhatAPoolMayHaveIsNotGivenUp(t *testing.T) {
 // Another form that a node rejects is told at once, and needs a decision: what a pool has of it may be included all the same.
 func TestAnotherFormThatIsRejected(t *testing.T) {
 	t.Parallel()
-	w := newWorld(1, policy)
-	b := until[Broadcast](t, w)
-	w.do(t, b, Outcome{Class: Accepted}, accepted)
-	w.view.Commands = []Command{{ID: 1, Kind: CommandSpeedUp, Tx: b.Tx.ID}}
-	w.do(t, until[Replace](t, w), Outcome{}, accepted)
-	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
-	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.givenUp() {
-		t.Fatalf("%+v", tx.Status)
+	for _, first := range []Class{Accepted, Ambiguous} {
+		w := newWorld(1, policy)
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: first}, accepted)
+		w.view.Commands = []Command{{ID: 1, Kind: CommandSpeedUp, Tx: b.Tx.ID}}
+		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.givenUp() {
+			t.Fatalf("%s: %+v", first, tx.Status)
+		}
 	}
 }
 
