@@ -74,6 +74,7 @@ type ManagedTx struct {
 	LastAnswer       string
 	PooledAttempt    int16
 	Rejected         string
+	EndedBlock       *int64
 }
 
 type Node struct {
