@@ -107,18 +107,23 @@ func TestFailingWaitsForTheAuditDepth(t *testing.T) {
 // What had ended is followed for as long as a reorg is believed possible, whether there is work or not, and no longer.
 func TestWhatHadEndedIsLetGo(t *testing.T) {
 	t.Parallel()
-	w, id, n := protectedAfterLoss(t, 0)
+	w, id, n := protectedAfterLoss(t, 60)
 	w.chain.MineEmpty(int(w.policy.AuditDepth)) // so deep are both: nothing else keeps an owner
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 	ended := w.awaitFinal(id).EndedBlock
 	n.stop()
-	w.startNode("idle", func(o *Options) { o.Chains[0].Chain, o.IdleAfter = w.chain, 250*time.Millisecond })
+	w.startNode("idle", func(o *Options) { o.Chains[0].Chain, o.IdleAfter = w.chain, time.Second })
 	w.chain.MineEmpty(1)
 	w.eventually("it has an owner", w.released(0))
+	token := "SELECT fencing_token FROM submitter_lease"
+	first := w.number(token)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { _ = w.chain.Run(ctx, clock.Real{}, 100*time.Millisecond) }()
+	go func() { _ = w.chain.Run(ctx, clock.Real{}, 50*time.Millisecond) }()
 	w.eventually("it is given back", w.released(1))
+	if last := w.number(token); last != first {
+		t.Errorf("it was given back and taken again: token %d, then %d", first, last)
+	}
 	if head, err := w.chain.Head(t.Context()); err != nil || head.Number < ended+w.policy.AuditDepth {
 		t.Errorf("it is given back at block %d, and ended at block %d: %v", head.Number, ended, err)
 	}

@@ -25,8 +25,9 @@ type GooseDbVersion struct {
 }
 
 type Ledger struct {
-	OnlyRow   bool
-	FeedEpoch int64
+	OnlyRow       bool
+	FeedEpoch     int64
+	MinNodeSchema int64
 }
 
 type ManagedTx struct {
