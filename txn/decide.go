@@ -33,6 +33,7 @@ type View struct {
 	Open      []Tx    // with a nonce and not final, lowest nonce first
 	Queue     []Tx    // head of the queue, in order
 	Audited   []Tx    // final, with a receipt, and not yet so deep that no reorg is believed possible; without attempts
+	Ended     []Tx    // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion
@@ -173,6 +174,9 @@ func cancel(v View, id TxID) (Write, bool) {
 		return v.move(tx, EventCancelRequested, next, 0), true
 	}
 	for _, tx := range v.Queue {
+		if tx.ID == id && tx.CancelRequested {
+			return Write{}, true
+		}
 		if tx.ID == id && tx.Requeued > 0 { // what was signed for it before may have run
 			next := tx.Status
 			next.CancelRequested = true
@@ -233,7 +237,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		if next.Above = nil; tx.Reason != ProtectRanBefore { // that stays told
+		if next.Above = nil; !ranAnyway(tx.Reason) { // that stays told
 			next.Reason, next.LastError = "", ""
 		}
 		w := v.move(tx, EventIncluded, next, 0)
@@ -243,7 +247,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if w, ok := tellAbove(v, tx, seen); ok {
 		return w, true
 	}
-	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && tx.Reason == ProtectRanBefore) {
+	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && ranAnyway(tx.Reason)) {
 		return final(v, tx, e), true
 	}
 	if next.Released != tx.Released {
@@ -282,6 +286,8 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 		case tx.CancelRequested:
 		case tx.Reason == ProtectRanBefore:
 			next.Reason, next.LastError = ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+		case tx.Reason == ProtectRanEnded:
+			next.Reason, next.LastError = ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
 		default:
 			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 		}
@@ -292,9 +298,13 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 			next.Reason = ProtectRanBefore
 			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
+		case tx.Reason == ProtectRanEnded:
+			next.Reason, next.LastError = ProtectRanEnded, tx.ranEnded()
 		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
+	case tx.Reason == ProtectRanEnded:
+		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranEnded()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
@@ -346,6 +356,9 @@ func (v View) seen(tx Tx) Inclusion {
 func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 	if kind != "" {
 		next.Version = tx.Version + 1
+	}
+	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
+		next.EndedBlock = max(v.Head, 1)
 	}
 	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
 }

@@ -49,6 +49,7 @@ func audit(v View) Change {
 		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonReorgedFinal, Evidence: c.Writes[0].Next.LastError}
 	case len(c.Writes) == 0 && guard != nil && guard.EndsByItself() && !slices.ContainsFunc(v.Open, func(tx Tx) bool { return tx.Released }):
 		c.Unprotect = &Unprotection{ID: guard.ID, Expect: v.Cursor.Next, To: v.Cursor.Next, Reason: "all that was reorged is final again"}
+		c.Writes = dueAgain(v)
 	}
 	return c
 }

@@ -122,7 +122,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 		s := replace(v, tx, Cancel, 0)
 		s.Late = !tx.CancelRequested && tx.Rejected == ""
 		return s, true
-	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
+	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.forms()-1):
 		return replace(v, tx, Bump, 0), true
 	}
 	return Replace{}, false
@@ -130,7 +130,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 
 func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
-	if tx.newest().Kind == Cancel || tx.Reason == ProtectRanBefore {
+	if tx.givenUp() || ranAnyway(tx.Reason) {
 		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
 	for _, a := range tx.Attempts { // each offers more than those before it
@@ -148,7 +148,7 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 // fill makes a form that does nothing for the nonce of a transaction that ran before. That protection forbids nothing here: what is signed takes no new nonce,
 // and each moment that it waits is one in which the other form may run a second time.
 func fill(v View, tx Tx) (Step, bool) {
-	if p := v.Cursor.Protected; p != nil && p.Reason != ProtectRanBefore {
+	if p := v.Cursor.Protected; p != nil && !ranAnyway(p.Reason) {
 		return nil, false
 	}
 	return replace(v, tx, Cancel, 0), true
@@ -207,6 +207,16 @@ func Replaced(v View, s Replace, p Replacement) Change {
 		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
 	}
 	return c
+}
+
+// forms is how many there are for the nonce that it has: those of before a REQUEUE are no replacements of it.
+func (tx Tx) forms() (n int) {
+	for _, a := range tx.Attempts {
+		if a.Nonce == *tx.Nonce {
+			n++
+		}
+	}
+	return n
 }
 
 // missing tells why there is no new form; an empty reason: there is one.
@@ -284,8 +294,8 @@ func retry(v View, c Command) (Step, bool) {
 	if !ok || tx.State != Stuck {
 		return Record{told(c, ResultRefused, "it is not STUCK")}, true
 	}
-	if tx.Reason == ProtectRanBefore {
-		return Record{told(c, ResultRefused, "it ran before it was given back to the queue; it ends by itself once its nonce is used")}, true
+	if ranAnyway(tx.Reason) {
+		return Record{told(c, ResultRefused, "it ran, although it was given up; it ends by itself once its nonce is used")}, true
 	}
 	done := told(c, Applied, "")
 	next := tx.Status

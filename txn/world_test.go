@@ -215,7 +215,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.told[tx.ID] = append(w.told[tx.ID], x.Told...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
-	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil && x.Next.State.Final() { // it ran before, and has its nonce again
+	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil && (x.Next.State.Final() || tx.State.Final()) { // it ran before, and has its nonce again
 		if at = slices.Index(w.gaps, *x.Next.Nonce); at < 0 {
 			t.Fatalf("nonce %d was not given up", *x.Next.Nonce)
 		}
@@ -240,6 +240,9 @@ func (w *world) write(t fataler, c Change, x Write) {
 	switch {
 	case tx.State.Final():
 		w.final = append(w.final, tx)
+		if tx.EndedBlock > 0 {
+			w.view.Ended = append(w.view.Ended, tx)
+		}
 	case tx.Nonce == nil:
 		w.view.Queue, w.view.Account = slices.Insert(w.view.Queue, 0, tx), nil
 	default:
@@ -249,7 +252,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 }
 
 func (w *world) remove(id TxID) Tx {
-	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.view.Audited} {
+	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.view.Audited, &w.view.Ended} {
 		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
 			tx := (*list)[i]
 			*list = slices.Delete(slices.Clone(*list), i, i+1)

@@ -150,6 +150,9 @@ func TestTxResolve(t *testing.T) {
 	l.rows(out, `state +STUCK`, `version +3`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
 		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
+	if out := l.good("tx", "cancel", lost); out != "transaction "+lost+" was given back to the queue, so what was signed for it before is looked for first; it is cancelled once it is beyond doubt that nothing of it ran\n" {
+		t.Errorf("printed %s", out)
+	}
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
 	l.bad(exitUsage, "--keep-queue goes with --align-forward", "submitter", "exit-protect", "alice", "--protection", "1", "--resume", "--keep-queue", "--reason", "x")
 	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
@@ -215,14 +218,18 @@ func TestWaysOut(t *testing.T) {
 		first   string
 		lines   int
 	}{
-		"nothing":          {&pb.Submitter{}, "", "", 0},
-		"on its way":       {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
-		"stuck":            {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
-		"used elsewhere":   {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
-		"protected":        {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, lost":  {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 4},
-		"protected, stuck": {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, reorg": {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
+		"nothing":                    {&pb.Submitter{}, "", "", 0},
+		"on its way":                 {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
+		"stuck":                      {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
+		"used elsewhere":             {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
+		"protected":                  {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
+		"protected, lost":            {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 4},
+		"protected, stuck":           {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
+		"protected, ran":             {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN"), QueueHead: &pb.Waiting{TxId: "Q", Reason: "REQUEUED_AND_RAN"}}, "A transaction that was given back to the queue ran all the same, as the evidence says. It ends by itself", "tx watch Q", 3},
+		"protected, ran, in a block": {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN")}, "A transaction that was given back to the queue ran", "--resume", 2},
+		"protected, ended and ran":   {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "ENDED_AND_RAN")}, "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know.", "tx watch T", 3},
+		"protected, ran, undone":     {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "A transaction that had ended as never run ran", "first: what holds nonce 5", 4},
+		"protected, reorg":           {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
 	} {
 		heading, ways := waysOut(c.s)
 		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {

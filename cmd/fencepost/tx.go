@@ -252,8 +252,9 @@ func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel TX_ID", Short: "Ask for a transaction not to be executed", Args: arguments("TX_ID"),
 		Long: `Ask for a transaction not to be executed. One that is queued is cancelled at once. Later its nonce is taken and only the chain decides: the owner of the
-account sends a transaction that does nothing under the same nonce, and whichever is included first wins. "fencepost tx watch" tells: CANCELLED, or when
-that lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED.`,
+account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that was given back to the queue is cancelled once it is
+beyond doubt that nothing of it ran. "fencepost tx watch" tells: CANCELLED, or when that lost CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with
+the reason REVERTED or REQUEUED_AND_RAN.`,
 		Example: "  fencepost tx cancel 01a21fca-9bb7-8000-8000-058ead4b4abd",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.txs.CancelTx, &pb.CancelTxRequest{TxId: args[0]})
@@ -272,7 +273,9 @@ func cancelled(answer *pb.CancelTxResponse) string {
 		return "is cancelled and will never be executed"
 	case pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL:
 		return "was final before: it is " + state
-	default:
-		return "has a nonce already (it is " + state + "), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included"
 	}
+	if answer.GetTx().GetState() == pb.TxState_TX_STATE_QUEUED {
+		return "was given back to the queue, so what was signed for it before is looked for first; it is cancelled once it is beyond doubt that nothing of it ran"
+	}
+	return "has a nonce already (it is " + state + "), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included"
 }

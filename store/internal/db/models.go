@@ -25,8 +25,9 @@ type GooseDbVersion struct {
 }
 
 type Ledger struct {
-	OnlyRow   bool
-	FeedEpoch int64
+	OnlyRow       bool
+	FeedEpoch     int64
+	MinNodeSchema int64
 }
 
 type ManagedTx struct {
@@ -74,6 +75,7 @@ type ManagedTx struct {
 	LastAnswer       string
 	PooledAttempt    int16
 	Rejected         string
+	EndedBlock       *int64
 }
 
 type Node struct {

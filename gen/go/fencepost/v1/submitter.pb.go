@@ -237,9 +237,9 @@ type StuckDecision int32
 
 const (
 	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
-	// It ends as FAILED_FINAL with executed = NO.
+	// It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth.
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
-	// It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
 	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
 	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
@@ -370,7 +370,8 @@ func (x *LeaseInfo) GetExpireTime() *timestamppb.Timestamp {
 // Protection says why no new nonce is taken until an operator decides.
 type Protection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+	// REORGED_AFTER_FINAL or BY_OPERATOR.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What was seen, where, and when: for whoever decides.
 	Evidence string                 `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`

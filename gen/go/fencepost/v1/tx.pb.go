@@ -228,13 +228,13 @@ const (
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
 	// It sits in a canonical block.
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5
-	// Its block left the canonical chain; it is being followed again.
+	// Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
 	TxEventKind_TX_EVENT_KIND_REORGED TxEventKind = 6
 	// Final and successful.
 	TxEventKind_TX_EVENT_KIND_CONFIRMED TxEventKind = 7
 	// Final and failed; executed says how.
 	TxEventKind_TX_EVENT_KIND_FAILED TxEventKind = 8
-	// Somebody asked for it to be cancelled after its nonce was taken.
+	// Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
 	// Final: it will never run.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
@@ -436,7 +436,7 @@ const (
 	// It will never run.
 	CancelOutcome_CANCEL_OUTCOME_CANCELLED CancelOutcome = 1
 	// Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-	// come too late. Its events tell how it ends.
+	// come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
 	CancelOutcome_CANCEL_OUTCOME_REQUESTED CancelOutcome = 2
 	// It was final before the request.
 	CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL CancelOutcome = 3

@@ -62,7 +62,8 @@ export const LeaseInfoSchema: GenMessage<LeaseInfo> = /*@__PURE__*/
  */
 export type Protection = Message<"fencepost.v1.Protection"> & {
   /**
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+   * REORGED_AFTER_FINAL or BY_OPERATOR.
    *
    * @generated from field: string reason = 1;
    */
@@ -1060,14 +1061,14 @@ export enum StuckDecision {
   UNSPECIFIED = 0,
 
   /**
-   * It ends as FAILED_FINAL with executed = NO.
+   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth.
    *
    * @generated from enum value: STUCK_DECISION_FAIL = 1;
    */
   FAIL = 1,
 
   /**
-   * It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
    *
    * @generated from enum value: STUCK_DECISION_REQUEUE = 2;
    */

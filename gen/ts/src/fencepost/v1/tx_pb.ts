@@ -1170,7 +1170,7 @@ export enum TxEventKind {
   INCLUDED = 5,
 
   /**
-   * Its block left the canonical chain; it is being followed again.
+   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
    *
    * @generated from enum value: TX_EVENT_KIND_REORGED = 6;
    */
@@ -1191,7 +1191,7 @@ export enum TxEventKind {
   FAILED = 8,
 
   /**
-   * Somebody asked for it to be cancelled after its nonce was taken.
+   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
    *
    * @generated from enum value: TX_EVENT_KIND_CANCEL_REQUESTED = 9;
    */
@@ -1342,7 +1342,7 @@ export enum CancelOutcome {
 
   /**
    * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-   * come too late. Its events tell how it ends.
+   * come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
    *
    * @generated from enum value: CANCEL_OUTCOME_REQUESTED = 2;
    */
@@ -1401,9 +1401,10 @@ export const TxService: GenService<{
     output: typeof ListTxsResponseSchema;
   },
   /**
-   * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-   * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-   * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+   * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+   * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+   * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+   * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
    *
    * @generated from rpc fencepost.v1.TxService.CancelTx
    */
