@@ -9,7 +9,7 @@ import (
 // Policy is how a chain's transactions are followed.
 type Policy struct {
 	Confirmations    uint64        // canonical blocks above the receipt's that make it final
-	ReleaseDepth     uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
+	ReleaseDepth     uint64        // depth at which the next nonce may be taken; 0: once it is final. See releases
 	AuditDepth       uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
 	LagGrace         time.Duration // how long the chain may lack what the ledger has before that is no lag any more
 	TellAbove        bool          // each block above the receipt's is an event
@@ -22,6 +22,7 @@ type Policy struct {
 	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced
 	BumpPermille     uint64        // what a replacement multiplies both fees by at least, in thousandths; pools ask for at least 1100
 	BumpMaxFee       Wei           // most per unit of gas that a replacement offers; zero: no limit
+	Rise             Bumping       // when a cancel offers more, whether or not anything else does; zero fields: see rising
 }
 
 // View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
@@ -71,10 +72,11 @@ type (
 		Nonce Nonce
 		Slot  int16
 	}
-	// Broadcast hands recorded bytes to the chain; Sent tells what follows.
+	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and HandedBack of what an operator asks for.
 	Broadcast struct {
 		Tx      Tx
 		Attempt Attempt
+		For     int64 // the command that asks for it; 0: none
 	}
 )
 
@@ -233,7 +235,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 		return reorged(v, tx)
 	}
 	next := tx.Status
-	next.Released = tx.Released || seen.Confirmations+1 >= v.Policy.ReleaseDepth
+	next.Released = tx.Released || v.Policy.releases(seen)
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
