@@ -97,9 +97,9 @@ func TestCommandLinesThatAreNotUnderstood(t *testing.T) {
 		"key list":                          `--dir is missing; see "fencepost key list --help"`,
 		"key import --dir x":                `FILE, the file with the private key, is missing; see "fencepost key import --help"`,
 		"key import x":                      `--dir is missing; see "fencepost key import --help"`,
-		"key list --dir x extra":            `1 arguments are too many, 0 expected; see "fencepost key list --help"`,
+		"key list --dir x extra":            `1 argument given, 0 expected; put a value with blanks into quotes, as in --value "0.1 ether"; see "fencepost key list --help"`,
 		"config check":                      `no configuration file is named; give --config FILE, or set FENCEPOST_CONFIG; see "fencepost config check --help"`,
-		"version --json=maybe":              `invalid argument "maybe" for "--json" flag: strconv.ParseBool: parsing "maybe": invalid syntax; see "fencepost version --help"`,
+		"version --json=maybe":              `--json "maybe" is not true or false; give one of them, or the flag alone; see "fencepost version --help"`,
 		"key new --dir x --password secret": `unknown flag: --password; see "fencepost key new --help"`,
 	} {
 		s.bad(exitUsage, "fencepost: "+want+"\n", strings.Fields(line)...)
@@ -253,7 +253,7 @@ func TestConfigCheck(t *testing.T) {
 	out, errs, code := s.run("config", "check", "--config", "@/bad.yaml", "--json")
 	var problems []map[string]string
 	if err := json.Unmarshal([]byte(out), &problems); err != nil || len(problems) != 2 || problems[0]["where"] != "@/bad.yaml:1" || problems[0]["key"] != "node.nam" ||
-		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed || errs != "fencepost: the configuration has 2 problems; they are printed as JSON\n" {
+		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed || errs != `{"code":"FAILED","message":"the configuration has 2 problems; they are printed as JSON","exitCode":1}`+"\n" {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 	s.bad(exitFailed, "fencepost: config: file @/none does not exist; name another with --config or FENCEPOST_CONFIG\n", "config", "check", "--config", "@/none")

@@ -21,7 +21,7 @@ func TestSubmitterCommands(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 	l.bad(exitFailed, "registered with other settings", append(add, "--signer", "other")...)
-	l.bad(exitFailed, `address: must be "0x" followed by 40 hex digits (INVALID_FIELD)`, append(add, "--address", "0x12")...)
+	l.bad(exitUsage, `--address: address "0x12" must be "0x" followed by 40 hex digits`, append(add, "--address", "0x12")...)
 
 	out := l.good("submitter", "list")
 	row := regexp.MustCompile(`(?m)^bob +` + account + ` +ACTIVE +- +- +0 +0$`)
@@ -87,10 +87,11 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 	l.own()
 	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "pause", "alice", "--reason", "moving funds")
 	l.work()
-	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED\n" {
+	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, 0 queued wait, 0 in flight are followed; "+
+		"\"fencepost submitter resume alice\" ends it\n" {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "resume it, then repeat the call (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
+	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume NAME\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
 	var s struct{ Status string }
 	l.unmarshal(l.good("submitter", "resume", "alice", "--json"), &s)
 	if s.Status != "SUBMITTER_STATUS_ACTIVE" {
