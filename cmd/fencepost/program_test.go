@@ -240,7 +240,8 @@ func TestConfigCheck(t *testing.T) {
 	s := newShell(t)
 	s.write("good.yaml", goodConfig)
 	s.write("bad.yaml", "node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:])
-	const good = "the configuration of node a is good: 1 chain, 0 signers, 0 submitters\n"
+	const good = "the configuration of node a is good: 1 chain, 0 signers with 0 keys, 0 submitters\n" +
+		"not checked: the database and the chains, which are not contacted, and whether the ports are free\n"
 	if out := s.good("config", "check", "--config", "@/good.yaml"); out != good {
 		t.Errorf("printed %s", out)
 	}
@@ -261,6 +262,56 @@ func TestConfigCheck(t *testing.T) {
 	s.bad(exitFailed, "fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n", "config", "check")
 	s.environ[0] = "FENCEPOST_CONFIG=" + filepath.Join(s.dir, "good.yaml")
 	if out := s.good("config", "check"); out != strings.Replace(good, "node a", "node b", 1) {
+		t.Errorf("printed %s", out)
+	}
+}
+
+// What a node refuses for its files, the check tells before it, all of it at once.
+func TestConfigCheckTriesTheFiles(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("password", "right")
+	s.write("wrong", "wrong")
+	s.write("abi.json", "[")
+	address := regexp.MustCompile(`0x[0-9a-fA-F]{40}`).FindString(s.good("key", "new", "--dir", "@/keys", "--password-file", "@/password", "--light"))
+	s.write("c.yaml", strings.NewReplacer("rpc:", "abi_files: [./abi.json], rpc:", "@h/d", "@h/d?sslmode=verify-ca&sslrootcert=/none/ca.pem").Replace(goodConfig)+`signers:
+  - {name: good, keystore: {dir: ./keys, password_file: ./password}}
+  - {name: none, keystore: {dir: ./none, password_file: ./password}}
+  - {name: shut, keystore: {dir: ./keys, password_file: ./wrong}}
+  - {name: open, keystore: {dir: ./keys, password_file: ./no-password}}
+submitters:
+  - {name: alice, chain: dev, address: "`+address+`", signer: good}
+  - {name: bob, chain: dev, address: "`+recipient+`", signer: good}
+  - {name: carl, chain: dev, address: "`+strings.ToLower(address[:41])+`f", signer: none}
+`)
+	want := []string{
+		`^fencepost: @/c\.yaml:2: database\.url: file /none/ca\.pem of the URL cannot be read \(no such file or directory\); make it readable for this user, or name another$`,
+		`^fencepost: @/c\.yaml:7: signers\.none\.keystore\.dir: key store folder @/none does not exist; make a first key with "fencepost key new --dir @/none"$`,
+		`^fencepost: @/c\.yaml:8: signers\.shut\.keystore\.dir: open the key store: key file @/keys/\S+: the password does not fit; put the password`,
+		`^fencepost: @/c\.yaml:9: signers\.open\.keystore\.dir: password file @/no-password does not exist; write the password`,
+		`^fencepost: @/c\.yaml:12: submitters\.bob\.address: signer "good" has no key for ` + recipient + `; add its key file`,
+		`^fencepost: @/c\.yaml:4: chains\.dev\.abi_files: ABI file @/abi\.json: .*; give a JSON ABI`,
+	}
+	out, errs, code := s.run("config", "check", "--config", "@/c.yaml")
+	lines := strings.Split(strings.TrimSpace(errs), "\n")
+	if code != exitFailed || out != "" || len(lines) != len(want) {
+		t.Fatalf("gave %d: %s%s", code, out, errs)
+	}
+	for i, row := range want {
+		if !regexp.MustCompile(row).MatchString(lines[i]) {
+			t.Errorf("%s\nis not %s", lines[i], row)
+		}
+	}
+	var problems []map[string]string
+	if out, _, code := s.run("config", "check", "--config", "@/c.yaml", "--json"); json.Unmarshal([]byte(out), &problems) != nil || code != exitFailed || len(problems) != len(want) {
+		t.Errorf("gave %d: %s", code, out)
+	}
+	s.write("c.yaml", goodConfig+`signers:
+  - {name: good, keystore: {dir: ./keys, password_file: ./password}}
+submitters:
+  - {name: alice, chain: dev, address: "`+address+`", signer: good}
+`)
+	if out := s.good("config", "check", "--config", "@/c.yaml"); !strings.HasPrefix(out, "the configuration of node a is good: 1 chain, 1 signer with 1 key, 1 submitter\n") {
 		t.Errorf("printed %s", out)
 	}
 }
