@@ -111,14 +111,51 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	s := newShell(t)
 	for _, line := range []string{"", "help", "--help"} {
 		out := s.good(strings.Fields(line)...)
-		for _, c := range (&program{}).commands() {
-			if !strings.Contains(out, "\n  "+c.Name()+" ") {
-				t.Errorf("%q does not list %s: %s", line, c.Name(), out)
+		for _, u := range (&program{}).audiences() {
+			_, group, _ := strings.Cut(out, u.title)
+			group, _, _ = strings.Cut(group, "\n\n")
+			for _, c := range u.commands {
+				if u.id != "" && !strings.Contains(group, "\n  "+c.Name()+" ") || !strings.Contains(out, "\n  "+c.Name()+" ") {
+					t.Errorf("%q does not list %s where it belongs: %s", line, c.Name(), out)
+				}
 			}
 		}
 	}
 	if out := s.good("key"); !strings.Contains(out, "import") {
 		t.Errorf("key lists %s", out)
+	}
+}
+
+// Whoever asks a command for help gets a sentence, an example that the program takes as it stands, and a word on each flag.
+func TestEveryCommandHelps(t *testing.T) {
+	t.Parallel()
+	all := []*cobra.Command{(&program{}).root()}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Commands()...)
+		c, path := all[i], all[i].CommandPath()
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: what it does is said as %q", path, c.Short)
+		}
+		for _, f := range visited(c.LocalFlags().VisitAll) {
+			if f.Usage == "" {
+				t.Errorf("%s: nothing is said of --%s", path, f.Name)
+			}
+		}
+		if c.HasSubCommands() {
+			continue
+		}
+		lines := commandLines(strings.ReplaceAll(c.Example, "  fencepost", "fencepost"))
+		if !strings.Contains(c.Example, "  "+path) || len(lines) == 0 {
+			t.Errorf("%s has no example of its own: %q", path, c.Example)
+		}
+		for _, line := range lines {
+			if err := understood(words(line)[1:]); err != nil {
+				t.Errorf("%s: example %q: %v", path, line, err)
+			}
+		}
+	}
+	if len(all) < 30 {
+		t.Errorf("only %d commands were looked at", len(all))
 	}
 }
 

@@ -23,26 +23,40 @@ type program struct {
 	json bool // --json
 }
 
-// commands lists what the program can do, in the order of the help.
-func (p *program) commands() []*cobra.Command {
-	return []*cobra.Command{
-		p.serveCommand(),
-		p.migrateCommand(),
-		p.txCommand(),
-		p.submitterCommand(),
-		p.auditCommand(),
-		p.recoverCommand(),
-		p.keyCommand(),
-		p.configCommand(),
-		p.explainCommand(),
-		p.versionCommand(),
+// audiences are the groups of the help, by who needs their commands. What is in none is for everybody.
+func (p *program) audiences() []audience {
+	return []audience{
+		{"set-up", "Set it up and run it:", []*cobra.Command{p.keyCommand(), p.configCommand(), p.migrateCommand(), p.serveCommand()}},
+		{"send", "Send with it:", []*cobra.Command{p.txCommand()}},
+		{"operate", "Look after it:", []*cobra.Command{p.submitterCommand(), p.auditCommand(), p.explainCommand(), p.recoverCommand()}},
+		{"", "", []*cobra.Command{p.versionCommand()}},
 	}
+}
+
+type audience struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+// root is the program as a command, with all the others below it.
+func (p *program) root() *cobra.Command {
+	root := p.group("fencepost", "Gets transactions on EVM chains exactly once")
+	for _, u := range p.audiences() {
+		if u.id != "" {
+			root.AddGroup(&cobra.Group{ID: u.id, Title: u.title})
+		}
+		for _, c := range u.commands {
+			c.GroupID = u.id
+			root.AddCommand(c)
+		}
+	}
+	root.PersistentFlags().BoolVar(&p.json, "json", false, "print JSON instead of tables, errors too")
+	return root
 }
 
 // run executes a command line and gives the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
-	root := p.group("fencepost", "Gets transactions on EVM chains exactly once", p.commands()...)
-	root.PersistentFlags().BoolVar(&p.json, "json", false, "print JSON instead of tables")
+	root := p.root()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(misread)
 	root.SetArgs(args)
