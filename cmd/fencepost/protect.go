@@ -194,6 +194,9 @@ func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	case after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
 		return text + fmt.Sprintf("; it is PAUSED, so it goes on once \"fencepost submitter resume %s\" is run", after.GetName())
 	}
+	if after.GetQueued() == 0 {
+		return text + "; nothing is queued"
+	}
 	return text + fmt.Sprintf("; %d are queued: \"fencepost tx watch --submitter %s\" tells how they go on", after.GetQueued(), after.GetName())
 }
 

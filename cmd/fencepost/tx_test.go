@@ -164,10 +164,11 @@ func TestTxCancel(t *testing.T) {
 	l.own()
 	queued, done := l.create("r1"), l.create("r2")
 	for range 2 {
-		if out := l.good("tx", "cancel", queued); out != "transaction "+queued+" is cancelled and will never be executed\n" {
+		if out := l.good("tx", "cancel", queued, "--reason", "wrong amount"); out != "transaction "+queued+" is cancelled and will never be executed\n" {
 			t.Errorf("printed %s", out)
 		}
 	}
+	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +CANCEL +ops +`+queued+` +wrong amount +20\S+Z +APPLIED`)
 	id, err := txn.ParseTxID(done)
 	l.must(err)
 	l.live(id, true)

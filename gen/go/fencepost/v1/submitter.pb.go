@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SubmitterMode is how many nonces may be in flight.
+// SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
 type SubmitterMode int32
 
 const (

@@ -952,7 +952,7 @@ export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@_
   messageDesc(file_fencepost_v1_submitter, 25);
 
 /**
- * SubmitterMode is how many nonces may be in flight.
+ * SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
  *
  * @generated from enum fencepost.v1.SubmitterMode
  */
