@@ -210,7 +210,9 @@ func readRefusals(other string) []refusal {
 
 		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
 		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
-		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 2), "2", "CancelTxRequest"),
+		bad("reason too long", cancelTx, &pb.CancelTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("operator too long", cancelTx, &pb.CancelTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9", "CancelTxRequest"),
 
 		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
 		bad("reason too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
@@ -257,6 +259,8 @@ func submitterRefusals() []refusal {
 		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
 		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"}, "page_token", "not one that this service gave"),
 		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("operator too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		bad("operator too long", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
 		bad("reason with a NUL", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
 	}
 	refusals = append(append(refusals, decisionRefusals()...), updateRefusals()...)

@@ -77,7 +77,7 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	end := l.deciding(0)
 	protect := []string{"submitter", "protect", "alice", "--reason", "key may\nhave leaked"}
 	for range 2 {
-		if out := l.good(protect...); out != "submitter alice is ACTIVE, PROTECTED: protection 1, BY_OPERATOR\n" {
+		if out := l.good(protect...); out != "submitter alice is ACTIVE, PROTECTED: protection 1, BY_OPERATOR; \"fencepost submitter show alice\" tells how to end it\n" {
 			t.Errorf("printed %s", out)
 		}
 	}
@@ -85,7 +85,7 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 		`owner_since +20\S+Z \(\d+s\)`, `No nonce is taken until you decide:`,
 		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +# go on at nonce 0`,
 		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +# go on at the account's settled nonce.*`)
-	l.bad(exitFailed, `decide with "fencepost submitter exit-protect alice --protection 1", then repeat the call (SUBMITTER_PROTECTED)`,
+	l.bad(exitFailed, `"fencepost submitter show alice" tells the evidence and the commands to decide with; then repeat the call (SUBMITTER_PROTECTED)`,
 		"tx", "create", "--submitter", "alice", "--to", recipient)
 	exit := []string{"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "all is well"}
 	l.bad(exitFailed, "it never had a protection 2", "submitter", "exit-protect", "alice", "--reason", "x", "--protection", "2", "--align-forward")
@@ -95,8 +95,8 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	l.bad(exitFailed, "align forward once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
 	out := l.good(append(exit, "--align-forward", "--operator", "night shift")...)
 	l.rows(out, `protection +1`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
-		`protection 1 of submitter alice is ended: it goes on at nonce 3 \(was 0\); the nonces between are recorded as gaps`)
-	if out := l.good(append(exit, "--align-forward")...); out != "protection 1 of submitter alice is ended: it goes on at nonce 3\n" {
+		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued`)
+	if out := l.good(append(exit, "--align-forward")...); !strings.HasPrefix(out, "protection 1 of submitter alice was ended by this decision (ALIGN_FORWARD) before, so nothing was done now; ") {
 		t.Errorf("the second time it prints %s", out)
 	}
 	l.bad(exitFailed, "protection 1 was ended by ALIGN_FORWARD at ", append(exit, "--resume")...)
@@ -155,7 +155,7 @@ func TestTxResolve(t *testing.T) {
 	}
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
 	l.bad(exitUsage, "--keep-queue goes with --align-forward", "submitter", "exit-protect", "alice", "--protection", "1", "--resume", "--keep-queue", "--reason", "x")
-	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
+	l.bad(exitUsage, `TX_ID "17" is not the id of a transaction`, "tx", "resolve", "17", "--fail", "--reason", "x")
 }
 
 // flying is a transaction whose nonce is taken and which a node has.
@@ -179,7 +179,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	queued := l.create("r2")
 	l.bad(exitFailed, "it is QUEUED: it gets its fees together with its nonce", "tx", "speed-up", queued)
 	end := l.deciding(0)
-	want := "transaction " + flying + " is replaced by attempt 2: BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 8 wei, tip 1 wei\n"
+	want := "transaction " + flying + ": attempt 2 (BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 8 wei, tip 1 wei) is recorded for nonce 0; " +
+		"it is handed over next, and at most one of the forms is included. \"fencepost tx watch " + flying + "\" tells which\n"
 	if out := l.good("tx", "speed-up", flying, "--reason", "customer waits"); out != want {
 		t.Errorf("printed %s, want %s", out, want)
 	}
@@ -199,7 +200,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	}
 	end()
 	out := l.good("tx", "cancel", flying)
-	if out != "transaction "+flying+" has a nonce already (it is TRACKING/PENDING), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included\n" {
+	if out != "transaction "+flying+" has a nonce already (it is TRACKING/PENDING), so the chain decides: the cancel is recorded, one that does nothing is sent next under the same nonce, "+
+		"and whichever is included first wins; \"fencepost tx watch "+flying+"\" tells how it ends\n" {
 		t.Errorf("printed %s", out)
 	}
 }

@@ -181,7 +181,7 @@ func submitterFields() []field[Submitter] {
 		value("chain", label(), "", "Name of its chain.", func(s *Submitter) *string { return &s.Chain }).must(),
 		value("address", account(), "", "Address of the account.", func(s *Submitter) *common.Address { return &s.Address }).must(),
 		value("signer", label(), "", "Name of the signer that holds its key.", func(s *Submitter) *string { return &s.Signer }).must(),
-		value("mode", oneOf("strict"), "strict", "How many nonces may be in flight. strict: one at a time.", func(s *Submitter) *string { return &s.Mode }),
+		value("mode", oneOf("strict"), "strict", "How many transactions may have a nonce before they are release_depth deep in the chain. strict: one at a time.", func(s *Submitter) *string { return &s.Mode }),
 		value("start_from", matching(`"0", "chain" or a nonce`, `chain|0|[1-9][0-9]{0,17}`), "0",
 			"The first nonce. 0 demands an account that never sent; chain goes on after what it sent; a number demands exactly that nonce.", func(s *Submitter) *string { return &s.StartFrom }),
 		value("on_failure", oneOf("continue", "pause"), "",

@@ -28,6 +28,9 @@ WITH queued AS MATERIALIZED (
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
+), logged AS (
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, $4::TEXT, $5::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE $4::TEXT <> '' OR $5::TEXT <> ''
 )
 SELECT c.version FROM cancelled c
 `
@@ -36,13 +39,21 @@ type CancelQueuedParams struct {
 	SubmitterID int32
 	TxID        uuid.UUID
 	Reason      string
+	Why         string
+	Operator    string
 }
 
 // CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
 // commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
-// event would stand in the feed before the one that it waited for.
+// event would stand in the feed before the one that it waited for. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, cancelQueued, arg.SubmitterID, arg.TxID, arg.Reason)
+	row := q.db.QueryRow(ctx, cancelQueued,
+		arg.SubmitterID,
+		arg.TxID,
+		arg.Reason,
+		arg.Why,
+		arg.Operator,
+	)
 	var version int64
 	err := row.Scan(&version)
 	return version, err

@@ -222,124 +222,128 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\n\nstart_from\022;must be \"0\", \"chain\" or th" +
       "e exact next nonce of the account\032Gthis " +
       "== \'\' || this == \'chain\' || this.matches" +
-      "(\'^(0|[1-9][0-9]{0,17})$\')R\tstartFrom\"\374\001" +
+      "(\'^(0|[1-9][0-9]{0,17})$\')R\tstartFrom\"\304\002" +
       "\n\026UpdateSubmitterRequest\022(\n\tsubmitter\030\001 " +
       "\001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022D\n\non_failure" +
       "\030\002 \001(\0162\033.fencepost.v1.FailurePolicyB\010\272H\005" +
       "\202\001\002\020\001R\tonFailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\017" +
       "2\r^[0-9]{0,78}$R\006maxFee\022C\n\013update_mask\030\004" +
       " \001(\0132\032.google.protobuf.FieldMaskB\006\272H\003\310\001\001" +
-      "R\nupdateMask\"P\n\027UpdateSubmitterResponse\022" +
-      "5\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submit" +
-      "terR\tsubmitter\"l\n\031RegisterSubmitterRespo" +
-      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
-      "bmitterR\tsubmitter\022\030\n\007created\030\002 \001(\010R\007cre" +
-      "ated\"?\n\023GetSubmitterRequest\022(\n\tsubmitter" +
-      "\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubm" +
-      "itterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fence" +
-      "post.v1.SubmitterR\tsubmitter\"i\n\025ListSubm" +
-      "ittersRequest\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030" +
-      "\350\007(\000R\010pageSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r" +
-      "\003\030\200\002R\tpageToken\"y\n\026ListSubmittersRespons" +
-      "e\0227\n\nsubmitters\030\001 \003(\0132\027.fencepost.v1.Sub" +
-      "mitterR\nsubmitters\022&\n\017next_page_token\030\002 " +
-      "\001(\tR\rnextPageToken\"c\n\025PauseSubmitterRequ" +
-      "est\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubm" +
-      "itter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"" +
-      "O\n\026PauseSubmitterResponse\0225\n\tsubmitter\030\001" +
-      " \001(\0132\027.fencepost.v1.SubmitterR\tsubmitter" +
-      "\"d\n\026ResumeSubmitterRequest\022(\n\tsubmitter\030" +
-      "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002" +
-      " \001(\tB\010\272H\005r\003\030\200\004R\006reason\"P\n\027ResumeSubmitte" +
-      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\"\345\001\n\027ProtectSubm" +
-      "itterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001" +
-      "\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001(\tBb\272H_r\005\020\001\030" +
-      "\200\004\272\001U\n\006reason\022\031must say why; it is blank" +
-      "\0320this == \'\' || this.matches(\'[^\\\\s\\\\p{Z" +
-      "}\\\\p{C}]\')R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H" +
-      "\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmitterResp" +
-      "onse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.S" +
-      "ubmitterR\tsubmitter\"\332\002\n\022ExitProtectReque" +
-      "st\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmi" +
-      "tter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014" +
-      "protectionId\022H\n\010decision\030\003 \001(\0162 .fencepo" +
-      "st.v1.ProtectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010de" +
-      "cision\022z\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006r" +
-      "eason\022\031must say why; it is blank\0320this =" +
-      "= \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]" +
-      "\')R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010" +
-      "operator\"L\n\023ExitProtectResponse\0225\n\tsubmi" +
+      "R\nupdateMask\022 \n\006reason\030\005 \001(\tB\010\272H\005r\003\030\200\004R\006" +
+      "reason\022$\n\010operator\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010oper" +
+      "ator\"P\n\027UpdateSubmitterResponse\0225\n\tsubmi" +
       "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
-      "mitter\"\325\002\n\023ResolveStuckRequest\022\035\n\005tx_id\030" +
-      "\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162" +
-      "\033.fencepost.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000" +
-      "R\010decision\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001" +
-      "U\n\006reason\022\031must say why; it is blank\0320th" +
-      "is == \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p" +
-      "{C}]\')R\006reason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030" +
-      "\200\001R\010operator\0228\n\016expect_version\030\024 \001(\004B\0210\001" +
-      "\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n\024Resolv" +
-      "eStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v" +
-      "1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003" +
-      "B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006a" +
-      "ction\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId" +
-      "\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001" +
-      "(\tR\010operator\022;\n\013create_time\030\007 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\ncreateTime\0229\n\napp" +
-      "ly_time\030\010 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\tapplyTime\022\026\n\006result\030\t \001(\tR\006result\022\'\n\r" +
-      "protection_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001" +
-      "\n\023ListCommandsRequest\022(\n\tsubmitter\030\001 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001" +
-      "(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003" +
-      " \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024ListCommand" +
-      "sResponse\0221\n\010commands\030\001 \003(\0132\025.fencepost." +
-      "v1.CommandR\010commands\022&\n\017next_page_token\030" +
-      "\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode\022\036\n" +
-      "\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITT" +
-      "ER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 \n\034S" +
-      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
-      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
-      "AUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILURE_POLI" +
-      "CY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_CONTI" +
-      "NUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\262\001\n\022Prot" +
-      "ectionDecision\022#\n\037PROTECTION_DECISION_UN" +
-      "SPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_RESUM" +
-      "E\020\001\022%\n!PROTECTION_DECISION_ALIGN_FORWARD" +
-      "\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORWARD_" +
-      "KEEP_QUEUE\020\003*\305\001\n\rStuckDecision\022\036\n\032STUCK_" +
-      "DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION" +
-      "_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024S" +
-      "TUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECISION_" +
-      "FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_REQUEU" +
-      "E_UNPROVEN\020\0052\256\007\n\020SubmitterService\022d\n\021Reg" +
-      "isterSubmitter\022&.fencepost.v1.RegisterSu" +
-      "bmitterRequest\032\'.fencepost.v1.RegisterSu" +
-      "bmitterResponse\022U\n\014GetSubmitter\022!.fencep" +
-      "ost.v1.GetSubmitterRequest\032\".fencepost.v" +
-      "1.GetSubmitterResponse\022[\n\016ListSubmitters" +
-      "\022#.fencepost.v1.ListSubmittersRequest\032$." +
-      "fencepost.v1.ListSubmittersResponse\022^\n\017U" +
-      "pdateSubmitter\022$.fencepost.v1.UpdateSubm" +
-      "itterRequest\032%.fencepost.v1.UpdateSubmit" +
-      "terResponse\022[\n\016PauseSubmitter\022#.fencepos" +
-      "t.v1.PauseSubmitterRequest\032$.fencepost.v" +
-      "1.PauseSubmitterResponse\022^\n\017ResumeSubmit" +
-      "ter\022$.fencepost.v1.ResumeSubmitterReques" +
-      "t\032%.fencepost.v1.ResumeSubmitterResponse" +
-      "\022a\n\020ProtectSubmitter\022%.fencepost.v1.Prot" +
-      "ectSubmitterRequest\032&.fencepost.v1.Prote" +
-      "ctSubmitterResponse\022R\n\013ExitProtect\022 .fen" +
-      "cepost.v1.ExitProtectRequest\032!.fencepost" +
-      ".v1.ExitProtectResponse\022U\n\014ResolveStuck\022" +
-      "!.fencepost.v1.ResolveStuckRequest\032\".fen" +
-      "cepost.v1.ResolveStuckResponse\022U\n\014ListCo" +
-      "mmands\022!.fencepost.v1.ListCommandsReques" +
-      "t\032\".fencepost.v1.ListCommandsResponseBT\n" +
-      "\020dev.fencepost.v1P\001Z>github.com/fencepos" +
-      "t/fencepost/gen/go/fencepost/v1;fencepos" +
-      "tv1b\006proto3"
+      "mitter\"l\n\031RegisterSubmitterResponse\0225\n\ts" +
+      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
+      "\tsubmitter\022\030\n\007created\030\002 \001(\010R\007created\"?\n\023" +
+      "GetSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n" +
+      "\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubmitterRes" +
+      "ponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1." +
+      "SubmitterR\tsubmitter\"i\n\025ListSubmittersRe" +
+      "quest\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pa" +
+      "geSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpa" +
+      "geToken\"y\n\026ListSubmittersResponse\0227\n\nsub" +
+      "mitters\030\001 \003(\0132\027.fencepost.v1.SubmitterR\n" +
+      "submitters\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
+      "tPageToken\"\211\001\n\025PauseSubmitterRequest\022(\n\t" +
+      "submitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 " +
+      "\n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010oper" +
+      "ator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"O\n\026PauseS" +
+      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
+      "ncepost.v1.SubmitterR\tsubmitter\"\212\001\n\026Resu" +
+      "meSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272" +
+      "H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H" +
+      "\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030" +
+      "\200\001R\010operator\"P\n\027ResumeSubmitterResponse\022" +
+      "5\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submit" +
+      "terR\tsubmitter\"\345\001\n\027ProtectSubmitterReque" +
+      "st\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmi" +
+      "tter\022z\n\006reason\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006rea" +
+      "son\022\031must say why; it is blank\0320this == " +
+      "\'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')" +
+      "R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010op" +
+      "erator\"Q\n\030ProtectSubmitterResponse\0225\n\tsu" +
+      "bmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\t" +
+      "submitter\"\332\002\n\022ExitProtectRequest\022(\n\tsubm" +
+      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rpr" +
+      "otection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protection" +
+      "Id\022H\n\010decision\030\003 \001(\0162 .fencepost.v1.Prot" +
+      "ectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006" +
+      "reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031mus" +
+      "t say why; it is blank\0320this == \'\' || th" +
+      "is.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason" +
+      "\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L" +
+      "\n\023ExitProtectResponse\0225\n\tsubmitter\030\001 \001(\013" +
+      "2\027.fencepost.v1.SubmitterR\tsubmitter\"\325\002\n" +
+      "\023ResolveStuckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005" +
+      "r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162\033.fencepos" +
+      "t.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision" +
+      "\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022" +
+      "\031must say why; it is blank\0320this == \'\' |" +
+      "| this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006re" +
+      "ason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
+      "or\0228\n\016expect_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377" +
+      "\377\377\377\377\177R\rexpectVersion\"8\n\024ResolveStuckResp" +
+      "onse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\332" +
+      "\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcomm" +
+      "andId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(" +
+      "\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason" +
+      "\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010operat" +
+      "or\022;\n\013create_time\030\007 \001(\0132\032.google.protobu" +
+      "f.TimestampR\ncreateTime\0229\n\napply_time\030\010 " +
+      "\001(\0132\032.google.protobuf.TimestampR\tapplyTi" +
+      "me\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotection" +
+      "_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001\n\023ListComm" +
+      "andsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030" +
+      "\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030" +
+      "\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r" +
+      "\003\030\200\002R\tpageToken\"q\n\024ListCommandsResponse\022" +
+      "1\n\010commands\030\001 \003(\0132\025.fencepost.v1.Command" +
+      "R\010commands\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
+      "tPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITTER" +
+      "_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_ST" +
+      "RICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER_S" +
+      "TATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_" +
+      "ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*f\n" +
+      "\rFailurePolicy\022\036\n\032FAILURE_POLICY_UNSPECI" +
+      "FIED\020\000\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n\024F" +
+      "AILURE_POLICY_PAUSE\020\002*\262\001\n\022ProtectionDeci" +
+      "sion\022#\n\037PROTECTION_DECISION_UNSPECIFIED\020" +
+      "\000\022\036\n\032PROTECTION_DECISION_RESUME\020\001\022%\n!PRO" +
+      "TECTION_DECISION_ALIGN_FORWARD\020\002\0220\n,PROT" +
+      "ECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE" +
+      "\020\003*\305\001\n\rStuckDecision\022\036\n\032STUCK_DECISION_U" +
+      "NSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n" +
+      "\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_DECIS" +
+      "ION_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_UNPRO" +
+      "VEN\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNPROVEN" +
+      "\020\0052\256\007\n\020SubmitterService\022d\n\021RegisterSubmi" +
+      "tter\022&.fencepost.v1.RegisterSubmitterReq" +
+      "uest\032\'.fencepost.v1.RegisterSubmitterRes" +
+      "ponse\022U\n\014GetSubmitter\022!.fencepost.v1.Get" +
+      "SubmitterRequest\032\".fencepost.v1.GetSubmi" +
+      "tterResponse\022[\n\016ListSubmitters\022#.fencepo" +
+      "st.v1.ListSubmittersRequest\032$.fencepost." +
+      "v1.ListSubmittersResponse\022^\n\017UpdateSubmi" +
+      "tter\022$.fencepost.v1.UpdateSubmitterReque" +
+      "st\032%.fencepost.v1.UpdateSubmitterRespons" +
+      "e\022[\n\016PauseSubmitter\022#.fencepost.v1.Pause" +
+      "SubmitterRequest\032$.fencepost.v1.PauseSub" +
+      "mitterResponse\022^\n\017ResumeSubmitter\022$.fenc" +
+      "epost.v1.ResumeSubmitterRequest\032%.fencep" +
+      "ost.v1.ResumeSubmitterResponse\022a\n\020Protec" +
+      "tSubmitter\022%.fencepost.v1.ProtectSubmitt" +
+      "erRequest\032&.fencepost.v1.ProtectSubmitte" +
+      "rResponse\022R\n\013ExitProtect\022 .fencepost.v1." +
+      "ExitProtectRequest\032!.fencepost.v1.ExitPr" +
+      "otectResponse\022U\n\014ResolveStuck\022!.fencepos" +
+      "t.v1.ResolveStuckRequest\032\".fencepost.v1." +
+      "ResolveStuckResponse\022U\n\014ListCommands\022!.f" +
+      "encepost.v1.ListCommandsRequest\032\".fencep" +
+      "ost.v1.ListCommandsResponseBT\n\020dev.fence" +
+      "post.v1P\001Z>github.com/fencepost/fencepos" +
+      "t/gen/go/fencepost/v1;fencepostv1b\006proto" +
+      "3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -390,7 +394,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", });
+        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", "Reason", "Operator", });
     internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor =
       getDescriptor().getMessageType(7);
     internal_static_fencepost_v1_UpdateSubmitterResponse_fieldAccessorTable = new
@@ -432,7 +436,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_PauseSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_PauseSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Reason", });
+        new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_PauseSubmitterResponse_descriptor =
       getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_PauseSubmitterResponse_fieldAccessorTable = new
@@ -444,7 +448,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ResumeSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Reason", });
+        new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor =
       getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_ResumeSubmitterResponse_fieldAccessorTable = new

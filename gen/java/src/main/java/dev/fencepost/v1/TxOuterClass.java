@@ -251,77 +251,79 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "epost.v1.TxViewB\010\272H\005\202\001\002\020\001R\004view\"]\n\017ListT" +
       "xsResponse\022\"\n\003txs\030\001 \003(\0132\020.fencepost.v1.T" +
       "xR\003txs\022&\n\017next_page_token\030\002 \001(\tR\rnextPag" +
-      "eToken\"0\n\017CancelTxRequest\022\035\n\005tx_id\030\001 \001(\t" +
-      "B\010\272H\005r\003\260\001\001R\004txId\"k\n\020CancelTxResponse\0225\n\007" +
-      "outcome\030\001 \001(\0162\033.fencepost.v1.CancelOutco" +
-      "meR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fencepost.v1.T" +
-      "xR\002tx\"y\n\020SpeedUpTxRequest\022\035\n\005tx_id\030\001 \001(\t" +
+      "eToken\"x\n\017CancelTxRequest\022\035\n\005tx_id\030\001 \001(\t" +
       "B\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030" +
       "\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010" +
-      "operator\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(" +
-      "\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\346\002\n\016Wa" +
-      "tchTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R" +
-      "\004txId\022*\n\tsubmitter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001H\000R\t" +
-      "submitter\022(\n\003all\030\003 \001(\0132\024.fencepost.v1.Al" +
-      "lTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030.fencepost" +
-      ".v1.RequestKeyH\000R\007request\022+\n\014resume_toke" +
-      "n\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013until_" +
-      "final\030\005 \001(\010R\nuntilFinal\022H\n\theartbeat\030\006 \001" +
-      "(\0132\031.google.protobuf.DurationB\017\272H\014\252\001\t\"\003\010" +
-      "\254\0022\002\010\001R\theartbeatB\017\n\006target\022\005\272H\002\010\001\";\n\tHe" +
-      "artbeat\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
-      "TimestampR\004time\"\327\001\n\017WatchTxResponse\022-\n\005e" +
-      "vent\030\001 \001(\0132\025.fencepost.v1.TxEventH\000R\005eve" +
-      "nt\022.\n\010snapshot\030\002 \001(\0132\020.fencepost.v1.TxH\000" +
-      "R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027.fencepos" +
-      "t.v1.HeartbeatH\000R\theartbeat\022!\n\014resume_to" +
-      "ken\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007Tx" +
-      "State\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_ST" +
-      "ATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021" +
-      "TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022" +
-      "\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAIL" +
-      "ED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*}\n\nTx" +
-      "SubState\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030" +
-      "\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE" +
-      "_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020" +
-      "\003*x\n\010Executed\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022" +
-      "\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024" +
-      "\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTE" +
-      "D\020\004*\366\003\n\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNS" +
-      "PECIFIED\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027" +
-      "TX_EVENT_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KI" +
-      "ND_SUBMITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMIT" +
-      "TED\020\004\022\032\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_" +
-      "EVENT_KIND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CO" +
-      "NFIRMED\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036T" +
-      "X_EVENT_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EV" +
-      "ENT_KIND_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_ST" +
-      "UCK\020\013\022\031\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_E" +
-      "VENT_KIND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DE" +
-      "LAYED\020\016\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033T" +
-      "X_EVENT_KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027" +
-      "\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC" +
-      "\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024T" +
-      "X_SPEED_UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001" +
-      "\022\025\n\021TX_SPEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST" +
-      "\020\003*\215\001\n\rCancelOutcome\022\036\n\032CANCEL_OUTCOME_U" +
-      "NSPECIFIED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED" +
-      "\020\001\022\034\n\030CANCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANC" +
-      "EL_OUTCOME_ALREADY_FINAL\020\0032\303\003\n\tTxService" +
-      "\022I\n\010CreateTx\022\035.fencepost.v1.CreateTxRequ" +
-      "est\032\036.fencepost.v1.CreateTxResponse\022@\n\005G" +
-      "etTx\022\032.fencepost.v1.GetTxRequest\032\033.fence" +
-      "post.v1.GetTxResponse\022F\n\007ListTxs\022\034.fence" +
-      "post.v1.ListTxsRequest\032\035.fencepost.v1.Li" +
-      "stTxsResponse\022I\n\010CancelTx\022\035.fencepost.v1" +
-      ".CancelTxRequest\032\036.fencepost.v1.CancelTx" +
-      "Response\022L\n\tSpeedUpTx\022\036.fencepost.v1.Spe" +
-      "edUpTxRequest\032\037.fencepost.v1.SpeedUpTxRe" +
-      "sponse\022H\n\007WatchTx\022\034.fencepost.v1.WatchTx" +
-      "Request\032\035.fencepost.v1.WatchTxResponse0\001" +
-      "BT\n\020dev.fencepost.v1P\001Z>github.com/fence" +
-      "post/fencepost/gen/go/fencepost/v1;fence" +
-      "postv1b\006proto3"
+      "operator\"k\n\020CancelTxResponse\0225\n\007outcome\030" +
+      "\001 \001(\0162\033.fencepost.v1.CancelOutcomeR\007outc" +
+      "ome\022 \n\002tx\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"y\n" +
+      "\020SpeedUpTxRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260" +
+      "\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reas" +
+      "on\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator" +
+      "\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fenc" +
+      "epost.v1.TxR\002tx\"\010\n\006AllTxs\"\346\002\n\016WatchTxReq" +
+      "uest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n" +
+      "\tsubmitter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001H\000R\tsubmitte" +
+      "r\022(\n\003all\030\003 \001(\0132\024.fencepost.v1.AllTxsH\000R\003" +
+      "all\0224\n\007request\030\007 \001(\0132\030.fencepost.v1.Requ" +
+      "estKeyH\000R\007request\022+\n\014resume_token\030\004 \001(\tB" +
+      "\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013until_final\030\005 " +
+      "\001(\010R\nuntilFinal\022H\n\theartbeat\030\006 \001(\0132\031.goo" +
+      "gle.protobuf.DurationB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\t" +
+      "heartbeatB\017\n\006target\022\005\272H\002\010\001\";\n\tHeartbeat\022" +
+      ".\n\004time\030\001 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\004time\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001 \001" +
+      "(\0132\025.fencepost.v1.TxEventH\000R\005event\022.\n\010sn" +
+      "apshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010snapsh" +
+      "ot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1.Hea" +
+      "rtbeatH\000R\theartbeat\022!\n\014resume_token\030\004 \001(" +
+      "\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxState\022\030\n" +
+      "\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEU" +
+      "ED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE" +
+      "_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_ST" +
+      "ATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL" +
+      "\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*}\n\nTxSubState" +
+      "\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB" +
+      "_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDE" +
+      "D\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003*x\n\010Exe" +
+      "cuted\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECU" +
+      "TED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUT" +
+      "ED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013" +
+      "TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECIFIED" +
+      "\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT" +
+      "_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMI" +
+      "TTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n" +
+      "\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KI" +
+      "ND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020" +
+      "\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_" +
+      "KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND" +
+      "_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n" +
+      "\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIN" +
+      "D_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022" +
+      "\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_" +
+      "KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIE" +
+      "W_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX" +
+      "_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_" +
+      "UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_S" +
+      "PEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rC" +
+      "ancelOutcome\022\036\n\032CANCEL_OUTCOME_UNSPECIFI" +
+      "ED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CA" +
+      "NCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_OUTCO" +
+      "ME_ALREADY_FINAL\020\0032\303\003\n\tTxService\022I\n\010Crea" +
+      "teTx\022\035.fencepost.v1.CreateTxRequest\032\036.fe" +
+      "ncepost.v1.CreateTxResponse\022@\n\005GetTx\022\032.f" +
+      "encepost.v1.GetTxRequest\032\033.fencepost.v1." +
+      "GetTxResponse\022F\n\007ListTxs\022\034.fencepost.v1." +
+      "ListTxsRequest\032\035.fencepost.v1.ListTxsRes" +
+      "ponse\022I\n\010CancelTx\022\035.fencepost.v1.CancelT" +
+      "xRequest\032\036.fencepost.v1.CancelTxResponse" +
+      "\022L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTxRe" +
+      "quest\032\037.fencepost.v1.SpeedUpTxResponse\022H" +
+      "\n\007WatchTx\022\034.fencepost.v1.WatchTxRequest\032" +
+      "\035.fencepost.v1.WatchTxResponse0\001BT\n\020dev." +
+      "fencepost.v1P\001Z>github.com/fencepost/fen" +
+      "cepost/gen/go/fencepost/v1;fencepostv1b\006" +
+      "proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -425,7 +427,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_CancelTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CancelTxRequest_descriptor,
-        new java.lang.String[] { "TxId", });
+        new java.lang.String[] { "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_CancelTxResponse_descriptor =
       getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_CancelTxResponse_fieldAccessorTable = new
