@@ -29,7 +29,7 @@ type Options struct {
 	Clock    clock.Clock  // the machine's
 	Logger   *slog.Logger // none
 
-	maxAnswer int64 // bytes of one answer over HTTP; tests lower it
+	maxAnswer int64 // bytes of one answer; tests lower it
 }
 
 // FeeOptions say what a quote offers. Amounts are wei for each unit of gas.

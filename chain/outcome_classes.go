@@ -43,7 +43,7 @@ func Meanings() []Meaning {
 		{txn.Unauthorized, "this endpoint does not serve the method, the account or us", nextEndpoint + "; the refusal is shown as the reason"},
 		{txn.WrongChain, "signed for another chain than the one that the node follows", sameAgain + ". It is shown as the reason: the endpoint or the chain_id has to be corrected"},
 		{txn.Invalid, "these bytes can never pass, at any node of the chain",
-			"makes it STUCK and waits for a decision; a cancel takes the same nonce. Before a nonce is taken it fails, once the chain has said so on several blocks"},
+			"has its nonce cancelled, and fails; what a pool may have all the same goes on like AMBIGUOUS, and is STUCK after as many hand-overs. Before a nonce is taken it fails, once the chain has said so on several blocks"},
 		{txn.ExecutionReverted, "a contract refused the call", sameAgain + ". Before a nonce is taken it fails, once the chain has said so on several blocks"},
 		{txn.Ambiguous, "everything else, a call without an answer included: the bytes may have been taken",
 			"gives the next endpoint the same bytes, looks for the hash and at the account's nonce; " + sameAgain},

@@ -57,6 +57,15 @@ func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.
 	return c.o.Fees.Reoffer(speed, limit, facts)
 }
 
+// Gas is what a draft takes by simulation now, with the margin. An outcome that is not ACCEPTED means what it means for Quote.
+func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
+	facts, o := c.market(ctx, "estimate gas", question{&draft, draft.Speed})
+	if o.Class != txn.Accepted {
+		return 0, o
+	}
+	return facts.Gas(c.o.GasMargin), o
+}
+
 // market asks the endpoints in turn and makes numbers of the answers of one. What none of them settles is told as far as they know it.
 func (c *Client) market(ctx context.Context, what string, q question) (Market, txn.Outcome) {
 	var (

@@ -393,10 +393,14 @@ func TestDynamicFees(t *testing.T) {
 		base, tip := amount("base"), amount("tip")
 		fees, ok := f.DynamicFees(base, tip)
 		if !ok {
-			if f.MaxFee.IsZero() || !f.MaxFee.Lt(&base) {
-				t.Fatal("refused although the cap covers the base fee")
+			room := new(txn.Wei).Sub(&f.MaxFee, &base)
+			if f.MaxFee.IsZero() || !f.MaxFee.Lt(&base) && !room.Lt(&f.MinTip) {
+				t.Fatal("refused although the cap covers the base fee and the least tip")
 			}
 			return
+		}
+		if room := new(txn.Wei).Sub(&fees.Cap, &base); room.Lt(&f.MinTip) && fees.Cap != *new(txn.Wei).SetAllOne() {
+			t.Fatal("the cap leaves less than the least tip")
 		}
 		switch {
 		case fees.Tip.Gt(&fees.Cap):

@@ -24,7 +24,7 @@ func TestClientsFromACleanDirectory(t *testing.T) {
 	for section, language := range map[string]string{"Go": "go", "TypeScript": "ts", "Java": "java"} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			script := commandsOf(t, sections, section)
+			script := commandsOfSection(t, sections, section)
 			if !strings.Contains(script, "127.0.0.1:9090 alice ") {
 				t.Fatalf("the commands do not name a node and a submitter:\n%s", script)
 			}
@@ -37,8 +37,8 @@ func TestClientsFromACleanDirectory(t *testing.T) {
 	}
 }
 
-// commandsOf are the lines to paste of a section.
-func commandsOf(t *testing.T, sections []string, name string) string {
+// commandsOfSection are the lines to paste of a section.
+func commandsOfSection(t *testing.T, sections []string, name string) string {
 	t.Helper()
 	for _, s := range sections {
 		if strings.HasPrefix(s, name+"\n") {

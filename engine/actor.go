@@ -34,6 +34,7 @@ type actor struct {
 	ledger    store.Ledger
 	inbox     store.Inbox
 	audited   []txn.Tx // final, and a reorg could still reach them
+	ended     []txn.Tx // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
 	account   *txn.Account
 	suspicion *txn.Suspicion
@@ -206,11 +207,9 @@ func (a *actor) load(ctx context.Context) error {
 		a.forget()
 		return errForeign
 	}
-	var audited []txn.Tx
-	if ledger.Cursor != nil { // otherwise it never sent anything
-		if audited, err = a.e.Store.RecentFinals(ctx, a.lease, track.auditDepth()); err != nil {
-			return err
-		}
+	audited, ended, err := a.finals(ctx, ledger, track.auditDepth())
+	if err != nil {
+		return err
 	}
 	a.forget()
 	a.track, a.chain = track, track.chain
@@ -219,7 +218,10 @@ func (a *actor) load(ctx context.Context) error {
 		a.follow(tx.Attempts, tx.Receipt)
 		ledger.Open[i].Doubted = tx.HandedOver() // nobody has looked while there was no owner
 	}
-	a.ledger, a.audited, a.account, a.suspicion, a.loaded = ledger, audited, nil, nil, true
+	for _, tx := range ended {
+		a.follow(tx.Attempts, nil)
+	}
+	a.ledger, a.audited, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, ended, nil, nil, true
 	a.taken = takenNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
@@ -236,7 +238,7 @@ func (a *actor) forget() {
 	}
 	a.track.awaitNoHead(a.id)
 	a.track.auditNoMore(a.id)
-	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue} {
+	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue, a.ended} {
 		for _, tx := range txs {
 			a.unfollow(tx)
 		}
@@ -252,12 +254,12 @@ func (a *actor) unfollow(tx txn.Tx) {
 // view freezes what is known now.
 func (a *actor) view() txn.View {
 	a.awaitReorgs() // before the view is taken: none falls between
-	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue)
+	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
 	a.letGo(head)
 	return txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
 		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen,
-		Audited: a.audited, Canonical: canonical,
+		Audited: a.audited, Ended: a.ended, Canonical: canonical,
 	}
 }
 

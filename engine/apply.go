@@ -58,7 +58,7 @@ func (a *actor) applyGuard(v txn.View, c txn.Change) {
 }
 
 func (a *actor) applyWrite(v txn.View, w txn.Write) {
-	if a.applyToAudited(w) {
+	if a.applyToFinal(w) {
 		return
 	}
 	tx, queued := a.take(w.Tx)
@@ -84,6 +84,8 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost
 	}
 	switch {
+	case tx.State.Final() && tx.EndedBlock > 0:
+		a.ended = append(slices.Clone(a.ended), tx)
 	case tx.State.Final():
 		a.unfollow(tx)
 		if tx.Receipt != nil {

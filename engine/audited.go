@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -31,8 +32,17 @@ func (a *actor) letGo(head uint64) {
 	if head != a.headAt.number {
 		a.headAt = headSeen{head, a.e.Clock.Now()}
 	}
-	if head == 0 || len(a.audited) == 0 {
+	if head == 0 {
 		return // nothing is known of the chain yet: a new owner compares before it lets go
+	}
+	for _, tx := range a.ended {
+		if tx.EndedBlock+a.track.auditDepth() <= head {
+			a.unfollow(tx)
+			a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(e txn.Tx) bool { return e.ID == tx.ID })
+		}
+	}
+	if len(a.audited) == 0 {
+		return
 	}
 	a.audited = slices.DeleteFunc(slices.Clone(a.audited), func(tx txn.Tx) bool { return tx.Receipt.BlockNumber+a.track.auditDepth() <= head })
 	if len(a.audited) == 0 {
@@ -45,26 +55,56 @@ func (a *actor) letGo(head uint64) {
 // others, work goes first.
 func (a *actor) neededUntil() time.Time {
 	since := a.busyAt
-	if len(a.audited) > 0 && a.headAt.at.After(since) && a.e.router.count() < a.e.MaxSubmitters {
+	if len(a.audited)+len(a.ended) > 0 && a.headAt.at.After(since) && a.e.router.count() < a.e.MaxSubmitters {
 		since = a.headAt.at
 	}
 	return since.Add(a.e.IdleAfter)
 }
 
-// applyToAudited brings memory to where a write has brought a transaction that was final. It has its signed forms in the ledger alone, so all is read anew.
-func (a *actor) applyToAudited(w txn.Write) bool {
-	i := slices.IndexFunc(a.audited, func(tx txn.Tx) bool { return tx.ID == w.Tx })
-	if i < 0 {
-		return false
+// finals are the final transactions that a reorg could still reach: those with a receipt, and those that ended as never run, with their signed forms.
+func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (audited, ended []txn.Tx, err error) {
+	if ledger.Cursor == nil {
+		return nil, nil, nil // it never sent anything
 	}
-	tx := a.audited[i]
-	a.audited = slices.Delete(slices.Clone(a.audited), i, i+1)
-	tx.Status = w.Next
-	a.loaded = false
-	a.e.metrics.reorged.Add(context.Background(), 1)
-	a.log.Error("a transaction that was final is on the chain no more; it is handed over again", "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce))
-	a.tell(tx, w)
-	return true
+	all, err := a.e.Store.RecentFinals(ctx, a.lease, depth)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, tx := range all {
+		if tx.EndedBlock == 0 {
+			audited = append(audited, tx)
+			continue
+		}
+		if tx.Attempts, err = a.e.Store.SignedAttempts(ctx, a.lease, tx.ID); err != nil {
+			return nil, nil, err
+		}
+		ended = append(ended, tx)
+	}
+	return audited, ended, nil
+}
+
+// applyToFinal brings memory to where a write has brought a transaction that was final. All is read anew: what was audited has its signed forms in the ledger
+// alone.
+func (a *actor) applyToFinal(w txn.Write) bool {
+	for said, list := range map[string]*[]txn.Tx{
+		"a transaction that was final is on the chain no more; it is handed over again":                        &a.audited,
+		"a transaction that had ended as never run is on the chain; whoever was told so must know that it ran": &a.ended,
+	} {
+		i := slices.IndexFunc(*list, func(tx txn.Tx) bool { return tx.ID == w.Tx })
+		if i < 0 {
+			continue
+		}
+		tx := (*list)[i]
+		*list = slices.Delete(slices.Clone(*list), i, i+1)
+		a.unfollow(tx)
+		tx.Status = w.Next
+		a.loaded = false
+		a.e.metrics.reorged.Add(context.Background(), 1)
+		a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
+		a.tell(tx, w)
+		return true
+	}
+	return false
 }
 
 // measure counts what a write tells.

@@ -52,7 +52,7 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		wedged:     i.counter("fencepost_lease_wedged", "leases given up because their owner was stuck inside one step"),
 		replaced:   i.counter("fencepost_tx_replaced", "signed forms that were recorded beside an earlier one of the same nonce, by kind: BUMP, CANCEL"),
 		decisions:  i.counter("fencepost_stuck_decision", "answers of the policy for stuck transactions, by action; WAIT also stands for no answer"),
-		reorged:    i.counter("fencepost_tx_reorged_final", "transactions that were final and whose block left the chain"),
+		reorged:    i.counter("fencepost_tx_reorged_final", "transactions that were final and are not any more: their block left the chain, or what never ran is on it"),
 		forks:      i.counter("fencepost_confirmations_fork", "times that blocks which were told as confirmations were taken back"),
 		nodes:      i.gauge("fencepost_nodes", "nodes that live, this one included"),
 		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),

@@ -182,6 +182,10 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
+	if s.For != 0 {
+		a.doubt(s.Tx)
+		return txn.HandedBack(v, s, answer), nil
+	}
 	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
 		a.doubt(s.Tx)
 	}

@@ -11,10 +11,13 @@ func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Cha
 	var r txn.Replacement
 	var market txn.Fees
 	market, r.Outcome = a.chain.Fees(ctx, s.Tx.Terms.Speed, s.Limit)
+	if s.Kind == txn.Cancel && r.Outcome.Class == txn.Accepted {
+		s.Estimate = a.cancelGas(ctx, v, s)
+	}
 	if err := a.e.Gate(ctx, BeforeReplace, a.id); err != nil {
 		return txn.Change{}, err
 	}
-	if r.Outcome.Class == txn.Accepted {
+	if r.Outcome.Class == txn.Accepted && !s.InVain() {
 		var ok bool
 		r.Fees, ok = s.Offer(market)
 		r.Capped = !ok
@@ -27,6 +30,17 @@ func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Cha
 		a.log.Warn("a replacement was not signed", "tx_id", s.Tx.ID.String(), "kind", string(s.Kind), "signer", v.Submitter.Signer, "error", r.SignErr)
 	}
 	return txn.Replaced(v, s, r), a.e.Gate(ctx, BeforeRecordReplacement, a.id)
+}
+
+// cancelGas asks what a form that cancels takes on this chain; 0: nobody says. That holds no cancel up: it has what the last one had, or what a transfer takes.
+func (a *actor) cancelGas(ctx context.Context, v txn.View, s txn.Replace) uint64 {
+	self := v.Submitter.Address
+	gas, o := a.chain.Gas(ctx, txn.Draft{From: self, Payload: txn.Nothing(self)})
+	if o.Class != txn.Accepted {
+		a.log.Debug("the gas of a cancel cannot be estimated", "tx_id", s.Tx.ID.String(), "outcome", string(o.Class), "detail", o.Detail)
+		return 0
+	}
+	return gas
 }
 
 // diagnose looks for a transaction in a pool. That nobody can tell changes nothing: it is handed over all the same.

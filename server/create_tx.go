@@ -47,8 +47,8 @@ func (s *txService) underProtection(ctx context.Context, submitter txn.Submitter
 	}
 	p := inForce(info)
 	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
-		"it is under protection %d (%s) and takes no new transactions until an operator decides; look at the evidence with \"fencepost submitter show %s\", "+
-			"decide with \"fencepost submitter exit-protect %s --protection %d\", then repeat the call", p.ID, p.Reason, info.Name, info.Name, p.ID)
+		"it is under protection %d (%s) and takes no new transactions until an operator decides; \"fencepost submitter show %s\" tells the evidence and the commands to decide with; "+
+			"then repeat the call", p.ID, p.Reason, info.Name)
 }
 
 // intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.

@@ -256,7 +256,9 @@ func readRefusals(other string) []refusal {
 
 		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
 		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
-		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 2), "2", "CancelTxRequest"),
+		bad("reason too long", cancelTx, &pb.CancelTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("operator too long", cancelTx, &pb.CancelTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9", "CancelTxRequest"),
 
 		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
 		bad("reason too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
@@ -310,6 +312,8 @@ func submitterRefusals() []refusal {
 		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
 		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"}, "page_token", "not one that this service gave"),
 		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("operator too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		bad("operator too long", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
 		bad("reason with a NUL", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
 	}
 	refusals = append(append(refusals, decisionRefusals()...), updateRefusals()...)
@@ -348,6 +352,10 @@ func updateRefusals() []refusal {
 			"update_mask", `names "signer", which cannot be changed; name on_failure, max_fee, or both`),
 		bad("mask of everything", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"*"} }), "update_mask", "name on_failure, max_fee, or both"),
 		bad("mask with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"\x00"} }), "update_mask.paths[0]", "NUL"),
+		bad("reason too long", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Reason = strings.Repeat("a", 513) }), "reason", "at most 512"),
+		bad("reason with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Reason = "a\x00" }), "reason", "NUL"),
+		bad("operator too long", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = strings.Repeat("a", 129) }), "operator", "at most 128"),
+		bad("operator with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		bad("policy of tomorrow", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.OnFailure = 9 }), "on_failure", "defined enum"),
 		bad("cap beyond 256 bits", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = tooBig }), "max_fee", "above 2^256-1"),
 		bad("cap in gwei", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "1.5" }), "max_fee", "whole number of wei"),

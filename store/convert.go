@@ -52,6 +52,9 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		nonce := txn.Nonce(*r.Nonce)
 		tx.Nonce = &nonce
 	}
+	if r.EndedBlock != nil {
+		tx.EndedBlock = uint64(*r.EndedBlock)
+	}
 	if r.TerminalAt != nil {
 		tx.FinalAt = *r.TerminalAt
 	}

@@ -136,7 +136,8 @@ const (
 	mostRecent  = 4096
 )
 
-// RecentFinals reads the final transactions whose block is less than depth below the newest one's: those that a reorg could still reach. Without attempts.
+// RecentFinals reads the final transactions whose block is less than depth below the newest one's, and those that ended as never run no longer ago than that
+// although there are signed forms of them: what a reorg could still reach. Without attempts.
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
 	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{

@@ -97,7 +97,7 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
 		"InsertTxs":         {"INSERT INTO managed_tx", "INSERT INTO tx_event", "INSERT INTO tx_label"},
-		"CancelQueued":      {"INSERT INTO tx_event", "UPDATE managed_tx"},
+		"CancelQueued":      {"INSERT INTO submitter_command", "INSERT INTO tx_event", "UPDATE managed_tx"},
 		"InsertCommand":     {"INSERT INTO submitter_command"},
 		"AcquireLeases":     {"UPDATE submitter_lease"},
 		"AcquireLease":      {"UPDATE submitter_lease"},

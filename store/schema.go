@@ -29,18 +29,27 @@ type Migration struct {
 var ErrLedgerInUse = errors.New("the ledger holds submitters: a step back would lose every transaction and every request_id, " +
 	"and what was sent could be sent again; repeat with force if that is what you want")
 
-// CheckSchema compares the schema of the database with what this program was built for: ErrSchema says which of the two is older, and what to do.
+// CheckSchema compares the schema of the database with what this program was built for: ErrSchema says which of the two is older, and what to do. A newer schema
+// is good as long as its steps say that programs of this one's version still work on it, so that nodes of two releases can work side by side.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	version, err := s.own().SchemaVersion(ctx)
 	if err != nil {
 		return s.failed(ctx, "check the schema", err)
 	}
-	switch wanted := latest(); {
-	case version < wanted:
+	wanted := latest()
+	if version < wanted {
 		return fmt.Errorf("store: check the schema: %w: it has version %d and this program needs %d; run \"fencepost migrate up\"", ErrSchema, version, wanted)
-	case version > wanted:
-		return fmt.Errorf("store: check the schema: %w: this program is older than the database, which has version %d where %d is known here; "+
-			"run a newer fencepost", ErrSchema, version, wanted)
+	}
+	if version == wanted {
+		return nil
+	}
+	oldest, err := s.own().MinNodeSchema(ctx)
+	if err != nil {
+		return s.failed(ctx, "check the schema", err)
+	}
+	if oldest > wanted {
+		return fmt.Errorf("store: check the schema: %w: this program is older than the database, which has version %d and needs a program that knows %d at least, where "+
+			"%d is known here; run a newer fencepost", ErrSchema, version, oldest, wanted)
 	}
 	return nil
 }

@@ -3,11 +3,14 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pressly/goose/v3"
 )
 
 // blank is a schema without a ledger.
@@ -66,12 +69,43 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	s := k.open("a")
 	k.must(s.CheckSchema(k.ctx))
 	k.exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, TRUE)")
-	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "this program is older than the database") {
-		t.Fatalf("a newer ledger: %v", err)
+	for oldest, good := range map[int64]bool{latest() - 1: true, latest(): true, latest() + 1: false, 99999: false} {
+		k.exec("UPDATE ledger SET min_node_schema = $1", oldest)
+		switch err := s.CheckSchema(k.ctx); {
+		case good && err != nil:
+			t.Errorf("a newer ledger that programs of version %d still work on: %v", oldest, err)
+		case !good && (!errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "this program is older than the database")):
+			t.Errorf("a newer ledger for programs of version %d: %v", oldest, err)
+		}
 	}
 	k.exec("DELETE FROM goose_db_version WHERE version_id > 0")
 	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "run \"fencepost migrate up\"") {
 		t.Fatalf("an older ledger: %v", err)
+	}
+}
+
+// TestStepsSayWhoWorksOnThem: what a step does to older programs is decided when it is written, and not when a node refuses to start.
+func TestStepsSayWhoWorksOnThem(t *testing.T) {
+	t.Parallel()
+	const first = 8 // which brought the number
+	files, err := filepath.Glob("../queries/migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		version, err := goose.NumericComponent(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up, _, _ := strings.Cut(string(text), "-- +goose Down")
+		sets := strings.Contains(up, fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
+		if version > first && !sets && !strings.Contains(up, "-- min_node_schema stays: ") {
+			t.Errorf("%s neither sets min_node_schema to %d nor says \"-- min_node_schema stays: \" and why older programs can live with it", file, version)
+		}
 	}
 }
 

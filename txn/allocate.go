@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -64,7 +65,7 @@ func stopWaiting(v View, head Tx) (Step, bool) {
 	}
 	next := head.Status
 	next.WaitingSince = time.Time{}
-	return Record{Change{Writes: []Write{v.move(head, "", next, head.Due.Sub(v.Now))}}}, true
+	return Record{Change{Writes: []Write{v.move(head, "", next, max(0, head.Due.Sub(v.Now)))}}}, true
 }
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
@@ -178,6 +179,27 @@ func refused(v View, tx Tx, reason, message string) Change {
 	return c
 }
 
+// refusedBefore are the reasons that count refusals; saysNothing those of an answer that says nothing of the draft, and so neither counts as one nor ends the count:
+// of a node that answers every second time the refusals are as many in a row as it answers.
+var (
+	refusedBefore = map[string]bool{ReasonPrepareReverted: true, ReasonInvalid: true}
+	saysNothing   = map[string]bool{ReasonChainUnavailable: true, ReasonChainBehind: true}
+)
+
+// unanswered lets what was refused wait, for as long as others wait that get no answer a few times in a row. Its reason, and the count with it, stay.
+func unanswered(v View, tx Tx, reason, message string, hint time.Duration) Change {
+	const tries = 3
+	next := tx.Status
+	refusal, _, _ := strings.Cut(tx.LastError, sinceThen)
+	next.Sub, next.LastError = BackingOff, refusal+sinceThen+reason+": "+message
+	if next.WaitingSince.IsZero() {
+		next.WaitingSince = v.Now
+	}
+	return Change{Writes: []Write{v.move(tx, "", next, max(Backoff(tries), hint))}}
+}
+
+const sinceThen = "; since then "
+
 // failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
 func failUnsent(v View, tx Tx, reason, message string) Change {
 	if !neverRan(v, tx) {
@@ -199,6 +221,9 @@ func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
 
 // wait is backOff without an end.
 func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
+	if saysNothing[reason] && refusedBefore[tx.Reason] {
+		return unanswered(v, tx, reason, message, hint)
+	}
 	next, kind := tx.Status, Kind("")
 	if tx.Reason != reason {
 		kind, next.SubmitAttempts = EventDelayed, 0

@@ -9,7 +9,7 @@ import (
 // Policy is how a chain's transactions are followed.
 type Policy struct {
 	Confirmations    uint64        // canonical blocks above the receipt's that make it final
-	ReleaseDepth     uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
+	ReleaseDepth     uint64        // depth at which the next nonce may be taken; 0: once it is final. See releases
 	AuditDepth       uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
 	LagGrace         time.Duration // how long the chain may lack what the ledger has before that is no lag any more
 	TellAbove        bool          // each block above the receipt's is an event
@@ -22,6 +22,7 @@ type Policy struct {
 	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced
 	BumpPermille     uint64        // what a replacement multiplies both fees by at least, in thousandths; pools ask for at least 1100
 	BumpMaxFee       Wei           // most per unit of gas that a replacement offers; zero: no limit
+	Rise             Bumping       // when a cancel offers more, whether or not anything else does; zero fields: see rising
 }
 
 // View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
@@ -33,6 +34,7 @@ type View struct {
 	Open      []Tx    // with a nonce and not final, lowest nonce first
 	Queue     []Tx    // head of the queue, in order
 	Audited   []Tx    // final, with a receipt, and not yet so deep that no reorg is believed possible; without attempts
+	Ended     []Tx    // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion
@@ -70,10 +72,11 @@ type (
 		Nonce Nonce
 		Slot  int16
 	}
-	// Broadcast hands recorded bytes to the chain; Sent tells what follows.
+	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and HandedBack of what an operator asks for.
 	Broadcast struct {
 		Tx      Tx
 		Attempt Attempt
+		For     int64 // the command that asks for it; 0: none
 	}
 )
 
@@ -173,6 +176,9 @@ func cancel(v View, id TxID) (Write, bool) {
 		return v.move(tx, EventCancelRequested, next, 0), true
 	}
 	for _, tx := range v.Queue {
+		if tx.ID == id && tx.CancelRequested {
+			return Write{}, true
+		}
 		if tx.ID == id && tx.Requeued > 0 { // what was signed for it before may have run
 			next := tx.Status
 			next.CancelRequested = true
@@ -229,11 +235,11 @@ func followOne(v View, tx Tx) (Write, bool) {
 		return reorged(v, tx)
 	}
 	next := tx.Status
-	next.Released = tx.Released || seen.Confirmations+1 >= v.Policy.ReleaseDepth
+	next.Released = tx.Released || v.Policy.releases(seen)
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		if next.Above = nil; tx.Reason != ProtectRanBefore { // that stays told
+		if next.Above = nil; !ranAnyway(tx.Reason) { // that stays told
 			next.Reason, next.LastError = "", ""
 		}
 		w := v.move(tx, EventIncluded, next, 0)
@@ -243,7 +249,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if w, ok := tellAbove(v, tx, seen); ok {
 		return w, true
 	}
-	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && tx.Reason == ProtectRanBefore) {
+	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && ranAnyway(tx.Reason)) {
 		return final(v, tx, e), true
 	}
 	if next.Released != tx.Released {
@@ -282,6 +288,8 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 		case tx.CancelRequested:
 		case tx.Reason == ProtectRanBefore:
 			next.Reason, next.LastError = ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+		case tx.Reason == ProtectRanEnded:
+			next.Reason, next.LastError = ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
 		default:
 			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 		}
@@ -292,9 +300,13 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 			next.Reason = ProtectRanBefore
 			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
+		case tx.Reason == ProtectRanEnded:
+			next.Reason, next.LastError = ProtectRanEnded, tx.ranEnded()
 		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
+	case tx.Reason == ProtectRanEnded:
+		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranEnded()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
@@ -346,6 +358,9 @@ func (v View) seen(tx Tx) Inclusion {
 func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 	if kind != "" {
 		next.Version = tx.Version + 1
+	}
+	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
+		next.EndedBlock = max(v.Head, 1)
 	}
 	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
 }

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -48,7 +49,7 @@ func dueBroadcast(v View) (Step, bool) {
 		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !mayGo(v, tx) {
 			return nil, false
 		}
-		if tx.Reason == ProtectRanBefore && tx.newest().Kind != Cancel {
+		if ranAnyway(tx.Reason) && tx.newest().Kind != Cancel {
 			return fill(v, tx)
 		}
 		if v.Cursor.Protected != nil && tx.CancelRequested && tx.Pooled == 0 && tx.newest().Kind != Cancel {
@@ -94,13 +95,14 @@ func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
 
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
 func Sent(v View, b Broadcast, answer Outcome) Change {
+	answer = b.believed(answer)
 	tx, next := b.Tx, answered(b, answer)
 	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.taken()
 	if !taken {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
-	case answer.Class == Invalid && tx.Accepted == 0 && b.Attempt.Kind != Cancel: // no node ever took any form: a cancel uses the nonce up (H13)
+	case answer.Class == Invalid && tx.Pooled == 0 && b.Attempt.Kind != Cancel: // no node can have any form: a cancel uses the nonce up (H13)
 		next, delay = rejected(tx, next, answer), v.Policy.ResubmitInterval
 		if tx.Rejected == "" && v.Cursor.Protected == nil {
 			delay = 0 // what cancels it is signed next
@@ -128,6 +130,15 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }
 
+// believed is what an answer is taken for. That these bytes can never pass is not said by one node for all, once a pool may have them: they may be included yet.
+func (b Broadcast) believed(answer Outcome) Outcome {
+	if answer.Class == Invalid && b.Attempt.No <= b.Tx.Pooled {
+		answer.Class = Ambiguous
+		answer.Detail = strings.TrimSuffix("a node says that it can never pass, and another may have it: "+answer.Detail, ": ")
+	}
+	return answer
+}
+
 // answered is what an answer adds to what is known of the forms, whatever follows from it.
 func answered(b Broadcast, answer Outcome) Status {
 	next, claimed := b.Tx.Status, b.Tx.Turn.Claimed
@@ -143,6 +154,9 @@ func answered(b Broadcast, answer Outcome) Status {
 	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
 	if answer.taken() {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
+		if b.Attempt.Kind != Cancel {
+			next.Rejected = "" // whoever said so was wrong, and nothing was signed on that word yet
+		}
 	}
 	if !refusals[answer.Class] && !unasked(answer.Class) {
 		next.Pooled = max(next.Pooled, b.Attempt.No)
@@ -151,7 +165,7 @@ func answered(b Broadcast, answer Outcome) Status {
 }
 
 // keepsReason tells whether its reason stays, whatever is answered, until a block has it.
-func (tx Tx) keepsReason() bool { return tx.State == Stuck || tx.Reason == ProtectRanBefore }
+func (tx Tx) keepsReason() bool { return tx.State == Stuck || ranAnyway(tx.Reason) }
 
 func (o Outcome) taken() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
 

@@ -151,11 +151,11 @@ func TestResolve(t *testing.T) {
 // The owner looks as deep as the decision needs, and waits until the receipts are known once more.
 func TestResolveLooksDeepAndWaits(t *testing.T) {
 	t.Parallel()
-	for action, depth := range map[Action]uint64{ActionFail: guarded.Confirmations, ActionRequeue: guarded.AuditDepth} {
+	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven, ActionRequeueUnproven} {
 		w := lost(t)
 		w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}}
 		look, ok := Decide(w.view).(LookAtAccount)
-		if !ok || look.Depth != depth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
+		if !ok || look.Depth != guarded.AuditDepth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
 			t.Fatalf("%s: %+v", action, look)
 		}
 		w.look(Account{Latest: 1, Pending: 1, Settled: 1, For: 5})

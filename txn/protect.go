@@ -74,11 +74,14 @@ func protect(v View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	if f, ok := ranBefore(v); ok {
-		return Record{Investigated(v, Investigate{f}, nil)}, true
+	for _, ran := range []func(View) (Finding, bool){ranEnded, ranBefore} {
+		if f, ok := ran(v); ok {
+			return Record{Investigated(v, Investigate{f}, nil)}, true
+		}
 	}
-	if v.Cursor.Protected == nil {
-		if f, ok := finding(v); ok {
+	if f, ok := finding(v); ok {
+		// Under protection there is nothing to find, but that what ran all the same was undone, and lost its nonce: only then can anybody decide on it.
+		if v.Cursor.Protected == nil || f.Tx != nil && ranAnyway(f.Tx.Reason) {
 			if f.Used {
 				return Investigate{f}, true
 			}
@@ -144,8 +147,8 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 	switch {
 	case f.Tx == nil:
 		return c
-	case f.Reason == ProtectRanBefore:
-		c.Writes = []Write{toldRanBefore(v, f)}
+	case ranAnyway(f.Reason):
+		c.Writes = []Write{toldRan(v, f)}
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
@@ -255,7 +258,19 @@ func exitProtect(v View, c Command) (Step, bool) {
 func unprotect(v View, c Command, to Nonce) Change {
 	done := told(c, Applied, "")
 	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason}
+	done.Writes = dueAgain(v)
 	return done
+}
+
+// dueAgain makes what is in no block due at once when a protection ends: what it waits for is what was forbidden, as its cancel was. A hand-over that has begun
+// goes on as it is.
+func dueAgain(v View) (writes []Write) {
+	for _, tx := range v.Open {
+		if tx.Receipt == nil && tx.Due.After(v.Now) && !tx.Turn.Claimed {
+			writes = append(writes, v.move(tx, "", tx.Status, 0))
+		}
+	}
+	return writes
 }
 
 // resolve carries out an operator's decision on a transaction whose nonce somebody else has used, once that is beyond doubt.
@@ -267,14 +282,13 @@ func resolve(v View, c Command) (Step, bool) {
 	if ok && c.Expect != 0 && c.Expect != tx.Version {
 		return refuse(ResultRefused, "it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
 	}
-	depth, requeue := v.Policy.Confirmations, c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
+	// Either takes back what was promised: that it runs once. So neither rests on blocks that may still change.
+	depth, requeue := max(v.Policy.Confirmations, v.Policy.AuditDepth), c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
 	proven := c.Action == ActionFail || c.Action == ActionRequeue
 	switch c.Action {
-	case ActionFail, ActionFailUnproven:
+	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
 	case ActionRetry:
 		return retry(v, c)
-	case ActionRequeue, ActionRequeueUnproven:
-		depth = max(depth, v.Policy.AuditDepth)
 	default:
 		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
 	}

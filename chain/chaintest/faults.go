@@ -27,6 +27,7 @@ const (
 	MethodQuote         Method = "Quote"
 	MethodConsumer      Method = "Consumer"
 	MethodFees          Method = "Fees"
+	MethodGas           Method = "Gas"
 	MethodPooled        Method = "Pooled"
 	MethodTagged        Method = "Tagged"
 )
@@ -39,7 +40,7 @@ type Call struct {
 	Signed  txn.Signed // of Send
 	Address txn.Address
 	Nonce   txn.Nonce // of Consumer and Pooled
-	Draft   txn.Draft // of Quote
+	Draft   txn.Draft // of Quote and Gas
 	Speed   txn.Speed // of Fees
 	Tag     string    // of Tagged
 }
@@ -48,7 +49,7 @@ type Call struct {
 type Fault struct {
 	Down  bool         // the chain cannot be asked; a send does not reach it
 	Lost  bool         // Send: the bytes do not reach the pool
-	Reply *txn.Outcome // Send, Quote, Fees: what the caller is told instead of the truth
+	Reply *txn.Outcome // Send, Quote, Fees, Gas: what the caller is told instead of the truth
 	Evict bool         // Send: the pool takes the bytes, says so, and forgets them
 	Lag   uint64       // reads: the answer is that of a node which is so many blocks behind
 }
@@ -217,6 +218,13 @@ func (c *Chain) ForgetPool() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = newPool()
+}
+
+// SetExtraGas has every transaction take more gas than go-ethereum asks for, as on rollups that charge for the layer below.
+func (c *Chain) SetExtraGas(gas uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.extraGas = gas
 }
 
 // SetMinTip changes the lowest tip that the pool takes. As in go-ethereum, what waits below it is dropped.

@@ -241,6 +241,26 @@ func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.F
 	return c.o.Fees.Reoffer(speed, limit, c.market(speed))
 }
 
+// Gas simulates the draft on the newest state, by the client's rules.
+func (c *Chain) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
+	f, err := c.enter(ctx, Call{Method: MethodGas, Address: draft.From, Draft: draft})
+	if err != nil {
+		return 0, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+	}
+	if f.Reply != nil {
+		return 0, *f.Reply
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	estimate, refused := c.estimate(draft)
+	if refused != nil {
+		return 0, *refused
+	}
+	m := c.market(draft.Speed)
+	m.Estimate = estimate
+	return m.Gas(c.o.GasMargin), txn.Outcome{Class: txn.Accepted}
+}
+
 func (c *Chain) market(speed txn.Speed) chain.Market {
 	return chain.Market{BaseFee: c.head().BaseFee, NextBaseFee: c.baseFee, GasPrice: &c.o.GasPrice, Tip: c.o.Tips[speed], BlockGas: c.o.GasLimit, Floor: c.floors.At(c.now())}
 }

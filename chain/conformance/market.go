@@ -47,6 +47,22 @@ func (s *suite) market() {
 	}
 }
 
+// gas asks what a transfer takes, from an account that has nothing too, and what cannot run.
+func (s *suite) gas() {
+	self := addressOf(s.Key)
+	poor := txn.Address{0x90, 0x0e}
+	for _, from := range []txn.Address{self, poor} {
+		if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &from}}); o.Class != txn.Accepted || gas != 21_000 {
+			s.Errorf("a transfer of nothing from %s to itself takes %d, %+v", from, gas, o)
+		}
+	}
+	key := s.actor()
+	reverter, _ := s.reverter(key, 0)
+	if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &reverter}}); o.Class != txn.ExecutionReverted {
+		s.Errorf("what reverts takes %d, %+v", gas, o)
+	}
+}
+
 func (s *suite) shows(address txn.Address, nonce txn.Nonce, want txn.Diagnosis, hashes ...txn.Hash) bool {
 	s.Helper()
 	got, err := s.Chain.Pooled(s.Context(), address, nonce, hashes)

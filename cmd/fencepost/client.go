@@ -6,28 +6,26 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/txn"
 )
 
 const (
@@ -125,13 +123,14 @@ func (b bearer) RequireTransportSecurity() bool { return !b.plain }
 type client struct {
 	server  string
 	timeout time.Duration
+	command *cobra.Command
 	conn    *grpc.ClientConn
 	txs     pb.TxServiceClient
 	subs    pb.SubmitterServiceClient
 }
 
 // connect prepares a connection; nothing is dialled before the first call.
-func (p *program) connect(f clientFlags) (*client, error) {
+func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 	if f.server == "" {
 		f.server = p.variable(serverVariable)
 	}
@@ -140,6 +139,9 @@ func (p *program) connect(f clientFlags) (*client, error) {
 	}
 	if f.timeout <= 0 {
 		return nil, usageError{"--timeout must be longer than nothing; give a duration like 30s"}
+	}
+	if err := checkAddress(f.server); err != nil {
+		return nil, err
 	}
 	secure, err := f.credentials()
 	if err != nil {
@@ -160,9 +162,9 @@ func (p *program) connect(f clientFlags) (*client, error) {
 	}
 	conn, err := grpc.NewClient(f.server, options...)
 	if err != nil {
-		return nil, usageError{fmt.Sprintf("--server %q is not an address; give host:port", f.server)}
+		return nil, notAnAddress(f.server)
 	}
-	return &client{f.server, f.timeout, conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)}, nil
+	return &client{f.server, f.timeout, cmd, conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)}, nil
 }
 
 // calling makes a command of what it does with a node.
@@ -171,7 +173,10 @@ func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client
 		if err := legible(cmd, args); err != nil {
 			return err
 		}
-		c, err := p.connect(*f)
+		if err := idsAreIDs(cmd, args); err != nil {
+			return err
+		}
+		c, err := p.connect(cmd, *f)
 		if err != nil {
 			return err
 		}
@@ -180,13 +185,54 @@ func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client
 	}
 }
 
+// checkAddress refuses what a call would fail on with less to say. A port is never guessed.
+func checkAddress(server string) error {
+	_, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return notAnAddress(server)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return notAnAddress(server)
+	}
+	return nil
+}
+
+func notAnAddress(server string) error {
+	return usageError{fmt.Sprintf("--server %q is not HOST:PORT; give one like %s, the address of a node's gRPC port", server, defaultServer)}
+}
+
+// idsAreIDs refuses a TX_ID that names no transaction anywhere.
+func idsAreIDs(c *cobra.Command, args []string) error {
+	for i, name := range argumentNames(c) {
+		if i >= len(args) || name != "TX_ID" {
+			continue
+		}
+		if _, err := txn.ParseTxID(args[i]); err != nil {
+			return misused(c, "TX_ID %q is not the id of a transaction; \"fencepost tx create\" prints it, and \"fencepost tx list\"", args[i])
+		}
+	}
+	return nil
+}
+
+// argumentNames are what the usage of a command calls its arguments.
+func argumentNames(c *cobra.Command) (names []string) {
+	for _, word := range strings.Fields(c.Use)[1:] {
+		if name := strings.Trim(word, "[]"); name != "" && name == strings.ToUpper(name) {
+			names = append(names, name)
+		} else {
+			break // flags come last
+		}
+	}
+	return names
+}
+
 // legible refuses text that the contract cannot carry, and says which it is. Names of files are not sent anywhere, and may be any bytes.
 func legible(c *cobra.Command, args []string) error {
 	var bad []string
-	names := strings.Fields(c.Use)[1:]
+	names := argumentNames(c)
 	for i, arg := range args {
 		if !utf8.ValidString(arg) {
-			bad = append(bad, strings.Trim(names[min(i, len(names)-1)], "[]"))
+			bad = append(bad, names[min(i, len(names)-1)])
 		}
 	}
 	for _, f := range visited(c.Flags().Visit) {
@@ -212,74 +258,6 @@ func call[Q, A any](ctx context.Context, c *client, method func(context.Context,
 	defer cancel()
 	answer, err := method(ctx, ask)
 	return answer, c.explain(err)
-}
-
-// remoteError is a refusal as a person reads it; it keeps the status.
-type remoteError struct {
-	text   string
-	status *status.Status
-}
-
-func (e *remoteError) Error() string              { return e.text }
-func (e *remoteError) GRPCStatus() *status.Status { return e.status }
-
-// explain says what a node has answered, or that there is none.
-func (c *client) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	s, ok := status.FromError(err)
-	if !ok {
-		return err
-	}
-	text := s.Message()
-	switch reason := reasonOf(s); {
-	case reason != "":
-		text += " (" + reason + ")"
-	case s.Code() == codes.Unavailable:
-		text = fmt.Sprintf("node %s cannot be reached: %s; start it with \"fencepost serve\", or name another one with --server", c.server, lastWords(text))
-	case s.Code() == codes.DeadlineExceeded:
-		text = fmt.Sprintf("node %s did not answer within %v; repeat the command, or give a longer --timeout", c.server, c.timeout)
-	case s.Code() == codes.Canceled:
-		text = "interrupted; what was asked for may have been done"
-	case s.Code() == codes.Unimplemented:
-		text = fmt.Sprintf("node %s does not know this call: %s; give the address of a node of Fencepost, of this version or a newer one", c.server, text)
-	}
-	return &remoteError{text, s}
-}
-
-// lastWords are what the transport says at last; before it tells through how many layers that came.
-func lastWords(text string) string {
-	if i := strings.LastIndex(text, "connect: "); i >= 0 {
-		return strings.TrimSuffix(text[i+len("connect: "):], `"`)
-	}
-	return text
-}
-
-// reasonOf is the reason that a node gives with an error; empty if it gives none.
-func reasonOf(s *status.Status) string {
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			return info.GetReason()
-		}
-	}
-	return ""
-}
-
-// retryAfter is when a node wants the call repeated; 0 if it does not say.
-func retryAfter(s *status.Status) time.Duration {
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			return info.GetRetryDelay().AsDuration()
-		}
-	}
-	return 0
-}
-
-// isUnsure tells errors after which the call may have been carried out.
-func isUnsure(err error) bool {
-	var e *remoteError
-	return errors.As(err, &e) && (e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded || e.status.Code() == codes.Canceled)
 }
 
 // wire prints a message of the contract in the JSON form of protobuf.

@@ -51,9 +51,7 @@ func TestCommandLinesOfTheDocuments(t *testing.T) {
 }
 
 func understood(args []string) error {
-	p := &program{}
-	root := p.group("fencepost", "", p.commands()...)
-	root.PersistentFlags().BoolVar(&p.json, "json", false, "")
+	root := (&program{}).root()
 	c, rest, err := root.Find(args)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
 )
 
 func (p *program) txCommand() *cobra.Command {
@@ -73,11 +75,11 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 	}
 	wei, err := parseAmount(t.value)
 	if err != nil {
-		return nil, usageError{err.Error()}
+		return nil, misused(c, "--value %v", err)
 	}
 	data, err := parseData(t.data)
 	if err != nil {
-		return nil, usageError{err.Error()}
+		return nil, misused(c, "--data %v", err)
 	}
 	terms, err := t.terms(c, now)
 	if err != nil {
@@ -92,6 +94,9 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 	labels, err := parseLabels(t.labels)
 	if err != nil {
 		return nil, misused(c, "%v", err)
+	}
+	if err := t.recipient(c, data); err != nil {
+		return nil, err
 	}
 	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}
 	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload, Terms: terms, Labels: labels}, nil
@@ -112,6 +117,20 @@ func parseLabels(texts []string) (map[string]string, error) {
 	return labels, nil
 }
 
+// recipient refuses what cannot be one, and that there is none where nothing is created.
+func (t *createFlags) recipient(c *cobra.Command, data []byte) error {
+	if t.to == "" && len(data) == 0 {
+		return misused(c, "--to is missing; only to create a contract, with its init code in --data, it is left out")
+	}
+	if t.to == "" {
+		return nil
+	}
+	if _, err := txn.ParseAddress(t.to); err != nil {
+		return misused(c, "--to: %v", err)
+	}
+	return nil
+}
+
 func parseData(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil
@@ -119,7 +138,7 @@ func parseData(text string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	data, err := hex.DecodeString(digits)
 	if !ok || err != nil {
-		return nil, fmt.Errorf("--data must be \"0x\" followed by an even number of hex digits")
+		return nil, errors.New("is not \"0x\" followed by an even number of hex digits; give bytes like 0xd09de08a")
 	}
 	return data, nil
 }
@@ -268,33 +287,4 @@ func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest
 			shownTime(tx.GetUpdateTime()), shown(tx.GetTxHash())}
 	}
 	return p.print(wire{all}, table([]string{"TX_ID", "SUBMITTER", "REQUEST_ID", "STATE", "REASON", "UPDATED", "TX_HASH"}, rows))
-}
-
-func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
-	return &cobra.Command{
-		Use: "cancel TX_ID", Short: "Ask for a transaction not to be executed", Args: arguments("TX_ID"),
-		Long: `Ask for a transaction not to be executed. One that is queued is cancelled at once. Later its nonce is taken and only the chain decides: the owner of the
-account sends a transaction that does nothing under the same nonce, and whichever is included first wins. "fencepost tx watch" tells: CANCELLED, or when
-that lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED.`,
-		Example: "  fencepost tx cancel 01a21fca-9bb7-8000-8000-058ead4b4abd",
-		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.txs.CancelTx, &pb.CancelTxRequest{TxId: args[0]})
-			if err != nil {
-				return err
-			}
-			return p.print(wire{answer}, line("transaction %s %s", args[0], cancelled(answer)))
-		}),
-	}
-}
-
-func cancelled(answer *pb.CancelTxResponse) string {
-	state := shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState())
-	switch answer.GetOutcome() {
-	case pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED:
-		return "is cancelled and will never be executed"
-	case pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL:
-		return "was final before: it is " + state
-	default:
-		return "has a nonce already (it is " + state + "), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included"
-	}
 }

@@ -149,7 +149,7 @@ func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 			return c.explain(err)
 		}
 		if pause == firstPause {
-			fmt.Fprintf(p.err, "fencepost: the stream broke, and is being resumed: %v\n", c.explain(err))
+			p.note("the stream broke, and is being resumed: %v", c.explain(err))
 		}
 		if err := clock.Sleep(ctx, p.clock, max(pause, retryAfter(s))); err != nil {
 			return errInterrupted

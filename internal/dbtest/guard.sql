@@ -37,9 +37,9 @@ BEGIN
                          IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit, OLD.labels) THEN
         RAISE EXCEPTION 'guard: what was asked for is changed in transaction %', NEW.tx_id;
     END IF;
-    -- What ran before it was given back to the queue has the nonce again that it gave up.
+    -- What ran before it was given back to the queue has the nonce again that it gave up, also when it had ended there.
     IF EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND NEW.nonce BETWEEN g.first_nonce AND g.last_nonce
-                  AND (g.tx_id IS DISTINCT FROM NEW.tx_id OR NEW.receipt_tx_hash IS NULL AND OLD.nonce IS NULL)) THEN
+                  AND (g.tx_id IS DISTINCT FROM NEW.tx_id OR NEW.receipt_tx_hash IS NULL AND OLD.nonce IS NULL AND OLD.ended_block IS NULL)) THEN
         RAISE EXCEPTION 'guard: transaction % has nonce %, which is recorded as a gap', NEW.tx_id, NEW.nonce;
     END IF;
     SELECT count(*) INTO told FROM tx_event e WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id AND e.seq <= NEW.version;

@@ -42,7 +42,7 @@ SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_nam
 
 -- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
 -- commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
--- event would stand in the feed before the one that it waited for.
+-- event would stand in the feed before the one that it waited for. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
 -- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
@@ -59,6 +59,9 @@ WITH queued AS MATERIALIZED (
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
+), logged AS (
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, @why::TEXT, @operator::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE @why::TEXT <> '' OR @operator::TEXT <> ''
 )
 SELECT c.version FROM cancelled c;
 

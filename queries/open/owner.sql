@@ -61,16 +61,27 @@ SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reas
  ORDER BY k.submitter_id, k.command_id;
 
 -- RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
--- still believed possible could reach.
+-- still believed possible could reach. With them come those that ended as never run no longer ago than that, although there are signed forms of them.
 -- name: RecentFinals :many
 WITH newest AS MATERIALIZED (
     SELECT q.tx_id, q.receipt_block FROM managed_tx q
      WHERE q.submitter_id = @submitter_id AND q.nonce IS NOT NULL
      ORDER BY q.nonce DESC
      LIMIT @max_rows::INT
+), tip AS MATERIALIZED (
+    SELECT coalesce(max(n.receipt_block), 0)::BIGINT AS block FROM newest n
+), reached AS MATERIALIZED (
+    SELECT n.tx_id FROM newest n, tip WHERE n.receipt_block + @depth::BIGINT > tip.block
+     UNION ALL
+    SELECT e.tx_id FROM (
+        SELECT q.tx_id, q.ended_block FROM managed_tx q
+         WHERE q.submitter_id = @submitter_id AND q.ended_block IS NOT NULL
+         ORDER BY q.ended_block DESC
+         LIMIT @max_rows::INT) e, tip
+     WHERE e.ended_block + @depth::BIGINT > tip.block
 )
 SELECT sqlc.embed(t)
-  FROM newest n
-  JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = n.tx_id
- WHERE t.terminal_at IS NOT NULL AND n.receipt_block + @depth::BIGINT > (SELECT max(m.receipt_block) FROM newest m)
- ORDER BY t.nonce DESC;
+  FROM reached r
+  JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = r.tx_id
+ WHERE t.terminal_at IS NOT NULL
+ ORDER BY t.nonce DESC NULLS LAST;

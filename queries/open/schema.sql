@@ -2,3 +2,7 @@
 
 -- name: SchemaVersion :one
 SELECT coalesce(max(g.version_id), 0)::BIGINT AS version FROM goose_db_version g WHERE g.is_applied;
+
+-- MinNodeSchema is the oldest schema whose programs still work on this one. It is asked for on a newer schema than one's own alone: there the column is.
+-- name: MinNodeSchema :one
+SELECT l.min_node_schema FROM ledger l;

@@ -20,13 +20,17 @@ import (
 func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sign.Book, error) {
 	entries := make([]sign.Entry, 0, len(cfg.Signers))
 	for _, s := range cfg.Signers {
-		keys, err := sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: s.KeyStore.Dir, PasswordFile: s.KeyStore.PasswordFile, Clock: clock.Real{}, Log: log})
+		keys, err := openKeys(ctx, s, log)
 		if err != nil {
 			return nil, fmt.Errorf("signer %q: %w", s.Name, err)
 		}
 		entries = append(entries, sign.Entry{Name: s.Name, Holder: keys, Timeout: s.Timeout})
 	}
 	return sign.NewBook(entries...)
+}
+
+func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.KeyStore, error) {
+	return sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: s.KeyStore.Dir, PasswordFile: s.KeyStore.PasswordFile, Clock: clock.Real{}, Log: log})
 }
 
 // checkKeys finds a configured submitter whose key is missing before its first transaction does.
@@ -37,10 +41,14 @@ func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 			return fmt.Errorf("submitter %q: %w", s.Name, err)
 		}
 		if !slices.Contains(held, s.Address) {
-			return fmt.Errorf("submitter %q: signer %q has no key for %s; add its key file (fencepost key import), or correct the address", s.Name, s.Signer, s.Address.Hex())
+			return fmt.Errorf("submitter %q: %w", s.Name, noKey(s))
 		}
 	}
 	return nil
+}
+
+func noKey(s config.Submitter) error {
+	return fmt.Errorf("signer %q has no key for %s; add its key file (fencepost key import), or correct the address", s.Signer, s.Address.Hex())
 }
 
 func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.Logger) (*store.Store, error) {

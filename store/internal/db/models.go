@@ -25,8 +25,9 @@ type GooseDbVersion struct {
 }
 
 type Ledger struct {
-	OnlyRow   bool
-	FeedEpoch int64
+	OnlyRow       bool
+	FeedEpoch     int64
+	MinNodeSchema int64
 }
 
 type ManagedTx struct {
@@ -75,6 +76,7 @@ type ManagedTx struct {
 	PooledAttempt    int16
 	Rejected         string
 	Labels           []byte
+	EndedBlock       *int64
 }
 
 type Node struct {

@@ -102,7 +102,7 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 }
 
 const inboxTxs = `-- name: InboxTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
        coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
@@ -181,6 +181,7 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 			&i.DueMs,
 			&i.LateMs,
 		); err != nil {
@@ -250,7 +251,7 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 }
 
 const openTxs = `-- name: OpenTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
        coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms -- a year at most: who waits longer asks again
   FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
@@ -319,6 +320,7 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 			&i.DueMs,
 			&i.LateMs,
 		); err != nil {
@@ -381,19 +383,30 @@ WITH newest AS MATERIALIZED (
     SELECT q.tx_id, q.receipt_block FROM managed_tx q
      WHERE q.submitter_id = $1 AND q.nonce IS NOT NULL
      ORDER BY q.nonce DESC
-     LIMIT $3::INT
+     LIMIT $2::INT
+), tip AS MATERIALIZED (
+    SELECT coalesce(max(n.receipt_block), 0)::BIGINT AS block FROM newest n
+), reached AS MATERIALIZED (
+    SELECT n.tx_id FROM newest n, tip WHERE n.receipt_block + $3::BIGINT > tip.block
+     UNION ALL
+    SELECT e.tx_id FROM (
+        SELECT q.tx_id, q.ended_block FROM managed_tx q
+         WHERE q.submitter_id = $1 AND q.ended_block IS NOT NULL
+         ORDER BY q.ended_block DESC
+         LIMIT $2::INT) e, tip
+     WHERE e.ended_block + $3::BIGINT > tip.block
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels
-  FROM newest n
-  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = n.tx_id
- WHERE t.terminal_at IS NOT NULL AND n.receipt_block + $2::BIGINT > (SELECT max(m.receipt_block) FROM newest m)
- ORDER BY t.nonce DESC
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block
+  FROM reached r
+  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = r.tx_id
+ WHERE t.terminal_at IS NOT NULL
+ ORDER BY t.nonce DESC NULLS LAST
 `
 
 type RecentFinalsParams struct {
 	SubmitterID int32
-	Depth       int64
 	MaxRows     int32
+	Depth       int64
 }
 
 type RecentFinalsRow struct {
@@ -401,9 +414,9 @@ type RecentFinalsRow struct {
 }
 
 // RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
-// still believed possible could reach.
+// still believed possible could reach. With them come those that ended as never run no longer ago than that, although there are signed forms of them.
 func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]RecentFinalsRow, error) {
-	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.Depth, arg.MaxRows)
+	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.MaxRows, arg.Depth)
 	if err != nil {
 		return nil, err
 	}
@@ -457,6 +470,7 @@ func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]R
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 		); err != nil {
 			return nil, err
 		}

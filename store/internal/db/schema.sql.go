@@ -9,6 +9,18 @@ import (
 	"context"
 )
 
+const minNodeSchema = `-- name: MinNodeSchema :one
+SELECT l.min_node_schema FROM ledger l
+`
+
+// MinNodeSchema is the oldest schema whose programs still work on this one. It is asked for on a newer schema than one's own alone: there the column is.
+func (q *Queries) MinNodeSchema(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, minNodeSchema)
+	var min_node_schema int64
+	err := row.Scan(&min_node_schema)
+	return min_node_schema, err
+}
+
 const schemaVersion = `-- name: SchemaVersion :one
 
 SELECT coalesce(max(g.version_id), 0)::BIGINT AS version FROM goose_db_version g WHERE g.is_applied

@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SubmitterMode is how many nonces may be in flight.
+// SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
 type SubmitterMode int32
 
 const (
@@ -238,9 +238,9 @@ type StuckDecision int32
 
 const (
 	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
-	// It ends as FAILED_FINAL with executed = NO.
+	// It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth.
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
-	// It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
 	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
 	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
@@ -371,7 +371,8 @@ func (x *LeaseInfo) GetExpireTime() *timestamppb.Timestamp {
 // Protection says why no new nonce is taken until an operator decides.
 type Protection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+	// REORGED_AFTER_FINAL or BY_OPERATOR.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What was seen, where, and when: for whoever decides.
 	Evidence string                 `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
@@ -928,7 +929,11 @@ type UpdateSubmitterRequest struct {
 	// In wei, decimal; empty ends the limit.
 	MaxFee string `protobuf:"bytes,3,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
 	// on_failure, max_fee, or both.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -989,6 +994,20 @@ func (x *UpdateSubmitterRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 		return x.UpdateMask
 	}
 	return nil
+}
+
+func (x *UpdateSubmitterRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *UpdateSubmitterRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
 }
 
 type UpdateSubmitterResponse struct {
@@ -1284,8 +1303,10 @@ func (x *ListSubmittersResponse) GetNextPageToken() string {
 type PauseSubmitterRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Kept with the command, for whoever asks later.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1330,6 +1351,13 @@ func (x *PauseSubmitterRequest) GetSubmitter() string {
 func (x *PauseSubmitterRequest) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *PauseSubmitterRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
 	}
 	return ""
 }
@@ -1379,9 +1407,12 @@ func (x *PauseSubmitterResponse) GetSubmitter() *Submitter {
 }
 
 type ResumeSubmitterRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Submitter     string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1426,6 +1457,13 @@ func (x *ResumeSubmitterRequest) GetSubmitter() string {
 func (x *ResumeSubmitterRequest) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *ResumeSubmitterRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
 	}
 	return ""
 }
@@ -2144,7 +2182,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"start_from\x18\x06 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
 	"\n" +
-	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\"\xfc\x01\n" +
+	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\"\xc4\x02\n" +
 	"\x16UpdateSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12D\n" +
@@ -2152,7 +2190,9 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"on_failure\x18\x02 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyB\b\xbaH\x05\x82\x01\x02\x10\x01R\tonFailure\x12-\n" +
 	"\amax_fee\x18\x03 \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,78}$R\x06maxFee\x12C\n" +
 	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
-	"updateMask\"P\n" +
+	"updateMask\x12 \n" +
+	"\x06reason\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"P\n" +
 	"\x17UpdateSubmitterResponse\x125\n" +
 	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"l\n" +
 	"\x19RegisterSubmitterResponse\x125\n" +
@@ -2172,17 +2212,19 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"submitters\x18\x01 \x03(\v2\x17.fencepost.v1.SubmitterR\n" +
 	"submitters\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"c\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
 	"\x15PauseSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12 \n" +
-	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\"O\n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"O\n" +
 	"\x16PauseSubmitterResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"d\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\x8a\x01\n" +
 	"\x16ResumeSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12 \n" +
-	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\"P\n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"P\n" +
 	"\x17ResumeSubmitterResponse\x125\n" +
 	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xe5\x01\n" +
 	"\x17ProtectSubmitterRequest\x12(\n" +

@@ -230,13 +230,13 @@ const (
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
 	// It sits in a canonical block.
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5
-	// Its block left the canonical chain; it is being followed again.
+	// Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
 	TxEventKind_TX_EVENT_KIND_REORGED TxEventKind = 6
 	// Final and successful.
 	TxEventKind_TX_EVENT_KIND_CONFIRMED TxEventKind = 7
 	// Final and failed; executed says how.
 	TxEventKind_TX_EVENT_KIND_FAILED TxEventKind = 8
-	// Somebody asked for it to be cancelled after its nonce was taken.
+	// Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
 	// Final: it will never run.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
@@ -438,7 +438,7 @@ const (
 	// It will never run.
 	CancelOutcome_CANCEL_OUTCOME_CANCELLED CancelOutcome = 1
 	// Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-	// come too late. Its events tell how it ends.
+	// come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
 	CancelOutcome_CANCEL_OUTCOME_REQUESTED CancelOutcome = 2
 	// It was final before the request.
 	CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL CancelOutcome = 3
@@ -2014,8 +2014,12 @@ func (x *ListTxsResponse) GetNextPageToken() string {
 }
 
 type CancelTxRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	TxId          string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	TxId  string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2053,6 +2057,20 @@ func (*CancelTxRequest) Descriptor() ([]byte, []int) {
 func (x *CancelTxRequest) GetTxId() string {
 	if x != nil {
 		return x.TxId
+	}
+	return ""
+}
+
+func (x *CancelTxRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *CancelTxRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
 	}
 	return ""
 }
@@ -2708,9 +2726,11 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x0ecreated_before\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\"]\n" +
 	"\x0fListTxsResponse\x12\"\n" +
 	"\x03txs\x18\x01 \x03(\v2\x10.fencepost.v1.TxR\x03txs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"0\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"x\n" +
 	"\x0fCancelTxRequest\x12\x1d\n" +
-	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\"k\n" +
+	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12 \n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"k\n" +
 	"\x10CancelTxResponse\x125\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1b.fencepost.v1.CancelOutcomeR\aoutcome\x12 \n" +
 	"\x02tx\x18\x02 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"y\n" +

@@ -46,9 +46,10 @@ type TxServiceClient interface {
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
 	// ListTxs pages through transactions, newest first.
 	ListTxs(ctx context.Context, in *ListTxsRequest, opts ...grpc.CallOption) (*ListTxsResponse, error)
-	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-	// owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-	// when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
 	CancelTx(ctx context.Context, in *CancelTxRequest, opts ...grpc.CallOption) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
@@ -164,9 +165,10 @@ type TxServiceServer interface {
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
 	// ListTxs pages through transactions, newest first.
 	ListTxs(context.Context, *ListTxsRequest) (*ListTxsResponse, error)
-	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-	// owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-	// when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
 	CancelTx(context.Context, *CancelTxRequest) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)

@@ -223,135 +223,138 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "om\022;must be \"0\", \"chain\" or the exact ne" +
       "xt nonce of the account\032Gthis == \'\' || t" +
       "his == \'chain\' || this.matches(\'^(0|[1-9" +
-      "][0-9]{0,17})$\')R\tstartFrom\"\374\001\n\026UpdateSu" +
+      "][0-9]{0,17})$\')R\tstartFrom\"\304\002\n\026UpdateSu" +
       "bmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005" +
       "\020\001\030\200\001R\tsubmitter\022D\n\non_failure\030\002 \001(\0162\033.f" +
       "encepost.v1.FailurePolicyB\010\272H\005\202\001\002\020\001R\tonF" +
       "ailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0" +
       ",78}$R\006maxFee\022C\n\013update_mask\030\004 \001(\0132\032.goo" +
       "gle.protobuf.FieldMaskB\006\272H\003\310\001\001R\nupdateMa" +
-      "sk\"P\n\027UpdateSubmitterResponse\0225\n\tsubmitt" +
+      "sk\022 \n\006reason\030\005 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010" +
+      "operator\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027Up" +
+      "dateSubmitterResponse\0225\n\tsubmitter\030\001 \001(\013" +
+      "2\027.fencepost.v1.SubmitterR\tsubmitter\"l\n\031" +
+      "RegisterSubmitterResponse\0225\n\tsubmitter\030\001" +
+      " \001(\0132\027.fencepost.v1.SubmitterR\tsubmitter" +
+      "\022\030\n\007created\030\002 \001(\010R\007created\"?\n\023GetSubmitt" +
+      "erRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001" +
+      "R\tsubmitter\"M\n\024GetSubmitterResponse\0225\n\ts" +
+      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
+      "\tsubmitter\"i\n\025ListSubmittersRequest\022\'\n\tp" +
+      "age_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\n" +
+      "page_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n" +
+      "\026ListSubmittersResponse\0227\n\nsubmitters\030\001 " +
+      "\003(\0132\027.fencepost.v1.SubmitterR\nsubmitters" +
+      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
+      "\"\211\001\n\025PauseSubmitterRequest\022(\n\tsubmitter\030" +
+      "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002" +
+      " \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\t" +
+      "B\010\272H\005r\003\030\200\001R\010operator\"O\n\026PauseSubmitterRe" +
+      "sponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1" +
+      ".SubmitterR\tsubmitter\"\212\001\n\026ResumeSubmitte" +
+      "rRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R" +
+      "\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006re" +
+      "ason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
+      "or\"P\n\027ResumeSubmitterResponse\0225\n\tsubmitt" +
       "er\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmi" +
-      "tter\"l\n\031RegisterSubmitterResponse\0225\n\tsub" +
-      "mitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\ts" +
-      "ubmitter\022\030\n\007created\030\002 \001(\010R\007created\"?\n\023Ge" +
-      "tSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H" +
-      "\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubmitterRespo" +
-      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
-      "bmitterR\tsubmitter\"i\n\025ListSubmittersRequ" +
-      "est\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010page" +
-      "Size\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpage" +
-      "Token\"y\n\026ListSubmittersResponse\0227\n\nsubmi" +
-      "tters\030\001 \003(\0132\027.fencepost.v1.SubmitterR\nsu" +
-      "bmitters\022&\n\017next_page_token\030\002 \001(\tR\rnextP" +
-      "ageToken\"c\n\025PauseSubmitterRequest\022(\n\tsub" +
-      "mitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006r" +
-      "eason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"O\n\026PauseSu" +
-      "bmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fen" +
-      "cepost.v1.SubmitterR\tsubmitter\"d\n\026Resume" +
-      "SubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007" +
-      "r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r" +
-      "\003\030\200\004R\006reason\"P\n\027ResumeSubmitterResponse\022" +
-      "5\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submit" +
-      "terR\tsubmitter\"\345\001\n\027ProtectSubmitterReque" +
-      "st\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmi" +
-      "tter\022z\n\006reason\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006rea" +
-      "son\022\031must say why; it is blank\0320this == " +
-      "\'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')" +
-      "R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010op" +
-      "erator\"Q\n\030ProtectSubmitterResponse\0225\n\tsu" +
-      "bmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\t" +
-      "submitter\"\332\002\n\022ExitProtectRequest\022(\n\tsubm" +
-      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rpr" +
-      "otection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protection" +
-      "Id\022H\n\010decision\030\003 \001(\0162 .fencepost.v1.Prot" +
-      "ectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006" +
-      "reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031mus" +
-      "t say why; it is blank\0320this == \'\' || th" +
-      "is.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason" +
-      "\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L" +
-      "\n\023ExitProtectResponse\0225\n\tsubmitter\030\001 \001(\013" +
-      "2\027.fencepost.v1.SubmitterR\tsubmitter\"\325\002\n" +
-      "\023ResolveStuckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005" +
-      "r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162\033.fencepos" +
-      "t.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision" +
-      "\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022" +
-      "\031must say why; it is blank\0320this == \'\' |" +
-      "| this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006re" +
-      "ason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
-      "or\0228\n\016expect_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377" +
-      "\377\377\377\377\177R\rexpectVersion\"8\n\024ResolveStuckResp" +
-      "onse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\332" +
-      "\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcomm" +
-      "andId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(" +
-      "\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason" +
-      "\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010operat" +
-      "or\022;\n\013create_time\030\007 \001(\0132\032.google.protobu" +
-      "f.TimestampR\ncreateTime\0229\n\napply_time\030\010 " +
-      "\001(\0132\032.google.protobuf.TimestampR\tapplyTi" +
-      "me\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotection" +
-      "_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001\n\023ListComm" +
-      "andsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030" +
-      "\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030" +
-      "\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r" +
-      "\003\030\200\002R\tpageToken\"q\n\024ListCommandsResponse\022" +
-      "1\n\010commands\030\001 \003(\0132\025.fencepost.v1.Command" +
-      "R\010commands\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
-      "tPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITTER" +
-      "_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_ST" +
-      "RICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER_S" +
-      "TATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_" +
-      "ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*f\n" +
-      "\rFailurePolicy\022\036\n\032FAILURE_POLICY_UNSPECI" +
-      "FIED\020\000\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n\024F" +
-      "AILURE_POLICY_PAUSE\020\002*\262\001\n\022ProtectionDeci" +
-      "sion\022#\n\037PROTECTION_DECISION_UNSPECIFIED\020" +
-      "\000\022\036\n\032PROTECTION_DECISION_RESUME\020\001\022%\n!PRO" +
-      "TECTION_DECISION_ALIGN_FORWARD\020\002\0220\n,PROT" +
-      "ECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE" +
-      "\020\003*\305\001\n\rStuckDecision\022\036\n\032STUCK_DECISION_U" +
-      "NSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n" +
-      "\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_DECIS" +
-      "ION_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_UNPRO" +
-      "VEN\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNPROVEN" +
-      "\020\0052\351\n\n\020SubmitterService\022\203\001\n\021RegisterSubm" +
-      "itter\022&.fencepost.v1.RegisterSubmitterRe" +
-      "quest\032\'.fencepost.v1.RegisterSubmitterRe" +
-      "sponse\"\035\202\323\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n" +
-      "\014GetSubmitter\022!.fencepost.v1.GetSubmitte" +
-      "rRequest\032\".fencepost.v1.GetSubmitterResp" +
-      "onse\"&\202\323\344\223\002 \022\036/api/v1/submitters/{submit" +
-      "ter}\022w\n\016ListSubmitters\022#.fencepost.v1.Li" +
-      "stSubmittersRequest\032$.fencepost.v1.ListS" +
-      "ubmittersResponse\"\032\202\323\344\223\002\024\022\022/api/v1/submi" +
-      "tters\022\211\001\n\017UpdateSubmitter\022$.fencepost.v1" +
-      ".UpdateSubmitterRequest\032%.fencepost.v1.U" +
-      "pdateSubmitterResponse\")\202\323\344\223\002#2\036/api/v1/" +
-      "submitters/{submitter}:\001*\022\214\001\n\016PauseSubmi" +
-      "tter\022#.fencepost.v1.PauseSubmitterReques" +
-      "t\032$.fencepost.v1.PauseSubmitterResponse\"" +
-      "/\202\323\344\223\002)\"$/api/v1/submitters/{submitter}/" +
-      "pause:\001*\022\220\001\n\017ResumeSubmitter\022$.fencepost" +
-      ".v1.ResumeSubmitterRequest\032%.fencepost.v" +
-      "1.ResumeSubmitterResponse\"0\202\323\344\223\002*\"%/api/" +
-      "v1/submitters/{submitter}/resume:\001*\022\224\001\n\020" +
-      "ProtectSubmitter\022%.fencepost.v1.ProtectS" +
-      "ubmitterRequest\032&.fencepost.v1.ProtectSu" +
-      "bmitterResponse\"1\202\323\344\223\002+\"&/api/v1/submitt" +
-      "ers/{submitter}/protect:\001*\022\212\001\n\013ExitProte" +
-      "ct\022 .fencepost.v1.ExitProtectRequest\032!.f" +
-      "encepost.v1.ExitProtectResponse\"6\202\323\344\223\0020\"" +
-      "+/api/v1/submitters/{submitter}/exit-pro" +
-      "tect:\001*\022|\n\014ResolveStuck\022!.fencepost.v1.R" +
-      "esolveStuckRequest\032\".fencepost.v1.Resolv" +
-      "eStuckResponse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_i" +
-      "d}/resolve:\001*\022\206\001\n\014ListCommands\022!.fencepo" +
-      "st.v1.ListCommandsRequest\032\".fencepost.v1" +
-      ".ListCommandsResponse\"/\202\323\344\223\002)\022\'/api/v1/s" +
-      "ubmitters/{submitter}/commandsBT\n\020dev.fe" +
-      "ncepost.v1P\001Z>github.com/fencepost/fence" +
-      "post/gen/go/fencepost/v1;fencepostv1b\006pr" +
-      "oto3"
+      "tter\"\345\001\n\027ProtectSubmitterRequest\022(\n\tsubm" +
+      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022z\n\006re" +
+      "ason\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must " +
+      "say why; it is blank\0320this == \'\' || this" +
+      ".matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$" +
+      "\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030" +
+      "ProtectSubmitterResponse\0225\n\tsubmitter\030\001 " +
+      "\001(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"" +
+      "\332\002\n\022ExitProtectRequest\022(\n\tsubmitter\030\001 \001(" +
+      "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rprotection_i" +
+      "d\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protectionId\022H\n\010deci" +
+      "sion\030\003 \001(\0162 .fencepost.v1.ProtectionDeci" +
+      "sionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\004 \001" +
+      "(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why;" +
+      " it is blank\0320this == \'\' || this.matches" +
+      "(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operat" +
+      "or\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023ExitProt" +
+      "ectResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepo" +
+      "st.v1.SubmitterR\tsubmitter\"\325\002\n\023ResolveSt" +
+      "uckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txI" +
+      "d\022C\n\010decision\030\002 \001(\0162\033.fencepost.v1.Stuck" +
+      "DecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason" +
+      "\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say " +
+      "why; it is blank\0320this == \'\' || this.mat" +
+      "ches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010op" +
+      "erator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\0228\n\016expe" +
+      "ct_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexp" +
+      "ectVersion\"8\n\024ResolveStuckResponse\022 \n\002tx" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\332\002\n\007Command" +
+      "\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004k" +
+      "ind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022" +
+      "\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006re" +
+      "ason\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013crea" +
+      "te_time\030\007 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\ncreateTime\0229\n\napply_time\030\010 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\tapplyTime\022\026\n\006resu" +
+      "lt\030\t \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B" +
+      "\0020\001R\014protectionId\"\221\001\n\023ListCommandsReques" +
+      "t\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
+      "ter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010page" +
+      "Size\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpage" +
+      "Token\"q\n\024ListCommandsResponse\0221\n\010command" +
+      "s\030\001 \003(\0132\025.fencepost.v1.CommandR\010commands" +
+      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
+      "*J\n\rSubmitterMode\022\036\n\032SUBMITTER_MODE_UNSP" +
+      "ECIFIED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017" +
+      "SubmitterStatus\022 \n\034SUBMITTER_STATUS_UNSP" +
+      "ECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033" +
+      "\n\027SUBMITTER_STATUS_PAUSED\020\002*f\n\rFailurePo" +
+      "licy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027" +
+      "FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POL" +
+      "ICY_PAUSE\020\002*\262\001\n\022ProtectionDecision\022#\n\037PR" +
+      "OTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTE" +
+      "CTION_DECISION_RESUME\020\001\022%\n!PROTECTION_DE" +
+      "CISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DEC" +
+      "ISION_ALIGN_FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStu" +
+      "ckDecision\022\036\n\032STUCK_DECISION_UNSPECIFIED" +
+      "\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DEC" +
+      "ISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020" +
+      "\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037S" +
+      "TUCK_DECISION_REQUEUE_UNPROVEN\020\0052\351\n\n\020Sub" +
+      "mitterService\022\203\001\n\021RegisterSubmitter\022&.fe" +
+      "ncepost.v1.RegisterSubmitterRequest\032\'.fe" +
+      "ncepost.v1.RegisterSubmitterResponse\"\035\202\323" +
+      "\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n\014GetSubmit" +
+      "ter\022!.fencepost.v1.GetSubmitterRequest\032\"" +
+      ".fencepost.v1.GetSubmitterResponse\"&\202\323\344\223" +
+      "\002 \022\036/api/v1/submitters/{submitter}\022w\n\016Li" +
+      "stSubmitters\022#.fencepost.v1.ListSubmitte" +
+      "rsRequest\032$.fencepost.v1.ListSubmittersR" +
+      "esponse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001\n\017" +
+      "UpdateSubmitter\022$.fencepost.v1.UpdateSub" +
+      "mitterRequest\032%.fencepost.v1.UpdateSubmi" +
+      "tterResponse\")\202\323\344\223\002#2\036/api/v1/submitters" +
+      "/{submitter}:\001*\022\214\001\n\016PauseSubmitter\022#.fen" +
+      "cepost.v1.PauseSubmitterRequest\032$.fencep" +
+      "ost.v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"$/" +
+      "api/v1/submitters/{submitter}/pause:\001*\022\220" +
+      "\001\n\017ResumeSubmitter\022$.fencepost.v1.Resume" +
+      "SubmitterRequest\032%.fencepost.v1.ResumeSu" +
+      "bmitterResponse\"0\202\323\344\223\002*\"%/api/v1/submitt" +
+      "ers/{submitter}/resume:\001*\022\224\001\n\020ProtectSub" +
+      "mitter\022%.fencepost.v1.ProtectSubmitterRe" +
+      "quest\032&.fencepost.v1.ProtectSubmitterRes" +
+      "ponse\"1\202\323\344\223\002+\"&/api/v1/submitters/{submi" +
+      "tter}/protect:\001*\022\212\001\n\013ExitProtect\022 .fence" +
+      "post.v1.ExitProtectRequest\032!.fencepost.v" +
+      "1.ExitProtectResponse\"6\202\323\344\223\0020\"+/api/v1/s" +
+      "ubmitters/{submitter}/exit-protect:\001*\022|\n" +
+      "\014ResolveStuck\022!.fencepost.v1.ResolveStuc" +
+      "kRequest\032\".fencepost.v1.ResolveStuckResp" +
+      "onse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resolve" +
+      ":\001*\022\206\001\n\014ListCommands\022!.fencepost.v1.List" +
+      "CommandsRequest\032\".fencepost.v1.ListComma" +
+      "ndsResponse\"/\202\323\344\223\002)\022\'/api/v1/submitters/" +
+      "{submitter}/commandsBT\n\020dev.fencepost.v1" +
+      "P\001Z>github.com/fencepost/fencepost/gen/g" +
+      "o/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -403,7 +406,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", });
+        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", "Reason", "Operator", });
     internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor =
       getDescriptor().getMessageType(7);
     internal_static_fencepost_v1_UpdateSubmitterResponse_fieldAccessorTable = new
@@ -445,7 +448,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_PauseSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_PauseSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Reason", });
+        new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_PauseSubmitterResponse_descriptor =
       getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_PauseSubmitterResponse_fieldAccessorTable = new
@@ -457,7 +460,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ResumeSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Reason", });
+        new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor =
       getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_ResumeSubmitterResponse_fieldAccessorTable = new

@@ -433,7 +433,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     default void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
@@ -489,7 +490,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     default void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -577,7 +579,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
@@ -638,7 +641,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -709,7 +713,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) throws io.grpc.StatusException {
@@ -765,7 +770,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) throws io.grpc.StatusException {
@@ -835,7 +841,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) {
@@ -891,7 +898,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) {
@@ -965,7 +973,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.PauseSubmitterResponse> pauseSubmitter(
@@ -1026,7 +1035,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListCommandsResponse> listCommands(

@@ -61,7 +61,7 @@ public enum TxEventKind
   TX_EVENT_KIND_INCLUDED(5),
   /**
    * <pre>
-   * Its block left the canonical chain; it is being followed again.
+   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REORGED = 6;</code>
@@ -85,7 +85,7 @@ public enum TxEventKind
   TX_EVENT_KIND_FAILED(8),
   /**
    * <pre>
-   * Somebody asked for it to be cancelled after its nonce was taken.
+   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCEL_REQUESTED = 9;</code>
@@ -205,7 +205,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_INCLUDED_VALUE = 5;
   /**
    * <pre>
-   * Its block left the canonical chain; it is being followed again.
+   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REORGED = 6;</code>
@@ -229,7 +229,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_FAILED_VALUE = 8;
   /**
    * <pre>
-   * Somebody asked for it to be cancelled after its nonce was taken.
+   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCEL_REQUESTED = 9;</code>

@@ -344,9 +344,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -461,9 +462,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -563,9 +565,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
@@ -664,9 +667,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
@@ -768,9 +772,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(
