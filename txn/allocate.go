@@ -64,7 +64,7 @@ func stopWaiting(v View, head Tx) (Step, bool) {
 	}
 	next := head.Status
 	next.WaitingSince = time.Time{}
-	return Record{Change{Writes: []Write{v.move(head, "", next, head.Due.Sub(v.Now))}}}, true
+	return Record{Change{Writes: []Write{v.move(head, "", next, max(0, head.Due.Sub(v.Now)))}}}, true
 }
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing

@@ -195,6 +195,9 @@ func (w *world) write(t fataler, c Change, x Write) {
 	if tx.State != x.From || tx.Version != x.Version {
 		t.Fatalf("a write expects %s/%d where the ledger has %s/%d", x.From, x.Version, tx.State, tx.Version)
 	}
+	if x.Delay < 0 {
+		t.Fatalf("a write of %s is due %s ago", tx.ID, -x.Delay)
+	}
 	if x.Kind == "" && (x.Next.State != tx.State || x.Next.Version != tx.Version) {
 		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State, x.Next.Version)
 	}
