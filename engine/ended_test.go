@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,4 +149,30 @@ func (w *watched) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 		}
 		return nil
 	}
+}
+
+// While an account is protected a cancel is not signed, and what it should stop is handed over; when the protection ends it is signed at once.
+func TestACancelThatAProtectionHeldBack(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.policy.ResubmitInterval = time.Hour
+	w.node()
+	w.confirmed("one")
+	id := w.create(0, "two", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
+	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
+	w.eventually("it is handed over once more", func() error {
+		if w.number("SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts > 0 AND due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	w.eventually("its cancel is signed", func() error {
+		if w.number("SELECT count(*) FROM tx_attempt WHERE kind = 'CANCEL'") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
