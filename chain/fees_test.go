@@ -190,7 +190,9 @@ func TestFees(t *testing.T) {
 		tip   uint64
 	}{
 		"legacy":                 {[]func(*fakeNode){price(7)}, 0, txn.Accepted, 7, 7},
-		"own cap":                {[]func(*fakeNode){london}, 2_000, txn.Accepted, 2_000, 2_000},
+		"own cap":                {[]func(*fakeNode){london}, 1_002_000, txn.Accepted, 1_002_000, 1_000_000},
+		"own cap, just enough":   {[]func(*fakeNode){london}, 1_001_125, txn.Accepted, 1_001_125, 1_000_000},
+		"own cap without a tip":  {[]func(*fakeNode){london}, 1_001_124, txn.FeeCapBelowBaseFee, 0, 0},
 		"own cap below":          {[]func(*fakeNode){london}, 1_100, txn.FeeCapBelowBaseFee, 0, 0},
 		"without a history":      {[]func(*fakeNode){london, price(3_001_000)}, 0, txn.Accepted, 2250 + 3_000_000, 3_000_000},
 		"a price below the base": {[]func(*fakeNode){london, price(3)}, 0, txn.Accepted, 2250 + 1_000_000, 1_000_000},

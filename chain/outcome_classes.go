@@ -22,7 +22,7 @@ const NonceKept = "kept: no answer of a node frees a nonce"
 const (
 	nextEndpoint = "does not count it as a hand-over; asks the next endpoint and leaves this one alone for a while"
 	sameAgain    = "hands the same bytes over again, after a pause that grows"
-	offerMore    = sameAgain + ", or, with gas_bump.enabled, signs a replacement of the same nonce that offers more"
+	offerMore    = sameAgain + ", or, of a cancel and with gas_bump.enabled, signs a replacement of the same nonce that offers more"
 )
 
 // Meanings are all classes, in the order of the design.

@@ -70,8 +70,13 @@ func newAuditor(e *Engine) (*auditor, error) {
 	if u.violations, err = m.Int64Counter("fencepost_audit_violation", metric.WithDescription("broken laws that audits found, each time they found them, by law")); err != nil {
 		return nil, fmt.Errorf("engine: metric fencepost_audit_violation: %w", err)
 	}
+	zero(u.audits, "result", "ok", "violation", "failed")
+	zero(u.violations, "law", auditedLaws...)
 	return u, nil
 }
+
+// auditedLaws are those that an audit can find broken.
+var auditedLaws = []string{"L1", "L2", "L3", "L4", "L5", "L6", "L8", "L10"}
 
 func (u *auditor) run(ctx context.Context) {
 	if u.e.AuditInterval < 0 {

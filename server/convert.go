@@ -106,11 +106,10 @@ func wireTx(t store.TxInfo) *pb.Tx {
 // wireOperator tells what only operators need.
 func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
 	out := &pb.OperatorDetails{
-		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), SubmitAttempts: uint32(t.SubmitAttempts), AcceptedAttempt: uint32(t.Accepted),
-		Diagnosis: string(t.Diagnosis),
+		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), AcceptedAttempt: uint32(t.Accepted), Diagnosis: string(t.Diagnosis),
 	}
-	if t.Nonce != nil {
-		out.Nonce = new(uint64(*t.Nonce))
+	if t.Nonce != nil { // before, it is tries to prepare that are counted, and nothing was handed over
+		out.Nonce, out.SubmitAttempts = new(uint64(*t.Nonce)), uint32(t.SubmitAttempts)
 	}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, &pb.Attempt{

@@ -61,14 +61,18 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	return tx, nil
 }
 
-// toDueTx also turns the times that are left, by the database's clock, into times of ours: nothing is judged by comparing one clock's time with the other's.
-func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis int64) (txn.Tx, error) {
+// toDueTx also turns the times that are left or have passed, by the database's clock, into times of ours: nothing is judged by comparing one clock's time with the
+// other's.
+func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis, waitedMillis int64) (txn.Tx, error) {
 	tx, err := toTx(r)
 	if err == nil && dueMillis > 0 {
 		tx.Due = s.clock.Now().Add(time.Duration(dueMillis) * time.Millisecond)
 	}
 	if err == nil && r.NotAfter != nil {
 		tx.LateAt = s.clock.Now().Add(time.Duration(lateMillis) * time.Millisecond)
+	}
+	if err == nil && r.WaitingSince != nil {
+		tx.WaitingSince = s.clock.Now().Add(-time.Duration(waitedMillis) * time.Millisecond)
 	}
 	return tx, err
 }

@@ -65,7 +65,7 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 		return l, err
 	}
 	for _, r := range rows {
-		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs)
+		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
 		if err != nil {
 			return l, err
 		}
@@ -112,7 +112,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 		boxes[id] = Inbox{}
 	}
 	for _, r := range txs {
-		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs)
+		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
 		if err != nil {
 			return nil, s.failed(ctx, verb, err)
 		}

@@ -93,21 +93,19 @@ func TestACancelRises(t *testing.T) {
 	off := Bumping{MinInterval: 3 * time.Minute, MaxAttempts: 2}
 	for name, c := range map[string]struct {
 		bump  BumpPolicy
-		rise  Bumping
 		limit uint64
 		forms int // cancels at last
 		stuck bool
 		pause time.Duration // between two of them at least
 	}{
-		"with replacements off":     {off, off, 0, 3, false, 3 * time.Minute},
-		"without a policy":          {nil, Bumping{}, 0, 1 + risesMost, false, policy.ResubmitInterval},
-		"with replacements on":      {Bumping{Enabled: true, MinInterval: time.Second, MaxAttempts: 1}, off, 0, 3, false, 3 * time.Minute},
-		"up to the cap":             {off, off, 130, 2, true, 0},
-		"in spite of earlier bumps": {Bumping{Enabled: true, MaxAttempts: 1}, off, 0, 3, false, 0},
-		"not below the first one's": {off, off, 115, 1, true, 0},
+		"with replacements off":     {off, 0, 3, false, 3 * time.Minute},
+		"without a policy":          {nil, 0, 1, false, 0},
+		"with replacements on":      {Bumping{Enabled: true, MinInterval: time.Minute, MaxAttempts: 1}, 0, 2, false, time.Minute},
+		"up to the cap":             {off, 130, 2, true, 0},
+		"not below the first one's": {off, 115, 1, true, 0},
 	} {
 		p := policy
-		p.Bump, p.Rise, p.BumpPermille, p.BumpMaxFee, p.ResubmitMax = c.bump, c.rise, 1125, wei(c.limit), 1000
+		p.Bump, p.BumpPermille, p.BumpMaxFee, p.ResubmitMax = c.bump, 1125, wei(c.limit), 1000
 		w := cancelling(t, p, Accepted)
 		w.do(t, until[Replace](t, w), Outcome{}, accepted)
 		for range 300 {
@@ -119,8 +117,8 @@ func TestACancelRises(t *testing.T) {
 			w.do(t, step, Outcome{Class: Accepted}, accepted)
 		}
 		tx := w.view.Open[0]
-		if tx.cancels() != c.forms || (tx.State == Stuck) != c.stuck || c.stuck != (tx.Reason == ReasonFeeCapReached) {
-			t.Errorf("%s: %d cancels; %+v", name, tx.cancels(), tx.Status)
+		if tx.replacements()+1 != c.forms || (tx.State == Stuck) != c.stuck || c.stuck != (tx.Reason == ReasonFeeCapReached) {
+			t.Errorf("%s: %d cancels; %+v", name, tx.replacements()+1, tx.Status)
 		}
 		for i, a := range tx.Attempts[1:] {
 			before := tx.Attempts[i]
@@ -131,6 +129,28 @@ func TestACancelRises(t *testing.T) {
 				t.Errorf("%s: %s is above the cap", name, a.Fees.Cap.Dec())
 			}
 		}
+	}
+}
+
+// However often it was replaced before, its cancel rises as often as any form does.
+func TestACancelRisesAfterBumps(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.Bump, p.BumpPermille = Bumping{Enabled: true, MaxAttempts: 2}, 1125
+	w := newWorld(1, p)
+	for range 40 {
+		step := Decide(w.view)
+		if _, ok := step.(Rest); ok {
+			w.view.Now = w.view.Now.Add(policy.ResubmitInterval)
+			continue
+		}
+		w.do(t, step, Outcome{Class: Accepted}, accepted)
+		if len(w.view.Open) > 0 && len(w.view.Open[0].Attempts) == 3 && !w.view.Open[0].CancelRequested {
+			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
+		}
+	}
+	if tx := w.view.Open[0]; len(tx.Attempts) != 6 || tx.replacements() != 2 || tx.Attempts[3].Kind != Cancel {
+		t.Errorf("%d forms, %d times the cancel rose", len(tx.Attempts), tx.replacements())
 	}
 }
 

@@ -19,10 +19,9 @@ type Policy struct {
 	ResubmitMaxAge   time.Duration // age of its first form after which it is STUCK as well, whatever nodes have answered; 0: none
 	Diagnose         bool          // look into the pool before a transaction is handed over again
 	Stuck            bool          // a stuck policy is there to be asked
-	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced
+	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced, and no cancel offers more by itself
 	BumpPermille     uint64        // what a replacement multiplies both fees by at least, in thousandths; pools ask for at least 1100
 	BumpMaxFee       Wei           // most per unit of gas that a replacement offers; zero: no limit
-	Rise             Bumping       // when a cancel offers more, whether or not anything else does; zero fields: see rising
 }
 
 // View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.

@@ -103,6 +103,12 @@ const (
 	Ambiguous              Class = "AMBIGUOUS"
 )
 
+// Classes lists every class.
+var Classes = []Class{
+	Accepted, AlreadyKnown, NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, FeeCapBelowBaseFee, InsufficientFunds, PoolFull, RateLimited, Unavailable,
+	Unauthorized, WrongChain, Invalid, ExecutionReverted, Ambiguous,
+}
+
 // Outcome is a node's answer to a send, or to an estimate.
 type Outcome struct {
 	Class      Class

@@ -11,51 +11,37 @@ import (
 
 // Bumping is when a transaction that is not included offers more. How much is the Policy's, whoever asks for it.
 type Bumping struct {
-	Enabled     bool
+	Enabled     bool          // what is not being cancelled, too
 	MinInterval time.Duration // between two signed forms of a transaction
-	MaxAttempts int           // replacements of a transaction by this policy
+	MaxAttempts int           // replacements of a transaction by this policy, and again of the form that cancels it
 }
 
-// BumpPolicy chooses whether a transaction that is due for another hand-over gets a replacement first. It is asked with what the ledger has, and must be pure. It
-// is not asked about a form that cancels: see Policy.Rise.
+// BumpPolicy chooses whether a transaction that is due for another hand-over gets a replacement first. It is asked with what the ledger has, and must be pure.
 type BumpPolicy interface {
-	// Bump tells whether to offer more now; last is the newest attempt, n how many replacements there were.
+	// Bump tells whether to offer more now; last is the newest attempt, n how many replacements there were: of the first form that cancels, if last is one. A
+	// cancel that never rises may never be included, and nothing else is handed over meanwhile (H29).
 	Bump(now time.Time, tx Tx, last Attempt, n int) bool
 }
 
-// Bump is the default policy: replace what a node has had for a while, or refuses for its fees.
+// Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29).
 func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
-	return b.Enabled && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || priced[tx.LastAnswer])
+	wanted := b.Enabled || last.Kind == Cancel
+	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || priced[tx.LastAnswer])
 }
 
 // priced are the answers that a higher fee answers.
 var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true}
 
-// Where the policy leaves open when a cancel rises: with every hand-over that is due, and so often.
-const risesMost = 10
-
-// rising is when a cancel that is not included offers more. It does so whether or not anything else does: one that never rises may never get in, and nothing else
-// is handed over meanwhile (H29).
-func (p Policy) rising() Bumping {
-	b := p.Rise
-	b.Enabled = true
-	if b.MinInterval == 0 {
-		b.MinInterval = p.ResubmitInterval
-	}
-	if b.MaxAttempts == 0 {
-		b.MaxAttempts = risesMost
-	}
-	return b
-}
-
-// cancels is how many forms that cancel its nonce has.
-func (tx Tx) cancels() (n int) {
+// replacements is how many forms for the nonce that it has came after the first, or if it is being cancelled, after the first that cancels. Those of before a
+// REQUEUE do not count.
+func (tx Tx) replacements() (n int) {
+	cancelling := tx.newest().Kind == Cancel
 	for _, a := range tx.Attempts {
-		if a.Kind == Cancel && tx.Nonce != nil && a.Nonce == *tx.Nonce {
+		if a.Nonce == *tx.Nonce && (a.Kind == Cancel || !cancelling) {
 			n++
 		}
 	}
-	return n
+	return n - 1
 }
 
 // Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
@@ -167,7 +153,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 	if v.Cursor.Protected != nil || tx.Reason == ReasonNonceElsewhere || tx.Reason == ReasonReorgedFinal {
 		return Replace{}, false
 	}
-	last, answered := tx.newest(), tx.LastAnswer != "" && !unasked(tx.LastAnswer)
+	last := tx.newest()
 	switch {
 	case last.Kind != Cancel && (tx.CancelRequested || tx.Rejected != "" || tx.Terms.CancelLate && tx.late(v.Now)):
 		s := replace(v, tx, Cancel, 0)
@@ -177,11 +163,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 		s := replace(v, tx, Cancel, 0)
 		s.Unfit = true
 		return s, true
-	case last.Kind == Cancel:
-		if answered && v.Policy.rising().Bump(v.Now, tx, last, tx.cancels()-1) {
-			return replace(v, tx, Cancel, 0), true
-		}
-	case answered && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.forms()-1):
+	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
 		return replace(v, tx, Bump, 0), true
 	}
 	return Replace{}, false
@@ -266,16 +248,6 @@ func Replaced(v View, s Replace, p Replacement) Change {
 		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
 	}
 	return c
-}
-
-// forms is how many there are for the nonce that it has: those of before a REQUEUE are no replacements of it.
-func (tx Tx) forms() (n int) {
-	for _, a := range tx.Attempts {
-		if a.Nonce == *tx.Nonce {
-			n++
-		}
-	}
-	return n
 }
 
 // missing tells why there is no new form; an empty reason: there is one.

@@ -44,7 +44,7 @@ type Status struct {
 	Doubted         bool       // a node said that its nonce is used; in memory alone: the next hand-over says it again
 	Requeued        int        // times that an operator gave it back to the queue; its attempts of then have nonces of their own
 	CancelRequested bool       // by somebody; what its deadline cancels has a form for that alone
-	WaitingSince    time.Time  // the head of the queue waits for something outside since then; zero: it does not
+	WaitingSince    time.Time  // the head of the queue waits for something outside since then, as Due is: the local clock's; zero: it does not
 	Diagnosis       Diagnosis  // the newest, where the policy asks for one
 	Above           []BlockRef // blocks above the receipt's that were told, where the policy wants them told
 	EndedBlock      uint64     // head when it ended as never run although it has signed forms: they are followed for an audit depth more; 0: it did not

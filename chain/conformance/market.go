@@ -10,6 +10,9 @@ import (
 	"github.com/holiman/uint256"
 )
 
+// leastTip is what the client offers to whoever makes the block, at least, unless it is told otherwise.
+const leastTip = 1_000_000
+
 // market asks for fees at each speed, and within a cap of one's own.
 func (s *suite) market() {
 	var cheapest txn.Fees
@@ -42,6 +45,7 @@ func (s *suite) market() {
 	}
 	var room txn.Wei
 	room.Mul(base, uint256.NewInt(3))
+	room.AddUint64(&room, leastTip) // else nothing is sent, however little the block asks
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: room, Speed: txn.Fast}); o.Class != txn.Accepted || q.Fees.Cap.Gt(&room) {
 		s.Errorf("quote %+v, %+v within a cap of %s", q, o, room.Dec())
 	}

@@ -192,7 +192,7 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 		s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9
 	})
 	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +# offer more`,
-		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew`)
+		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew; if it is being cancelled, hand the original over once more`)
 	end = l.deciding(0)
 	for range 2 {
 		l.rows(l.good("tx", "resolve", flying, "--retry", "--reason", "endpoint is back"),

@@ -62,7 +62,7 @@ func waysOut(s *pb.Submitter) (heading string, ways []string) {
 	return fmt.Sprintf("What has nonce %d is STUCK; it is followed and handed over, and you can:", b.GetNonce()), []string{
 		"fencepost tx speed-up " + b.GetTxId() + "   # offer more",
 		"fencepost tx cancel " + b.GetTxId() + "   # send one that does nothing in its place",
-		resolveLine(b) + " --retry   # count its hand-overs anew",
+		resolveLine(b) + " --retry   # count its hand-overs anew; if it is being cancelled, hand the original over once more",
 	}
 }
 

@@ -120,7 +120,7 @@ type Chain struct {
 	PollInterval   time.Duration
 	LagGrace       time.Duration
 	Confirmations  uint64
-	ReleaseDepth   uint64
+	ReleaseDepth   uint64 // 0: only what is final releases its nonce
 	Protect        Protect
 	Finality       Finality
 	Prepare        Prepare

@@ -3,9 +3,13 @@ package config
 import (
 	"fmt"
 	"maps"
+	"math/big"
 	"net"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/holiman/uint256"
 )
 
 // relation is something that must hold between keys.
@@ -24,9 +28,10 @@ func relations() []relation {
 		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
 		{"grpc.tokens_file needs grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
-		{"chains.*.release_depth is at most chains.*.confirmations.", relateDepths},
+		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},
 		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
 		{"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
+		{"chains.*.gas_bump.max_fee_cap_gwei is at least chains.*.fees.max_fee_cap_gwei, unless one of them is 0: what was sent at the one cap could not be replaced or cancelled within the other.", relateCaps},
 		{"chains.*.fees.slow_percentile, chains.*.fees.percentile and chains.*.fees.fast_percentile rise, those that are 0 left out.", relateSpeeds},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
@@ -185,6 +190,23 @@ func relateFees(r *reader, c *Config) {
 			r.broken(price, most, "lower min_price_gwei, or raise max_fee_cap_gwei", "the least price is above the most that is offered in all")
 		}
 	}
+}
+
+func relateCaps(r *reader, c *Config) {
+	for i, path := range r.elementPaths["chains"] {
+		bump, fee := path+".gas_bump.max_fee_cap_gwei", path+".fees.max_fee_cap_gwei"
+		first, later := c.Chains[i].Fees.MaxFeeCap, c.Chains[i].GasBump.MaxFeeCap
+		if r.good(bump, fee) && !first.IsZero() && !later.IsZero() && later.Lt(&first) {
+			r.broken(bump, fee, "raise gas_bump.max_fee_cap_gwei to "+inGwei(first)+" at least, better above it, or lower fees.max_fee_cap_gwei",
+				"the first form of a transaction may offer %s gwei and no other more than %s, so that it could neither be replaced nor cancelled", inGwei(first), inGwei(later))
+		}
+	}
+}
+
+// inGwei writes an amount as the key has it.
+func inGwei(wei uint256.Int) string {
+	text := new(big.Rat).SetFrac(wei.ToBig(), big.NewInt(1e9)).FloatString(9)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 func relateSpeeds(r *reader, c *Config) {

@@ -128,7 +128,7 @@ func chainFields() []field[Chain] {
 		value("lag_grace", span(time.Second, time.Hour), "30s", "How long an endpoint that is behind the highest block seen is not believed. After it the chain is taken to have gone back.",
 			func(c *Chain) *time.Duration { return &c.LagGrace }),
 		value("confirmations", whole[uint64](1, 2000), "20", "Canonical blocks above the one with the receipt that make a transaction final.", func(c *Chain) *uint64 { return &c.Confirmations }),
-		value("release_depth", whole[uint64](1, 2000), "1", "Depth at which a strict submitter may take its next nonce. 1: as soon as the receipt is in a canonical block.", func(c *Chain) *uint64 { return &c.ReleaseDepth }),
+		value("release_depth", orWord("final", whole[uint64](1, 2000)), "1", "Depth at which a strict submitter may take its next nonce. 1: as soon as the receipt is in a canonical block, whatever finality.tag says; 2: with one block above it, and so on. final, or as many as confirmations if those are more than 1: only when the transaction is final, by finality.tag too.", func(c *Chain) *uint64 { return &c.ReleaseDepth }),
 		section("protect", "When a submitter is put under PROTECT: no nonce is taken until an operator decides.", func(c *Chain) *Protect { return &c.Protect },
 			value("lag_grace", span(time.Second, time.Hour), "60s", "How long the chain may lack transactions that the ledger has in blocks before that is no lag of an endpoint any more.",
 				func(p *Protect) *time.Duration { return &p.LagGrace }),
@@ -174,10 +174,10 @@ func chainFields() []field[Chain] {
 
 func gasBumpFields() []field[GasBump] {
 	return []field[GasBump]{
-		value("enabled", yesNo(), "false", "Whether that happens by itself. Callers and operators can ask for it all the same.", func(g *GasBump) *bool { return &g.Enabled }),
+		value("enabled", yesNo(), "false", "Whether that happens by itself. Callers and operators can ask for it all the same, and a form that cancels offers more with time whatever is said here: one that does not may never be included.", func(g *GasBump) *bool { return &g.Enabled }),
 		value("multiplier", number(1.1, 10), "1.125", "What both fees of the last form that a node took are multiplied by at least. Pools of go-ethereum take nothing below 1.1.", func(g *GasBump) *float64 { return &g.Multiplier }),
-		value("min_interval", span(time.Second, 24*time.Hour), "60s", "The least time between two forms of a transaction.", func(g *GasBump) *time.Duration { return &g.MinInterval }),
-		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves.", func(g *GasBump) *int { return &g.MaxAttempts }),
+		value("min_interval", span(time.Second, 24*time.Hour), "60s", "The least time between two forms of a transaction, cancels too.", func(g *GasBump) *time.Duration { return &g.MinInterval }),
+		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves; and of a transaction that is being cancelled, the most that are added to the first form that cancels.", func(g *GasBump) *int { return &g.MaxAttempts }),
 		value("max_fee_cap_gwei", gwei("0"), "500", "The most that any form but the first offers in all, tip included: it counts in place of fees.max_fee_cap_gwei, beside the caps of the account and of the transaction. Where more would be needed the transaction is STUCK with the reason FEE_CAP_REACHED, and still handed over. 0: no limit.",
 			func(g *GasBump) *uint256.Int { return &g.MaxFeeCap }),
 	}

@@ -14,7 +14,8 @@ SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.prote
 -- OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.
 -- name: OpenTxs :many
 SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms -- a year at most: who waits longer asks again
+       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms, -- a year at most: who waits longer asks again
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
   FROM managed_tx t
  WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY t.nonce;
@@ -38,7 +39,8 @@ SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit,
 -- InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order.
 -- name: InboxTxs :many
 SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms
+       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q

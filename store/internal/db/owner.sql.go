@@ -103,7 +103,8 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 
 const inboxTxs = `-- name: InboxTxs :many
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms
+       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
@@ -123,6 +124,7 @@ type InboxTxsRow struct {
 	ManagedTx ManagedTx
 	DueMs     int64
 	LateMs    int64
+	WaitedMs  int64
 }
 
 // InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order.
@@ -184,6 +186,7 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.ManagedTx.EndedBlock,
 			&i.DueMs,
 			&i.LateMs,
+			&i.WaitedMs,
 		); err != nil {
 			return nil, err
 		}
@@ -252,7 +255,8 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 
 const openTxs = `-- name: OpenTxs :many
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms -- a year at most: who waits longer asks again
+       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms, -- a year at most: who waits longer asks again
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
   FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY t.nonce
@@ -262,6 +266,7 @@ type OpenTxsRow struct {
 	ManagedTx ManagedTx
 	DueMs     int64
 	LateMs    int64
+	WaitedMs  int64
 }
 
 // OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.
@@ -323,6 +328,7 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 			&i.ManagedTx.EndedBlock,
 			&i.DueMs,
 			&i.LateMs,
+			&i.WaitedMs,
 		); err != nil {
 			return nil, err
 		}

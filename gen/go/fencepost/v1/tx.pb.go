@@ -761,7 +761,8 @@ type OperatorDetails struct {
 	QueueSeq int64 `protobuf:"varint,2,opt,name=queue_seq,json=queueSeq,proto3" json:"queue_seq,omitempty"`
 	// Fencing token of the last write, 0 while only callers have written.
 	FencingToken int64 `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// How often its bytes were handed to a node.
+	// How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+	// could not be signed counts too. 0 while it has no nonce.
 	SubmitAttempts uint32 `protobuf:"varint,4,opt,name=submit_attempts,json=submitAttempts,proto3" json:"submit_attempts,omitempty"`
 	// Every signed form of it.
 	Attempts []*Attempt `protobuf:"bytes,5,rep,name=attempts,proto3" json:"attempts,omitempty"`
