@@ -87,6 +87,27 @@ func TestACancelWithTooLittleGas(t *testing.T) {
 	}
 }
 
+// Some other reason makes a node refuse every cancel, and the chain asks for more gas each time: that has an end.
+func TestCancelsWithMoreGasHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	w := cancelling(t, policy, Accepted)
+	for gas := uint64(30_000); gas < 30_100; gas++ {
+		step := Decide(w.view)
+		for _, rests := step.(Rest); rests; _, rests = step.(Rest) {
+			w.view.Now = step.(Rest).Until
+			step = Decide(w.view)
+		}
+		if s, ok := step.(Replace); ok {
+			s.Estimate = gas
+			step = s
+		}
+		w.do(t, step, Outcome{Class: Invalid, Detail: "not supported"}, accepted)
+	}
+	if n := w.view.Open[0].replacements(); n != mostRefits {
+		t.Errorf("%d cancels after the first", n)
+	}
+}
+
 // A cancel offers more with time whether or not anything else does, up to the cap of replacements, at which it says so.
 func TestACancelRises(t *testing.T) {
 	t.Parallel()

@@ -77,6 +77,9 @@ const (
 	transferGas = 21_000
 	// maxCancelGas bounds what a node that estimates can talk us into: rollups that charge for the layer below have asked for some millions.
 	maxCancelGas = 10_000_000
+	// mostRefits is how many cancels there may be for what their gas may be the reason of: a node that refuses them for another, on a chain whose estimates rise,
+	// would have no end.
+	mostRefits = 20
 )
 
 // cancelGas is the limit of a cancel: what the chain says that it takes, or what the last one had.
@@ -159,7 +162,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 		s := replace(v, tx, Cancel, 0)
 		s.Late = !tx.CancelRequested && tx.Rejected == ""
 		return s, true
-	case last.Kind == Cancel && tx.LastAnswer == Invalid:
+	case last.Kind == Cancel && tx.LastAnswer == Invalid && tx.replacements() < mostRefits:
 		s := replace(v, tx, Cancel, 0)
 		s.Unfit = true
 		return s, true

@@ -242,7 +242,8 @@ const (
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
 	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
-	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
+	// node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
 	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
 	// As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
 	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4

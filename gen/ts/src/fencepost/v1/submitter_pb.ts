@@ -1106,7 +1106,8 @@ export enum StuckDecision {
   REQUEUE = 2,
 
   /**
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
+   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
    *
    * @generated from enum value: STUCK_DECISION_RETRY = 3;
    */

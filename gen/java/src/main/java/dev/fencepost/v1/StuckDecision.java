@@ -37,7 +37,8 @@ public enum StuckDecision
   STUCK_DECISION_REQUEUE(2),
   /**
    * <pre>
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
+   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
    * </pre>
    *
    * <code>STUCK_DECISION_RETRY = 3;</code>
@@ -93,7 +94,8 @@ public enum StuckDecision
   public static final int STUCK_DECISION_REQUEUE_VALUE = 2;
   /**
    * <pre>
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
+   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
    * </pre>
    *
    * <code>STUCK_DECISION_RETRY = 3;</code>
