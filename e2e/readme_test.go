@@ -68,16 +68,26 @@ func TestReadmeCommands(t *testing.T) {
 // commandsOf are the lines of a document that are there to be typed.
 func commandsOf(t *testing.T, root, document string) []string {
 	t.Helper()
+	return typed(t, document, documentOf(t, root, document))
+}
+
+func documentOf(t *testing.T, root, document string) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	return string(text)
+}
+
+// typed are the lines of a text that are there to be typed.
+func typed(t *testing.T, what, text string) (lines []string) {
+	t.Helper()
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
 	}
 	if len(lines) == 0 {
-		t.Fatalf("%s has no commands", document)
+		t.Fatalf("%s has no commands", what)
 	}
 	return lines
 }
@@ -157,12 +167,12 @@ func (d *dev) killAll(t *testing.T) {
 	<-d.done
 }
 
-func bash(t *testing.T, dir, line string) string {
+func bash(t *testing.T, dir, line string, environment ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", line)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

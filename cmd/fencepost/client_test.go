@@ -335,6 +335,8 @@ func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 		"tx get x --submitter a --request-id b":    `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
 		"tx watch":                                 `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
 		"tx watch x --all":                         `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
+		"tx watch x --state STUCK":                 `--state goes with many transactions: with --submitter alone, or with --all; see "fencepost tx watch --help"`,
+		"tx watch --all --state FLYING":            `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
 		"tx list --limit 0":                        `--limit must be at least 1; see "fencepost tx list --help"`,
 		"tx list --state FLYING":                   `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
 		"tx cancel":                                `TX_ID is missing; see "fencepost tx cancel --help"`,

@@ -236,14 +236,11 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n  fencepost tx list --label order=4711",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		ask := &pb.ListTxsRequest{Submitter: submitter, Labels: labels}
-		for _, name := range states {
-			state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
-			if !ok || state == 0 {
-				return usageError{fmt.Sprintf("there is no state %q; the states are %s", name, strings.Join(stateNames(), ", "))}
-			}
-			ask.States = append(ask.States, pb.TxState(state))
+		in, err := parseStates(states)
+		if err != nil {
+			return err
 		}
+		ask := &pb.ListTxsRequest{Submitter: submitter, States: in, Labels: labels}
 		if limit < 1 {
 			return misused(cmd, "--limit must be at least 1")
 		}
@@ -254,6 +251,17 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state; as often as needed")
 	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
 	return c
+}
+
+func parseStates(names []string) (states []pb.TxState, err error) {
+	for _, name := range names {
+		state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
+		if !ok || state == 0 {
+			return nil, usageError{fmt.Sprintf("there is no state %q; the states are %s", name, strings.Join(stateNames(), ", "))}
+		}
+		states = append(states, pb.TxState(state))
+	}
+	return states, nil
 }
 
 func stateNames() (names []string) {

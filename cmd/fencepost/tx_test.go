@@ -295,3 +295,27 @@ func TestTxWatchIsInterrupted(t *testing.T) {
 	}
 	l.bad(exitFailed, "there is no such transaction", "tx", "watch", "--submitter", "alice", "--request-id", "never")
 }
+
+// A watch of certain states leaves out all other steps, of what is there as of what comes.
+func TestTxWatchByState(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	kept, dropped := l.create("r1"), l.create("r2")
+	queued, both := l.start("tx", "watch", "--submitter", "alice", "--state", "QUEUED"), l.start("tx", "watch", "--all", "--state", "queued,Cancelled")
+	all := []*started{queued, both}
+	for _, s := range all {
+		s.prints(kept)
+		s.prints(dropped)
+	}
+	l.good("tx", "cancel", dropped)
+	both.prints("  2  CANCELLED ")
+	late := l.create("r3")
+	for i, s := range all {
+		s.prints(late)
+		s.interrupt()
+		if out, _, code := s.end(); code != exitDone || strings.Count(out, "\n") != 3+i {
+			t.Errorf("gave %d: %s", code, out)
+		}
+	}
+}
