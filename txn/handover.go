@@ -49,15 +49,36 @@ func dueBroadcast(v View) (Step, bool) {
 		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !mayGo(v, tx) {
 			return nil, false
 		}
-		if ranAnyway(tx.Reason) && tx.newest().Kind != Cancel {
-			return fill(v, tx)
+		if heldBack(v, tx) {
+			return lookMeanwhile(v, tx), true
 		}
-		if v.Cursor.Protected != nil && tx.CancelRequested && tx.Pooled == 0 && tx.newest().Kind != Cancel {
-			return nil, false // no pool has it, and its cancel may not be signed now: it is not what would bring it there (H29)
+		if ranAnyway(tx.Reason) && tx.newest().Kind != Cancel {
+			return replace(v, tx, Cancel, 0), true // it does nothing, and fills the nonce
 		}
 		return handOver(v, tx), true
 	}
 	return nil, false
+}
+
+// heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or to cancel
+// what no pool has. That is not what would bring it there (H29). The protection because something ran forbids the former least: what is signed takes no new nonce,
+// and each moment that it waits is one in which the other form may run a second time.
+func heldBack(v View, tx Tx) bool {
+	p := v.Cursor.Protected
+	switch {
+	case p == nil || tx.newest().Kind == Cancel:
+		return false
+	case ranAnyway(tx.Reason):
+		return !ranAnyway(p.Reason)
+	}
+	return tx.CancelRequested && tx.Pooled == 0
+}
+
+// lookMeanwhile has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.
+func lookMeanwhile(v View, tx Tx) Step {
+	next := tx.Status
+	next.Doubted = true
+	return Record{Change{Writes: []Write{v.move(tx, "", next, v.Policy.ResubmitInterval)}}}
 }
 
 // handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger

@@ -334,30 +334,3 @@ func (w *world) everyNumberOnce(t fataler) {
 		t.Fatalf("%d numbers are accounted for, the cursor went from %d to %d", len(used), w.view.Cursor.Init, w.view.Cursor.Next)
 	}
 }
-
-// What no pool has and shall be cancelled is not brought to one because the cancel may not be signed now. What a pool may have is still handed over (H19).
-func TestUnderProtectionWhatShallBeCancelledIsNotSentFirst(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		answers []Class
-		held    bool
-	}{"never handed over": {nil, true}, "nobody was reached": {[]Class{Unavailable}, true}, "refused": {[]Class{Underpriced}, true}, "no answer": {[]Class{Ambiguous}, false}, "taken": {[]Class{Accepted}, false}} {
-		w := newWorld(1, policy)
-		b := until[Broadcast](t, w)
-		for _, class := range c.answers {
-			w.do(t, b, Outcome{Class: class}, accepted)
-		}
-		w.view.Cursor.Protected = &Protected{ID: 1}
-		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
-		w.view.Now = w.view.Now.Add(time.Hour)
-		r, rests := w.looked(t).(Rest)
-		if rests != c.held || rests && !r.Until.IsZero() {
-			t.Errorf("%s: %T", name, Decide(w.view))
-		}
-		w.view.Cursor.Protected = nil
-		if s, ok := w.looked(t).(Replace); !ok || s.Kind != Cancel {
-			t.Errorf("%s: %T once the protection is over", name, Decide(w.view))
-		}
-	}
-}

@@ -60,7 +60,7 @@ func tookBack(tx Tx) bool {
 	return tx.Requeued > 0 && len(nonces) <= tx.Requeued
 }
 
-// mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see fill.
+// mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see heldBack.
 func mayGo(v View, tx Tx) bool {
 	return ranAnyway(tx.Reason) || surelyGone(v, tx)
 }
