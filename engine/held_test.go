@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/store"
@@ -48,4 +50,33 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 		t.Errorf("executed under %v", ran)
 	}
 	w.healthy()
+}
+
+// With cancel_late, what nobody has is not brought to a pool after its deadline because a protection forbids to sign its cancel.
+func TestWhatIsHeldBackIsNotRunAfterItsDeadline(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	late := time.Now().Add(1500 * time.Millisecond)
+	id := w.notSent(txn.Terms{NotAfter: late, CancelLate: true})
+	w.eventually("its deadline passes", func() error {
+		if !time.Now().After(late.Add(100 * time.Millisecond)) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.chain.Intercept(nil) // the nodes are back
+	w.eventually("some intervals pass", func() error {
+		w.chain.Mine(1)
+		if time.Now().Before(late.Add(8 * w.policy.ResubmitInterval)) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	if end := w.finish(id); end.State != txn.Cancelled || end.Reason != txn.ReasonDeadline {
+		t.Errorf("%s %s %q", end.State, end.Reason, end.LastError)
+	}
+	if ran := w.executions(); !slices.Equal(ran, []txn.Nonce{0}) {
+		t.Errorf("executed under %v", ran)
+	}
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
-// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again.
+// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
+// the next one is due stays as it was, so that a policy which always says RETRY is asked once an interval.
 func overdue(v View) (c Change) {
 	for _, tx := range v.Open {
 		at := v.overdueAt(tx)
@@ -20,7 +21,7 @@ func overdue(v View) (c Change) {
 		if tx.LastError != "" {
 			next.LastError += "; last: " + tx.LastError
 		}
-		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, 0))
+		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, max(0, tx.Due.Sub(v.Now))))
 	}
 	return c
 }
@@ -71,7 +72,7 @@ func heldBack(v View, tx Tx) bool {
 	case ranAnyway(tx.Reason):
 		return !ranAnyway(p.Reason)
 	}
-	return tx.CancelRequested && tx.Pooled == 0
+	return (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now)) && tx.Pooled == 0
 }
 
 // lookMeanwhile has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.

@@ -6,29 +6,35 @@ import (
 	"time"
 )
 
-// What no pool has and shall be cancelled is not brought to one because the cancel may not be signed now. What a pool may have is still handed over (H19).
+// What no pool has and shall be cancelled, by somebody's wish or by its deadline, is not brought to one because the cancel may not be signed now. What a pool may have
+// is still handed over (H19).
 func TestUnderProtectionWhatShallBeCancelledIsNotSentFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []Class
 		held    bool
 	}{"never handed over": {nil, true}, "nobody was reached": {[]Class{Unavailable}, true}, "refused": {[]Class{Underpriced}, true}, "no answer": {[]Class{Ambiguous}, false}, "taken": {[]Class{Accepted}, false}} {
-		w := newWorld(1, policy)
-		b := until[Broadcast](t, w)
-		for _, class := range c.answers {
-			w.do(t, b, Outcome{Class: class}, accepted)
-		}
-		w.view.Cursor.Protected = &Protected{ID: 1}
-		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
-		w.view.Now = w.view.Now.Add(time.Hour)
-		if held := !w.handsOver(t); held != c.held {
-			t.Errorf("%s: %T", name, Decide(w.view))
-		}
-		w.view.Cursor.Protected = nil
-		w.view.Now = w.view.Now.Add(time.Hour)
-		if s, ok := w.looked(t).(Replace); !ok || s.Kind != Cancel {
-			t.Errorf("%s: %T once the protection is over", name, Decide(w.view))
+		for _, late := range []bool{false, true} {
+			w := newWorld(1, policy)
+			w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(30*time.Minute)
+			b := until[Broadcast](t, w)
+			for _, class := range c.answers {
+				w.do(t, b, Outcome{Class: class}, accepted)
+			}
+			w.view.Cursor.Protected = &Protected{ID: 1}
+			if !late {
+				w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+				w.do(t, Decide(w.view), Outcome{}, accepted)
+			}
+			w.view.Now = w.view.Now.Add(time.Hour)
+			if held := !w.handsOver(t); held != c.held {
+				t.Errorf("%s, late %t: %T", name, late, Decide(w.view))
+			}
+			w.view.Cursor.Protected = nil
+			w.view.Now = w.view.Now.Add(time.Hour)
+			if s, ok := w.looked(t).(Replace); !ok || s.Kind != Cancel {
+				t.Errorf("%s, late %t: %T once the protection is over", name, late, Decide(w.view))
+			}
 		}
 	}
 }
