@@ -239,7 +239,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		if next.Above = nil; !ranAnyway(tx.Reason) { // that stays told
+		if next.Above = nil; !tx.staysTold() {
 			next.Reason, next.LastError = "", ""
 		}
 		w := v.move(tx, EventIncluded, next, 0)
@@ -265,7 +265,9 @@ func reorged(v View, tx Tx) (Write, bool) {
 	}
 	next := tx.Status
 	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, nil, 0, ""
-	next.TxHash, next.Above = tx.newest().Hash, nil
+	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see again
+		next.TxHash = tx.newest().Hash
+	}
 	w := v.move(tx, EventReorged, next, 0)
 	w.NewFork = true
 	return w, true
@@ -283,16 +285,8 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 	case cancelled && tx.Rejected != "":
 		kind, next.State, next.Executed, next.Reason, next.LastError = EventFailed, Failed, No, ReasonRejected, tx.Rejected
 	case cancelled:
-		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
-		switch {
-		case tx.CancelRequested:
-		case tx.Reason == ProtectRanBefore:
-			next.Reason, next.LastError = ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
-		case tx.Reason == ProtectRanEnded:
-			next.Reason, next.LastError = ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
-		default:
-			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
-		}
+		kind, next.State, next.Executed = EventCancelled, Cancelled, No
+		next.Reason, next.LastError = tx.whyCancelled()
 	case tx.Receipt.Success:
 		next.State, next.Executed, next.Reason, next.LastError = Confirmed, Success, "", ""
 		switch r := earlier.Receipt; {
@@ -312,6 +306,20 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 		next.LastError = "the transaction was included and reverted; gas was paid"
 	}
 	return v.move(tx, kind, next, 0)
+}
+
+// whyCancelled says what its cancel, which is final, was signed for. Of what was final before, and reorged, there is no reason left that says so.
+func (tx Tx) whyCancelled() (reason, message string) {
+	anew := tx.Reason == ReasonReorgedFinal && !tx.Terms.CancelLate
+	switch {
+	case tx.CancelRequested:
+		return ReasonCancelled, ""
+	case tx.Reason == ProtectRanBefore, anew && tx.Requeued > 0:
+		return ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+	case tx.Reason == ProtectRanEnded, anew:
+		return ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
+	}
+	return ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 }
 
 // nextDue is when time alone makes something to do.

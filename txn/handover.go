@@ -187,7 +187,10 @@ func answered(b Broadcast, answer Outcome) Status {
 }
 
 // keepsReason tells whether its reason stays, whatever is answered, until a block has it.
-func (tx Tx) keepsReason() bool { return tx.State == Stuck || ranAnyway(tx.Reason) }
+func (tx Tx) keepsReason() bool { return tx.State == Stuck || tx.staysTold() }
+
+// staysTold tells whether its reason stays, in blocks and out of them, until it is final: as long as that, what was promised of it once does not hold.
+func (tx Tx) staysTold() bool { return ranAnyway(tx.Reason) || tx.Reason == ReasonReorgedFinal }
 
 func (o Outcome) taken() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
 
@@ -215,12 +218,14 @@ func (tx Tx) HandedOver() bool {
 	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
 }
 
-// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told twice of different ends (H22).
+// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
+// nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
 func (tx Tx) again() Attempt {
-	if was := tx.attempt(tx.TxHash); tx.Reason == ReasonReorgedFinal && was.No > 0 {
-		return was
+	was := tx.attempt(tx.TxHash)
+	if tx.Reason != ReasonReorgedFinal || was.No == 0 || was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
+		return tx.newest()
 	}
-	return tx.newest()
+	return was
 }
 
 const (

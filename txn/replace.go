@@ -354,7 +354,10 @@ func retry(v View, c Command) (Step, bool) {
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
-	next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
+	next.State, next.Sub, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, 0, ""
+	if !tx.staysTold() {
+		next.Reason, next.LastError = "", ""
+	}
 	done.Writes = []Write{v.move(tx, EventUnstuck, next, 0)}
 	return Record{done}, true
 }

@@ -70,7 +70,7 @@ func ranBefore(v View) (Finding, bool) {
 	for _, txs := range [][]Tx{v.Open, v.Queue} {
 		for _, tx := range txs {
 			e := v.earlier(tx)
-			told := ranAnyway(tx.Reason) || tx.Reason == ReasonNonceElsewhere && v.Cursor.Protected != nil // the latter waits for a decision as it is
+			told := ranAnyway(tx.Reason) || tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil && v.Cursor.Protected != nil // the latter waits for a decision as it is
 			if e.Receipt == nil || told {
 				continue
 			}
