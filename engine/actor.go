@@ -255,12 +255,13 @@ func (a *actor) unfollow(tx txn.Tx) {
 func (a *actor) view() txn.View {
 	a.awaitReorgs() // before the view is taken: none falls between
 	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
-	a.letGo(head)
-	return txn.View{
+	v := txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen,
-		Audited: a.audited, Ended: a.ended, Canonical: canonical,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen, Canonical: canonical,
 	}
+	a.letGo(v)
+	v.Audited, v.Ended = a.audited, a.ended
+	return v
 }
 
 // waitsForHead tells whether the next block alone may make something to do: a second look, an answer about receipts, a decision that waits for either.
