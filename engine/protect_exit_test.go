@@ -120,7 +120,9 @@ func TestAligningForward(t *testing.T) {
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
 	w.chain.Mine(1)
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
-	w.chain.MineEmpty(int(w.policy.Confirmations))
+	w.chain.MineEmpty(int(w.policy.Confirmations)) // as deep as what is final, but not as what is passed over
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.chain.MineEmpty(int(w.policy.AuditDepth - w.policy.Confirmations))
 	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 0}), txn.ResultProtectionChanged)
 	w.want(w.exit(txn.ActionAlign), txn.Applied)
 	if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != 4 {

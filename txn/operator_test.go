@@ -67,6 +67,22 @@ func TestExitProtect(t *testing.T) {
 	}
 }
 
+// Numbers are passed over for good: as for a FAIL, what used them has to lie as deep as is audited, and as deep as what is final where that is deeper.
+func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
+	t.Parallel()
+	for _, audited := range []uint64{0, guarded.AuditDepth} {
+		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations, ActionAlign: max(audited, guarded.Confirmations), ActionAlignKeep: max(audited, guarded.Confirmations)} {
+			w := idle(t)
+			w.view.Policy.AuditDepth = audited
+			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere}
+			w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}}
+			if look, ok := Decide(w.view).(LookAtAccount); !ok || look.Depth != depth || look.For != 5 {
+				t.Errorf("%s, audited %d deep: %+v", action, audited, Decide(w.view))
+			}
+		}
+	}
+}
+
 func TestExitProtectWithoutProtection(t *testing.T) {
 	t.Parallel()
 	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != ResultNotProtected {

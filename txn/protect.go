@@ -225,7 +225,7 @@ func exitProtect(v View, c Command) (Step, bool) {
 	case c.Expect != v.Cursor.Protected.ID:
 		return refuse(ResultProtectionChanged, "protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect)
 	case v.Account == nil || v.Account.For != c.ID:
-		return LookAtAccount{Depth: v.Policy.Confirmations, For: c.ID}, true
+		return LookAtAccount{Depth: v.depthOf(c), For: c.ID}, true
 	}
 	a, next := v.Account, v.Cursor.Next
 	missing, inFlight := lowestMissing(v)
@@ -259,6 +259,14 @@ func exitProtect(v View, c Command) (Step, bool) {
 		return refuse(ResultRefused, "the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included", a.Latest, lowest)
 	}
 	return Record{unprotect(v, c, next)}, true
+}
+
+// depthOf is how deep the settled nonce of a decision lies. Numbers that are passed over are for good, so that this rests on no block that may still change.
+func (v View) depthOf(c Command) uint64 {
+	if c.Action == ActionAlign || c.Action == ActionAlignKeep {
+		return v.Policy.deepest()
+	}
+	return v.Policy.Confirmations
 }
 
 func unprotect(v View, c Command, to Nonce) Change {
