@@ -25,6 +25,9 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 		l.Submitter.Status = c.Status
 		a.log.Info("submitter status changed", "status", string(c.Status))
 	}
+	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHead {
+		a.mail.Store(true) // what is not of the head of the queue is there for a command alone
+	}
 	for _, done := range c.Commands {
 		if slices.ContainsFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID && k.Kind == txn.CommandUpdate }) {
 			a.loaded = false // what was changed is in the ledger alone

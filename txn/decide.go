@@ -91,10 +91,8 @@ func (Broadcast) step()     {}
 // Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
 // would have been taken without it.
 func Decide(v View) Step {
-	if len(v.Commands) > 0 {
-		if step, ok := obey(v, v.Commands[0]); ok {
-			return step
-		}
+	if step, ok := heed(v); ok {
+		return step
 	}
 	if change := follow(v); !change.Empty() {
 		return Record{change}
@@ -121,6 +119,26 @@ func Decide(v View) Step {
 	}
 	return Rest{Until: nextDue(v)}
 }
+
+// heed carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
+// protects or cancels. Behind a decision to leave a protection everything waits for that.
+func heed(v View) (Step, bool) {
+	for i, c := range v.Commands {
+		switch {
+		case i > 0 && c.Kind == CommandExitProtect:
+			return nil, false
+		case i > 0 && !atOnce[c.Kind]:
+			continue
+		}
+		if step, ok := obey(v, c); ok {
+			return step, true
+		}
+	}
+	return nil, false
+}
+
+// atOnce are the commands that need nothing from outside.
+var atOnce = map[CommandKind]bool{CommandPause: true, CommandResume: true, CommandCancel: true, CommandProtect: true, CommandUpdate: true}
 
 // obey carries out one command. ok is false while it waits for what the chain shows.
 func obey(v View, c Command) (step Step, ok bool) {

@@ -333,3 +333,33 @@ func TestAFailBeforeTheLossWasFound(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 }
+
+// A decision that waits for the chain holds up nobody who protects, pauses or cancels; what needs the chain waits behind it, and so does everything behind a decision
+// to leave a protection.
+func TestADecisionThatWaitsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		behind []CommandKind
+		want   []CommandKind // that are carried out meanwhile
+	}{
+		"all that never wait":         {[]CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate, CommandResume, "SHRUG"}, []CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate, CommandResume}},
+		"what waits as well":          {[]CommandKind{CommandResolve, CommandSpeedUp, CommandCancel}, []CommandKind{CommandCancel}},
+		"what comes after a decision": {[]CommandKind{CommandCancel, CommandExitProtect, CommandProtect}, []CommandKind{CommandCancel}},
+	} {
+		w := lost(t)
+		id := w.view.Open[0].ID
+		w.unknown[w.view.Open[0].newest().Hash] = true // the chain is away
+		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionFail, Tx: id}}
+		for i, kind := range c.behind {
+			w.view.Commands = append(w.view.Commands, Command{ID: int64(i + 2), Kind: kind, Tx: id, Expect: 1})
+		}
+		w.settle(t)
+		var got []CommandKind
+		for _, r := range w.results {
+			got = append(got, c.behind[r.ID-2])
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
