@@ -237,21 +237,6 @@ func TestAUseElsewhereIsSeenWithoutBeingTold(t *testing.T) {
 	}
 }
 
-// Its old bytes have run: the new ones must not be handed over.
-func TestWhatRanBeforeIsNotHandedOver(t *testing.T) {
-	t.Parallel()
-	w, b := sent(t, 1)
-	old := Hash{7, 7, 7}
-	w.view.Open[0].Attempts = []Attempt{{No: 1, Nonce: 9, Hash: old}, b.Attempt}
-	w.view.Now = w.view.Now.Add(time.Hour)
-	for _, c := range []func(){func() { w.unknown[old] = true }, func() { w.unknown = map[Hash]bool{}; w.include(old, true); w.view.Cursor.Protected = &Protected{ID: 1} }} {
-		c()
-		if step, ok := Decide(w.view).(Broadcast); ok {
-			t.Fatalf("%+v", step.Attempt)
-		}
-	}
-}
-
 // TestAnyOtherUseOfTheKey lets somebody else use the key at any moment, in any weather, with operators who decide all the time. No number is used twice or
 // skipped unrecorded, and nothing whose nonce was used elsewhere is called executed.
 func TestAnyOtherUseOfTheKey(t *testing.T) {

@@ -60,7 +60,7 @@ func TestARequeueForgetsTheAnswers(t *testing.T) {
 	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}, ahead); got != Applied {
 		t.Fatal(got)
 	}
-	if tx := w.view.Queue[0]; tx.Accepted != 0 || tx.Pooled != 0 || tx.LastAnswer != "" || tx.Rejected != "" || tx.Turn != (Turn{}) {
+	if tx := w.view.Queue[0]; tx.TxHash != (Hash{}) || tx.SubmitAttempts != 0 || tx.Accepted != 0 || tx.Pooled != 0 || tx.LastAnswer != "" || tx.Rejected != "" || tx.Turn != (Turn{}) {
 		t.Errorf("%+v", tx.Status)
 	}
 }
