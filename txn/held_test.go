@@ -56,20 +56,27 @@ func (w *world) handsOver(t *testing.T) bool {
 	return false
 }
 
+// cancelledUnderProtection is a world whose transaction is in no pool and shall be cancelled, under an operator's protection.
+func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
+	t.Helper()
+	w := newWorld(1, guarded)
+	b := until[Broadcast](t, w)
+	for _, class := range answers {
+		w.do(t, b, Outcome{Class: class}, accepted)
+	}
+	w.apply(t, protectAsTold(w.view, Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}))
+	w.view.Commands = []Command{{ID: 2, Kind: CommandCancel, Tx: b.Tx.ID}}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	return w
+}
+
 // What a protection holds back is handed to nobody, so no node would ever say that somebody else has used its nonce. The account is looked at all the same, once an
 // interval, and then it can be decided on.
 func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(*testing.T) *world{
-		"cancelled, and nobody has it": func(t *testing.T) *world {
-			w := newWorld(1, guarded)
-			b := until[Broadcast](t, w)
-			w.do(t, b, Outcome{Class: Unavailable}, accepted)
-			w.apply(t, protectAsTold(w.view, Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}))
-			w.view.Commands = []Command{{ID: 2, Kind: CommandCancel, Tx: b.Tx.ID}}
-			w.do(t, Decide(w.view), Outcome{}, accepted)
-			return w
-		},
+		"cancelled, and nobody was reached": func(t *testing.T) *world { return cancelledUnderProtection(t, Unavailable) },
+		"cancelled before anybody had it":   func(t *testing.T) *world { return cancelledUnderProtection(t) },
 		"its nonce shall be filled": func(t *testing.T) *world {
 			w, _, old := takenAnew(t, false)
 			w.apply(t, protectAsTold(w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
