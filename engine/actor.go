@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -149,7 +150,10 @@ func (a *actor) refresh(ctx context.Context) error {
 	if len(inbox.Queue) > 0 && len(a.inbox.Queue) > 0 && inbox.Queue[0].ID == a.inbox.Queue[0].ID {
 		inbox.Queue[0].RefusedAt = a.inbox.Queue[0].RefusedAt // what only memory knows
 	}
-	if err := a.recall(ctx, inbox.Queue); err != nil {
+	if inbox.Queue, err = a.alsoCancelled(ctx, inbox); err == nil {
+		err = a.recall(ctx, inbox.Queue)
+	}
+	if err != nil {
 		a.mail.Store(true)
 		return err
 	}
@@ -160,6 +164,27 @@ func (a *actor) refresh(ctx context.Context) error {
 // stand shows the auditor where the cursor stands.
 func (a *actor) stand() {
 	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
+}
+
+// alsoCancelled is the head of the queue, and what is further behind and shall be cancelled: a wish about what was given back to the queue goes to its owner. That is
+// here until the wish is written down, before which nothing is allocated.
+func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx, error) {
+	queue := inbox.Queue
+	for _, c := range inbox.Commands {
+		is := func(tx txn.Tx) bool { return tx.ID == c.Tx }
+		if len(inbox.Queue) < queueHead || c.Kind != txn.CommandCancel || slices.ContainsFunc(queue, is) || slices.ContainsFunc(a.ledger.Open, is) {
+			continue
+		}
+		tx, err := a.e.Store.Tx(ctx, c.Tx)
+		if err != nil && !errors.Is(err, store.ErrTxNotFound) {
+			return nil, err
+		}
+		if err == nil && tx.State == txn.Queued && tx.Submitter == a.id {
+			queue = append(queue, tx.Tx)
+		}
+	}
+	slices.SortFunc(queue, func(a, b txn.Tx) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
+	return queue, nil
 }
 
 // recall gives transactions that were given back to the queue their attempts of before: those are followed as long as it is not final, because whoever sends it
@@ -255,12 +280,13 @@ func (a *actor) unfollow(tx txn.Tx) {
 func (a *actor) view() txn.View {
 	a.awaitReorgs() // before the view is taken: none falls between
 	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
-	a.letGo(head)
-	return txn.View{
+	v := txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen,
-		Audited: a.audited, Ended: a.ended, Canonical: canonical,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen, Canonical: canonical,
 	}
+	a.letGo(v)
+	v.Audited, v.Ended = a.audited, a.ended
+	return v
 }
 
 // waitsForHead tells whether the next block alone may make something to do: a second look, an answer about receipts, a decision that waits for either.

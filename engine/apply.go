@@ -25,6 +25,9 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 		l.Submitter.Status = c.Status
 		a.log.Info("submitter status changed", "status", string(c.Status))
 	}
+	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHead {
+		a.mail.Store(true) // what is not of the head of the queue is there for a command alone
+	}
 	for _, done := range c.Commands {
 		if slices.ContainsFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID && k.Kind == txn.CommandUpdate }) {
 			a.loaded = false // what was changed is in the ledger alone
@@ -65,7 +68,8 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
 		noted := *cursor
 		noted.LastBlock = 0
-		if w.Next.Receipt != nil && w.Next.Nonce != nil {
+		used := func(f txn.Attempt) bool { return f.Hash == w.Next.Receipt.TxHash && f.Nonce == *tx.Nonce }
+		if w.Next.Receipt != nil && slices.ContainsFunc(tx.Attempts, used) {
 			noted.LastBlock = w.Next.Receipt.BlockNumber
 		}
 		a.ledger.Cursor = &noted

@@ -20,23 +20,26 @@ func (a *actor) awaitReorgs() {
 	if len(a.audited) == 0 {
 		return
 	}
-	lowest := a.audited[0].Receipt.BlockNumber
-	for _, tx := range a.audited[1:] {
-		lowest = min(lowest, tx.Receipt.BlockNumber)
+	blocks := make([]uint64, len(a.audited))
+	for i, tx := range a.audited {
+		blocks[i] = tx.Receipt.BlockNumber
 	}
-	a.track.audit(a.id, lowest, a.wake)
+	a.track.audit(a.id, blocks, a.wake)
 }
 
-// letGo forgets final transactions that are deeper than any reorg is believed to reach.
-func (a *actor) letGo(head uint64) {
-	if head != a.headAt.number {
-		a.headAt = headSeen{head, a.e.Clock.Now()}
+// letGo forgets final transactions that are deeper than any reorg is believed to reach, once they were compared with the chain from there: while the chain was
+// away it may have grown by more than is audited.
+func (a *actor) letGo(v txn.View) {
+	if v.Head != a.headAt.number {
+		a.headAt = headSeen{v.Head, a.e.Clock.Now()}
 	}
-	if head == 0 {
-		return // nothing is known of the chain yet: a new owner compares before it lets go
+	if v.Head == 0 {
+		return // nothing is known of the chain yet
 	}
+	deep := func(block uint64) bool { return block+a.track.auditDepth() <= v.Head }
 	for _, tx := range a.ended {
-		if tx.EndedBlock+a.track.auditDepth() <= head {
+		doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
+		if deep(tx.EndedBlock) && !slices.ContainsFunc(tx.Attempts, doubted) {
 			a.unfollow(tx)
 			a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(e txn.Tx) bool { return e.ID == tx.ID })
 		}
@@ -44,7 +47,10 @@ func (a *actor) letGo(head uint64) {
 	if len(a.audited) == 0 {
 		return
 	}
-	a.audited = slices.DeleteFunc(slices.Clone(a.audited), func(tx txn.Tx) bool { return tx.Receipt.BlockNumber+a.track.auditDepth() <= head })
+	a.audited = slices.DeleteFunc(slices.Clone(a.audited), func(tx txn.Tx) bool {
+		hash, known := v.Canonical(tx.Receipt.BlockNumber)
+		return deep(tx.Receipt.BlockNumber) && known && hash == tx.Receipt.BlockHash
+	})
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
 	}

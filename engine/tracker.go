@@ -34,8 +34,10 @@ type tracker struct {
 	lower  int                    // passes in a row in which the head was one that the view has below its tip
 
 	mu      sync.Mutex
-	window  window    // published view
-	movedAt time.Time // when its tip became another
+	window  window              // published view
+	beneath map[uint64]txn.Hash // audited blocks below it; never changed in place
+	movedAt time.Time           // when its tip became another
+	gap     headSeen            // tip before the last gap, and when that was closed
 	follows map[txn.Hash]*follow
 	tagged  *place
 	waits   map[txn.SubmitterID]func() // who wants to be woken by the next head, whatever it has
@@ -172,7 +174,14 @@ func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.
 			}
 		}
 	}
-	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }, t.window.hashAt // a window is a value
+	in, beneath := t.window, t.beneath // neither is changed in place
+	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }, func(number uint64) (txn.Hash, bool) {
+		if hash, ok := in.hashAt(number); ok {
+			return hash, true
+		}
+		hash, ok := beneath[number]
+		return hash, ok
+	}
 }
 
 func (t *tracker) inclusion(hash txn.Hash) txn.Inclusion {
@@ -257,7 +266,7 @@ func (t *tracker) pass(ctx context.Context) error {
 	answers := t.lookUp(ctx, t.toLookUp(next, added, gap))
 	next, older := t.reachDown(ctx, next, t.heights(added, answers))
 	next = t.deepen(ctx, next)
-	t.publish(news{next, added, answers, older, tagged})
+	t.publish(news{next, added, gap, answers, older, t.readBeneath(ctx, next, gap), tagged})
 	return nil
 }
 
@@ -409,8 +418,10 @@ func (t *tracker) reachDown(ctx context.Context, next window, heights []uint64) 
 type news struct {
 	next    window
 	added   []txn.Block
+	gap     bool // blocks went by unseen
 	answers []txn.ReceiptAnswer
 	older   map[uint64]txn.Hash // canonical blocks below the window
+	beneath map[uint64]txn.Hash // and those that are audited
 	tagged  *txn.Block          // nil: not asked for, or not told
 }
 
@@ -427,8 +438,11 @@ func (t *tracker) publish(n news) {
 		clear(t.waits)
 		t.movedAt = t.clock.Now()
 	}
-	t.wakeAudits(n.next)
-	t.window = n.next
+	t.wakeAudits(n.next, n.beneath)
+	if n.gap {
+		t.gap = headSeen{t.window.tip().Number, t.clock.Now()}
+	}
+	t.window, t.beneath = n.next, n.beneath
 	moved = t.mark(n.tagged) || moved
 	changed := map[*follow]bool{}
 	for _, a := range n.answers {

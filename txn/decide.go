@@ -90,10 +90,8 @@ func (Broadcast) step()     {}
 // Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
 // would have been taken without it.
 func Decide(v View) Step {
-	if len(v.Commands) > 0 {
-		if step, ok := obey(v, v.Commands[0]); ok {
-			return step
-		}
+	if step, ok := heed(v); ok {
+		return step
 	}
 	if change := follow(v); !change.Empty() {
 		return Record{change}
@@ -120,6 +118,26 @@ func Decide(v View) Step {
 	}
 	return Rest{Until: nextDue(v)}
 }
+
+// heed carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
+// protects or cancels. Behind a decision to leave a protection everything waits for that.
+func heed(v View) (Step, bool) {
+	for i, c := range v.Commands {
+		switch {
+		case i > 0 && c.Kind == CommandExitProtect:
+			return nil, false
+		case i > 0 && !atOnce[c.Kind]:
+			continue
+		}
+		if step, ok := obey(v, c); ok {
+			return step, true
+		}
+	}
+	return nil, false
+}
+
+// atOnce are the commands that need nothing from outside.
+var atOnce = map[CommandKind]bool{CommandPause: true, CommandResume: true, CommandCancel: true, CommandProtect: true, CommandUpdate: true}
 
 // obey carries out one command. ok is false while it waits for what the chain shows.
 func obey(v View, c Command) (step Step, ok bool) {
@@ -238,7 +256,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		if next.Above = nil; !ranAnyway(tx.Reason) { // that stays told
+		if next.Above = nil; !tx.staysTold() {
 			next.Reason, next.LastError = "", ""
 		}
 		w := v.move(tx, EventIncluded, next, 0)
@@ -264,7 +282,9 @@ func reorged(v View, tx Tx) (Write, bool) {
 	}
 	next := tx.Status
 	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, nil, 0, ""
-	next.TxHash, next.Above = tx.newest().Hash, nil
+	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see again
+		next.TxHash = tx.newest().Hash
+	}
 	w := v.move(tx, EventReorged, next, 0)
 	w.NewFork = true
 	return w, true
@@ -282,16 +302,8 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 	case cancelled && tx.Rejected != "":
 		kind, next.State, next.Executed, next.Reason, next.LastError = EventFailed, Failed, No, ReasonRejected, tx.Rejected
 	case cancelled:
-		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
-		switch {
-		case tx.CancelRequested:
-		case tx.Reason == ProtectRanBefore:
-			next.Reason, next.LastError = ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
-		case tx.Reason == ProtectRanEnded:
-			next.Reason, next.LastError = ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
-		default:
-			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
-		}
+		kind, next.State, next.Executed = EventCancelled, Cancelled, No
+		next.Reason, next.LastError = tx.whyCancelled()
 	case tx.Receipt.Success:
 		next.State, next.Executed, next.Reason, next.LastError = Confirmed, Success, "", ""
 		switch r := earlier.Receipt; {
@@ -311,6 +323,20 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 		next.LastError = "the transaction was included and reverted; gas was paid"
 	}
 	return v.move(tx, kind, next, 0)
+}
+
+// whyCancelled says what its cancel, which is final, was signed for. Of what was final before, and reorged, there is no reason left that says so.
+func (tx Tx) whyCancelled() (reason, message string) {
+	anew := tx.Reason == ReasonReorgedFinal && !tx.Terms.CancelLate
+	switch {
+	case tx.CancelRequested:
+		return ReasonCancelled, ""
+	case tx.Reason == ProtectRanBefore, anew && tx.Requeued > 0:
+		return ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+	case tx.Reason == ProtectRanEnded, anew:
+		return ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
+	}
+	return ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 }
 
 // nextDue is when time alone makes something to do.

@@ -7,7 +7,8 @@ import (
 )
 
 // overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
-// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again.
+// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
+// the next one is due stays as it was, so that a policy which always says RETRY is asked once an interval.
 func overdue(v View) (c Change) {
 	for _, tx := range v.Open {
 		at := v.overdueAt(tx)
@@ -20,7 +21,7 @@ func overdue(v View) (c Change) {
 		if tx.LastError != "" {
 			next.LastError += "; last: " + tx.LastError
 		}
-		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, 0))
+		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, max(0, tx.Due.Sub(v.Now))))
 	}
 	return c
 }
@@ -49,15 +50,36 @@ func dueBroadcast(v View) (Step, bool) {
 		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !mayGo(v, tx) {
 			return nil, false
 		}
-		if ranAnyway(tx.Reason) && tx.newest().Kind != Cancel {
-			return fill(v, tx)
+		if heldBack(v, tx) {
+			return lookMeanwhile(v, tx), true
 		}
-		if v.Cursor.Protected != nil && tx.CancelRequested && tx.Pooled == 0 && tx.newest().Kind != Cancel {
-			return nil, false // no pool has it, and its cancel may not be signed now: it is not what would bring it there (H29)
+		if ranAnyway(tx.Reason) && tx.newest().Kind != Cancel {
+			return replace(v, tx, Cancel, 0), true // it does nothing, and fills the nonce
 		}
 		return handOver(v, tx), true
 	}
 	return nil, false
+}
+
+// heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or to cancel
+// what no pool has. That is not what would bring it there (H29). The protection because something ran forbids the former least: what is signed takes no new nonce,
+// and each moment that it waits is one in which the other form may run a second time.
+func heldBack(v View, tx Tx) bool {
+	p := v.Cursor.Protected
+	switch {
+	case p == nil || tx.newest().Kind == Cancel:
+		return false
+	case ranAnyway(tx.Reason):
+		return !ranAnyway(p.Reason)
+	}
+	return (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now)) && tx.Pooled == 0
+}
+
+// lookMeanwhile has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.
+func lookMeanwhile(v View, tx Tx) Step {
+	next := tx.Status
+	next.Doubted = true
+	return Record{Change{Writes: []Write{v.move(tx, "", next, v.Policy.ResubmitInterval)}}}
 }
 
 // handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
@@ -165,7 +187,10 @@ func answered(b Broadcast, answer Outcome) Status {
 }
 
 // keepsReason tells whether its reason stays, whatever is answered, until a block has it.
-func (tx Tx) keepsReason() bool { return tx.State == Stuck || ranAnyway(tx.Reason) }
+func (tx Tx) keepsReason() bool { return tx.State == Stuck || tx.staysTold() }
+
+// staysTold tells whether its reason stays, in blocks and out of them, until it is final: as long as that, what was promised of it once does not hold.
+func (tx Tx) staysTold() bool { return ranAnyway(tx.Reason) || tx.Reason == ReasonReorgedFinal }
 
 func (o Outcome) taken() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
 
@@ -193,12 +218,14 @@ func (tx Tx) HandedOver() bool {
 	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
 }
 
-// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told twice of different ends (H22).
+// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
+// nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
 func (tx Tx) again() Attempt {
-	if was := tx.attempt(tx.TxHash); tx.Reason == ReasonReorgedFinal && was.No > 0 {
-		return was
+	was := tx.attempt(tx.TxHash)
+	if tx.Reason != ReasonReorgedFinal || was.No == 0 || was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
+		return tx.newest()
 	}
-	return tx.newest()
+	return was
 }
 
 const (

@@ -100,8 +100,14 @@ func TestWhatWasRejectedAndIsTaken(t *testing.T) {
 		t.Fatalf("%+v", tx.Status)
 	}
 	w.view.Now = w.view.Now.Add(time.Hour)
-	if b, ok := w.claimed(t).(Broadcast); !ok || b.Attempt.Kind != Original {
+	b, ok := w.claimed(t).(Broadcast)
+	if !ok || b.Attempt.Kind != Original {
 		t.Errorf("%+v", Decide(w.view))
+	}
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, int(policy.Confirmations)+1)
+	if end := w.final[0]; end.State != Confirmed || end.Reason != "" || end.LastError != "" {
+		t.Errorf("%+v", end.Status)
 	}
 }
 

@@ -189,15 +189,6 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	return s
 }
 
-// fill makes a form that does nothing for the nonce of a transaction that ran before. That protection forbids nothing here: what is signed takes no new nonce,
-// and each moment that it waits is one in which the other form may run a second time.
-func fill(v View, tx Tx) (Step, bool) {
-	if p := v.Cursor.Protected; p != nil && !ranAnyway(p.Reason) {
-		return nil, false
-	}
-	return replace(v, tx, Cancel, 0), true
-}
-
 // givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its deadline or since it
 // has run before, which have made a form that cancels.
 func (tx Tx) givenUp() bool {
@@ -338,7 +329,10 @@ func retry(v View, c Command) (Step, bool) {
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
-	next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
+	next.State, next.Sub, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, 0, ""
+	if !tx.staysTold() {
+		next.Reason, next.LastError = "", ""
+	}
 	done.Writes = []Write{v.move(tx, EventUnstuck, next, 0)}
 	return Record{done}, true
 }

@@ -60,7 +60,7 @@ func tookBack(tx Tx) bool {
 	return tx.Requeued > 0 && len(nonces) <= tx.Requeued
 }
 
-// mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see fill.
+// mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see heldBack.
 func mayGo(v View, tx Tx) bool {
 	return ranAnyway(tx.Reason) || surelyGone(v, tx)
 }
@@ -70,7 +70,7 @@ func ranBefore(v View) (Finding, bool) {
 	for _, txs := range [][]Tx{v.Open, v.Queue} {
 		for _, tx := range txs {
 			e := v.earlier(tx)
-			told := ranAnyway(tx.Reason) || tx.Reason == ReasonNonceElsewhere && v.Cursor.Protected != nil // the latter waits for a decision as it is
+			told := ranAnyway(tx.Reason) || tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil && v.Cursor.Protected != nil // the latter waits for a decision as it is
 			if e.Receipt == nil || told {
 				continue
 			}

@@ -183,7 +183,7 @@ const (
 	ProtectionDecision_PROTECTION_DECISION_UNSPECIFIED ProtectionDecision = 0
 	// Go on where the cursor stands. The account's nonce on chain must agree with it.
 	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
-	// Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+	// Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
 	// As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
 	// they were compared with the chain, and that those which ran were cancelled.
@@ -238,9 +238,9 @@ type StuckDecision int32
 
 const (
 	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
-	// It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth.
+	// It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
-	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
+	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
 	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
 	// node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.

@@ -1059,7 +1059,7 @@ export enum ProtectionDecision {
   RESUME = 1,
 
   /**
-   * Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+   * Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
    *
    * @generated from enum value: PROTECTION_DECISION_ALIGN_FORWARD = 2;
    */
@@ -1092,14 +1092,14 @@ export enum StuckDecision {
   UNSPECIFIED = 0,
 
   /**
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth.
+   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    *
    * @generated from enum value: STUCK_DECISION_FAIL = 1;
    */
   FAIL = 1,
 
   /**
-   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
+   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
    *
    * @generated from enum value: STUCK_DECISION_REQUEUE = 2;
    */

@@ -21,7 +21,7 @@ public enum StuckDecision
   STUCK_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth.
+   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -29,7 +29,7 @@ public enum StuckDecision
   STUCK_DECISION_FAIL(1),
   /**
    * <pre>
-   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
+   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
@@ -78,7 +78,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth.
+   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -86,7 +86,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_FAIL_VALUE = 1;
   /**
    * <pre>
-   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is.
+   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
