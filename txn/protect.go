@@ -158,8 +158,8 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
-	if f.Tx.State == Stuck {
-		kind = ""
+	if f.Tx.State == Stuck && f.Tx.Reason == f.Reason {
+		kind = "" // told before
 	}
 	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
 	c.Writes = []Write{v.move(*f.Tx, kind, next, v.Policy.ResubmitInterval)}

@@ -289,6 +289,9 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 	if !tx.keepsReason() || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
 		next.Reason, next.LastError = reason, message
 	}
+	if tx.State == Stuck && next.Reason != tx.Reason {
+		kind = EventStuck
+	}
 	if s.firstCancel() {
 		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
 	}
