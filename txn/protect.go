@@ -225,7 +225,7 @@ func exitProtect(v View, c Command) (Step, bool) {
 	case c.Expect != v.Cursor.Protected.ID:
 		return refuse(ResultProtectionChanged, "protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect)
 	case v.Account == nil || v.Account.For != c.ID:
-		return LookAtAccount{Depth: v.depthOf(c), For: c.ID}, true
+		return LookAtAccount{Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
 	}
 	a, next := v.Account, v.Cursor.Next
 	missing, inFlight := lowestMissing(v)
