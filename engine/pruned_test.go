@@ -14,7 +14,9 @@ func (w *watched) prune() {
 	if w.policy.Confirmations+1 >= w.policy.AuditDepth {
 		w.t.Fatalf("%+v leaves nothing to lose", w.policy)
 	}
-	w.chain.Intercept(func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Keeps(w.policy.Confirmations + 1) })
+	w.chain.Intercept(func(context.Context, chaintest.Call) chaintest.Fault {
+		return chaintest.Keeps(w.policy.Confirmations + 1)
+	})
 }
 
 // No endpoint keeps state as old as a decision is to rest on. It is refused with what to do, and goes on by the word of whoever has looked elsewhere.

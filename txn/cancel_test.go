@@ -331,3 +331,26 @@ func TestSilenceAfterARefusalHasAnEnd(t *testing.T) {
 		t.Errorf("%+v", w.final)
 	}
 }
+
+// A cancel to which no node gives a clear answer may be in a pool, where it is not enough: it rises as well.
+func TestACancelWithoutAClearAnswerRises(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{MinInterval: time.Second, MaxAttempts: 3}, 1125, 1000
+	w := newWorld(1, p)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	for range 100 {
+		step := Decide(w.view)
+		if _, ok := step.(Rest); ok {
+			w.view.Now = w.view.Now.Add(time.Hour)
+			continue
+		}
+		w.do(t, step, Outcome{Class: Ambiguous}, accepted)
+	}
+	if n := len(w.view.Open[0].Attempts); n != 1+1+p.Bump.(Bumping).MaxAttempts {
+		t.Errorf("%d forms: %+v", n, w.view.Open[0].Status)
+	}
+}

@@ -23,10 +23,14 @@ type BumpPolicy interface {
 	Bump(now time.Time, tx Tx, last Attempt, n int) bool
 }
 
-// Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29).
+// Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29), and also when no
+// node has said more than that it may have it.
 func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
-	wanted := b.Enabled || last.Kind == Cancel
-	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || priced[tx.LastAnswer])
+	wanted, had := b.Enabled, tx.Accepted == last.No
+	if last.Kind == Cancel {
+		wanted, had = true, had || tx.Pooled == last.No
+	}
+	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (had || priced[tx.LastAnswer])
 }
 
 // priced are the answers that a higher fee answers.
