@@ -352,6 +352,9 @@ func nextDue(v View) time.Time {
 		if tx.Receipt == nil {
 			earlier(tx.Due)
 			earlier(v.overdueAt(tx))
+			if tx.Terms.CancelLate && tx.newest().Kind != Cancel {
+				earlier(tx.LateAt)
+			}
 		}
 	}
 	for i, tx := range v.Queue {

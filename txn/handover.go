@@ -47,7 +47,7 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !mayGo(v, tx) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed && !lateNow(v, tx) || !mayGo(v, tx) {
 			return nil, false
 		}
 		if heldBack(v, tx) {
@@ -59,6 +59,13 @@ func dueBroadcast(v View) (Step, bool) {
 		return handOver(v, tx), true
 	}
 	return nil, false
+}
+
+// lateNow tells whether its deadline asks for a cancel at once, whenever the next hand-over is due: nobody has tried to make one yet. Whoever tries is next due an
+// interval later.
+func lateNow(v View, tx Tx) bool {
+	s, ok := replacement(v, tx)
+	return ok && s.Late && tx.Due.Before(tx.LateAt.Add(v.Policy.ResubmitInterval))
 }
 
 // heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or to cancel
