@@ -91,10 +91,11 @@ func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 	case pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN:
 		return fmt.Sprintf("is %s: it did not run and never will", state)
 	case pb.StuckDecision_STUCK_DECISION_RETRY:
-		if tx.GetCancelRequested() {
-			return fmt.Sprintf("was handed over again although a cancel was asked for, and races it; it is %s now", state)
+		text := fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
+		if said := plain(tx.GetLastError()); said != "" { // as of an original that races its cancel
+			text += ": " + said
 		}
-		return fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
+		return text
 	}
 	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now", state)
 }
