@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -36,9 +37,14 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 // more, and only if there is none is the look at the account that follows a suspicion.
 func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Change, error) {
 	a.doubt(s.Tx)
-	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
+	account, err := a.askAccount(ctx, v, s)
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
+	}
+	if errors.Is(err, txn.ErrNoState) && s.For != 0 {
+		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth", s.Depth, "error", err)
+		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
+		return txn.NoOldState(v, s), nil
 	}
 	if err != nil {
 		a.log.Debug("account cannot be looked at", "error", err)
@@ -60,6 +66,18 @@ func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccou
 	a.account = &account
 	a.tellSuspicion(v.Suspicion, account)
 	return txn.Change{}, nil
+}
+
+// askAccount asks for the account as deep as it takes, or where no endpoint has that state, as deep as does.
+func (a *actor) askAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Account, error) {
+	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
+	if !errors.Is(err, txn.ErrNoState) || s.Least == 0 || s.Least >= s.Depth {
+		return account, err
+	}
+	a.log.Warn("no endpoint tells the state that a decision asks for; going by a newer one", "depth", s.Depth, "least", s.Least, "error", err)
+	account, err = a.chain.Account(ctx, v.Submitter.Address, s.Least)
+	account.Shallow = true
+	return account, err
 }
 
 // takenNonce is a look at the account that found the nonce of a transaction used, for which no receipt of ours was known.

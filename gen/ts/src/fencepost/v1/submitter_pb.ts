@@ -1113,7 +1113,8 @@ export enum StuckDecision {
   RETRY = 3,
 
   /**
-   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+   * this transaction, and that it is as deep as that.
    *
    * @generated from enum value: STUCK_DECISION_FAIL_UNPROVEN = 4;
    */
