@@ -142,6 +142,28 @@ func TestMigrateDown(t *testing.T) {
 	}
 }
 
+// TestWhatWasSignedBeforeAnswersWereKept migrates a ledger of before: nobody knows what was refused, so a pool may have whatever is signed.
+func TestWhatWasSignedBeforeAnswersWereKept(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, lease := k.owned(s, "alice")
+	signed, queued := k.queue(s, id, "signed"), k.queue(s, id, "queued")
+	k.done(s, lease, take(signed, 0))
+	k.must(migrating(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) error {
+		if _, err := p.DownTo(k.ctx, 4); err != nil {
+			return err
+		}
+		_, err := p.Up(k.ctx)
+		return err
+	}))
+	for tx, want := range map[string]int{signed.ID.String(): 1, queued.ID.String(): 0} {
+		if got := value[int](k, "SELECT pooled_attempt FROM managed_tx WHERE tx_id = $1", tx); got != want {
+			t.Errorf("the newest that a pool may have is %d, want %d", got, want)
+		}
+	}
+}
+
 // TestNothingToConnectTo: errors name the cause and nothing that is secret.
 func TestNothingToConnectTo(t *testing.T) {
 	t.Parallel()
