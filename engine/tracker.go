@@ -77,7 +77,7 @@ const (
 // complete fills in what the configuration left open.
 func complete(p txn.Policy) txn.Policy {
 	if p.AuditDepth == 0 {
-		p.AuditDepth = auditFactor * p.Confirmations
+		p.AuditDepth = min(auditFactor*p.Confirmations, maxWindow-2)
 	}
 	p.LagGrace = orDefault(p.LagGrace, lagGrace)
 	return p

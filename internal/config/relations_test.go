@@ -35,6 +35,8 @@ func TestRelations(t *testing.T) {
 		"audit depth left out":     {example, []string{"chains.dev.finality.audit_depth=0"}, ""},
 		"audit depth of the final": {example, []string{"chains.dev.finality.audit_depth=20"}, ""},
 		"audit depth too small":    {example, []string{"chains.dev.finality.audit_depth=19"}, "--set: chains.dev.finality.audit_depth: no reorg is believed possible at depth 19, before a transaction is final at 20; choose 0, or at least 20"},
+		"audit depth at most":      {example, []string{"chains.dev.finality.audit_depth=4094"}, ""},
+		"audit depth beyond all":   {example, []string{"chains.dev.finality.audit_depth=4095"}, "--set: chains.dev.finality.audit_depth: 4095 is out of range"},
 		"listeners":                {example, []string{"ops.listen=127.0.0.1:9090"}, "ops.listen: grpc.listen and ops.listen are both 127.0.0.1:9090; give one of them another port"},
 		"any ports":                {example, []string{"ops.listen=127.0.0.1:0", "grpc.listen=127.0.0.1:0"}, ""},
 		"gap of the feed":          {example, []string{"watch.min_gap=1s"}, "watch.min_gap: the feed cannot be read every 200ms"},
