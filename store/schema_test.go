@@ -86,6 +86,28 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	}
 }
 
+// TestAStepIsMissingInTheMiddle: the newest step says nothing of those before it.
+func TestAStepIsMissingInTheMiddle(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	schema := k.blank()
+	_, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	s := k.open("a", func(c *Config) { c.Schema = schema })
+	k.must(s.CheckSchema(k.ctx))
+	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
+	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "but not its step 7; run \"fencepost migrate up\"") {
+		t.Errorf("without step 7: %v", err)
+	}
+	done, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	if len(done) != 1 || done[0].Version != 7 {
+		t.Errorf("done %+v", done)
+	}
+	k.must(s.CheckSchema(k.ctx))
+}
+
 // TestStepsSayWhoWorksOnThem: what a step does to older programs is decided when it is written, and not when a node refuses to start.
 func TestStepsSayWhoWorksOnThem(t *testing.T) {
 	t.Parallel()
