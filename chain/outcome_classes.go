@@ -74,7 +74,7 @@ const rulesIntroduction = "" +
 	"another attempt of their nonce may be in a pool or in a block, then money and room, then the endpoint, then the bytes. INVALID gives bytes up, so it comes late\n" +
 	"and asks for words that speak of the transaction itself. `fencepost explain-rpc-error` tells which one read a text.\n\n" +
 	"Under an HTTP status of 500 or more UNAVAILABLE, INVALID, WRONG_CHAIN and REVERTED are AMBIGUOUS when they answer a transaction: a server that failed cannot know\n" +
-	"what was done before. So is a refusal beside the hash of the bytes, and an error that is null is none (both over HTTP).\n\n" +
+	"what was done before. So is a refusal beside the hash of the bytes, and an error that is null is none (both over HTTP and over WebSocket).\n\n" +
 	"| | class | kind of text |\n|---|---|---|\n"
 
 const numbersIntroduction = "" +

@@ -429,3 +429,46 @@ func TestGasLimit(t *testing.T) {
 		}
 	})
 }
+
+// A node that keeps the state of few blocks says so, unlike one that cannot be asked. Another endpoint may have what it lacks.
+func TestAccountOfAPrunedState(t *testing.T) {
+	t.Parallel()
+	const head, kept = 1000, 128
+	n, archive := newNode(t), newNode(t)
+	words, newest := "missing trie node 1234 (path ) state 0x12 is not available, not found", error(nil)
+	n.set(func(n *fakeNode) {
+		n.head = head
+		n.count = func(tag string) (hexutil.Uint64, error) {
+			if at, err := hexutil.DecodeUint64(tag); err == nil && at+kept < head {
+				return 0, errors.New(words)
+			}
+			return 5, newest
+		}
+	})
+	archive.set(func(n *fakeNode) {
+		n.head = head
+		n.count = func(string) (hexutil.Uint64, error) { return 5, nil }
+	})
+	r := dial(t, nil, n.url())
+	r.mustHead(t)
+	if a, err := r.Account(t.Context(), common.Address{1}, 64); err != nil || a.Settled != 5 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := r.Account(t.Context(), common.Address{1}, 256); !errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("a state that is gone: %v", err)
+	}
+	words = "too many requests, rate limit reached"
+	if _, err := r.Account(t.Context(), common.Address{1}, 256); errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("no more calls for now: %v", err)
+	}
+	words, newest = "missing trie node", errors.New("header not found")
+	if _, err := dial(t, nil, n.url()).Account(t.Context(), common.Address{1}, 256); errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("nothing is told: %v", err)
+	}
+	newest = nil
+	both := dial(t, nil, n.url(), archive.url())
+	both.mustHead(t)
+	if a, err := both.Account(t.Context(), common.Address{1}, 256); err != nil || a.Settled != 5 {
+		t.Errorf("with an archive: %+v, %v", a, err)
+	}
+}

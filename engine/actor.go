@@ -242,6 +242,7 @@ func (a *actor) load(ctx context.Context) error {
 	for i, tx := range ledger.Open {
 		a.follow(tx.Attempts, tx.Receipt)
 		ledger.Open[i].Doubted = tx.HandedOver() // nobody has looked while there was no owner
+		ledger.Open[i].Pooled = mayBePooled(tx)
 	}
 	for _, tx := range ended {
 		a.follow(tx.Attempts, nil)
@@ -254,6 +255,15 @@ func (a *actor) load(ctx context.Context) error {
 	a.stand()
 	a.mail.Store(true)
 	return nil
+}
+
+// mayBePooled is the newest form of what was just loaded that a pool may have. A first hand-over is told by its answer alone: whoever crashed before that was
+// recorded may have made it. What somebody wants cancelled is left as it was: to think it in a pool would bring it there (H29).
+func mayBePooled(tx txn.Tx) int {
+	if tx.LastAnswer != "" || tx.Nonce == nil || len(tx.Attempts) == 0 || tx.CancelRequested {
+		return tx.Pooled
+	}
+	return max(tx.Pooled, tx.Attempts[len(tx.Attempts)-1].No)
 }
 
 // forget ends the following of every hash of this submitter, and of the head.

@@ -101,23 +101,40 @@ func TestAuditedBlocksBeneathTheView(t *testing.T) {
 	}
 }
 
-// Where blocks went by unseen, what was audited before is reached for a while more, for an owner to compare it.
+// Where blocks went by unseen, what was audited before is reached for a while more, for an owner to compare it, also when blocks go by unseen once more meanwhile.
+// A chain that is faster than it is followed does not hold that up for ever.
 func TestAGapReachesFurtherBack(t *testing.T) {
 	t.Parallel()
-	c, now := chaintest.New(chaintest.Options{}), clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	tr := newTracker(ChainOptions{Chain: c, Policy: quick}, now, slog.New(slog.DiscardHandler))
-	for i, step := range []struct {
+	type step struct {
 		mined int
 		after time.Duration
 		want  uint64
-	}{{20, 0, 20}, {500, 0, 20}, {1, time.Minute, 20}, {1, time.Hour, 522}} {
-		c.MineEmpty(step.mined)
-		now.Advance(step.after)
-		if err := tr.pass(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := tr.auditedAbove(time.Hour); got != step.want-quick.AuditDepth {
-			t.Errorf("%d: %d, want %d", i, got, step.want-quick.AuditDepth)
+	}
+	steps := map[string][]step{
+		"one":                      {{20, 0, 20}, {500, 0, 20}, {1, time.Minute, 20}, {1, time.Hour, 522}},
+		"a second one":             {{20, 0, 20}, {500, 0, 20}, {40, time.Second, 20}, {1, time.Hour - time.Second - 1, 20}, {1, 1, 520}, {1, time.Second, 563}},
+		"a second one, long after": {{20, 0, 20}, {500, 0, 20}, {1, 2 * time.Hour, 521}, {40, 0, 521}},
+	}
+	fast := []step{{20, 0, 20}}
+	for range 2 * mostOutages {
+		fast = append(fast, step{maxWalk + 1, time.Minute, 20})
+	}
+	steps["ever again"] = append(fast, step{1, time.Hour - (2*mostOutages-1)*time.Minute, 20 + maxWalk + 1})
+	for name, steps := range steps {
+		c, now := chaintest.New(chaintest.Options{}), clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+		tr := newTracker(ChainOptions{Chain: c, Policy: quick}, now, slog.New(slog.DiscardHandler))
+		for i, step := range steps {
+			c.MineEmpty(step.mined)
+			now.Advance(step.after)
+			if err := tr.pass(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := tr.auditedAbove(time.Hour); got != step.want-quick.AuditDepth {
+				t.Errorf("%s, %d: %d, want %d", name, i, got+quick.AuditDepth, step.want)
+			}
+			if len(tr.outages) > mostOutages {
+				t.Fatalf("%d outages are kept", len(tr.outages))
+			}
 		}
 	}
 }

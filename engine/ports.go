@@ -25,7 +25,8 @@ type Chain interface {
 	// Send hands signed bytes to the chain. It never fails: whatever happened is an outcome, and what is not known is AMBIGUOUS. A node that answers another
 	// hash than the one given did not accept these bytes.
 	Send(ctx context.Context, signed txn.Signed) txn.Outcome
-	// Account looks at an account; settled is the depth of Account.Settled below the head.
+	// Account looks at an account; settled is the depth of Account.Settled below the head. An error that is txn.ErrNoState as well says that the account can be
+	// looked at, and not as deep as that.
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	// Consumer tells who used a nonce of an account, as far as the node can still tell: nil when it is not used, or when that is not to be found out.
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)

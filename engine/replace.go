@@ -8,11 +8,13 @@ import (
 
 // replace asks for the fees of another signed form and signs it. Nothing is sent: it is recorded first, and handed over by the next step.
 func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Change, error) {
+	calls, cancel := a.calls(ctx)
+	defer cancel()
 	var r txn.Replacement
 	var market txn.Fees
-	market, r.Outcome = a.chain.Fees(ctx, s.Tx.Terms.Speed, s.Limit)
+	market, r.Outcome = a.chain.Fees(calls, s.Tx.Terms.Speed, s.Limit)
 	if s.Kind == txn.Cancel && r.Outcome.Class == txn.Accepted {
-		s.Estimate = a.cancelGas(ctx, v, s)
+		s.Estimate = a.cancelGas(calls, v, s)
 	}
 	if err := a.e.Gate(ctx, BeforeReplace, a.id); err != nil {
 		return txn.Change{}, err
@@ -21,7 +23,7 @@ func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Cha
 		var ok bool
 		r.Fees, ok = s.Offer(market)
 		r.Capped = !ok
-		r.Signed, r.SignErr = a.e.Signer.Sign(ctx, v.Submitter.Signer, s.Unsigned(v, r.Fees))
+		r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, s.Unsigned(v, r.Fees))
 	}
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
@@ -51,7 +53,9 @@ func (a *actor) diagnose(ctx context.Context, v txn.View, s txn.Diagnose) error 
 			hashes = append(hashes, attempt.Hash)
 		}
 	}
-	found, err := a.chain.Pooled(ctx, v.Submitter.Address, *s.Tx.Nonce, hashes)
+	calls, cancel := a.calls(ctx)
+	defer cancel()
+	found, err := a.chain.Pooled(calls, v.Submitter.Address, *s.Tx.Nonce, hashes)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

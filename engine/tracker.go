@@ -37,7 +37,7 @@ type tracker struct {
 	window  window              // published view
 	beneath map[uint64]txn.Hash // audited blocks below it; never changed in place
 	movedAt time.Time           // when its tip became another
-	gap     headSeen            // tip before the last gap, and when that was closed
+	outages outages             // those that still matter
 	follows map[txn.Hash]*follow
 	tagged  *place
 	waits   map[txn.SubmitterID]func() // who wants to be woken by the next head, whatever it has
@@ -77,7 +77,7 @@ const (
 // complete fills in what the configuration left open.
 func complete(p txn.Policy) txn.Policy {
 	if p.AuditDepth == 0 {
-		p.AuditDepth = auditFactor * p.Confirmations
+		p.AuditDepth = min(auditFactor*p.Confirmations, maxWindow-2)
 	}
 	p.LagGrace = orDefault(p.LagGrace, lagGrace)
 	return p
@@ -440,11 +440,22 @@ func (t *tracker) publish(n news) {
 	}
 	t.wakeAudits(n.next, n.beneath)
 	if n.gap {
-		t.gap = headSeen{t.window.tip().Number, t.clock.Now()}
+		t.outages = t.outages.and(outage{t.window.tip().Number, t.clock.Now()})
 	}
 	t.window, t.beneath = n.next, n.beneath
 	moved = t.mark(n.tagged) || moved
-	changed := map[*follow]bool{}
+	changed := t.take(n)
+	for _, f := range t.follows {
+		f.above = t.aboveOf(f, n.older)
+		if first || changed[f] || moved && f.receipt != nil {
+			f.wake()
+		}
+	}
+}
+
+// take puts into the view what the answers prove, and tells what is new by that.
+func (t *tracker) take(n news) (changed map[*follow]bool) {
+	changed = map[*follow]bool{}
 	for _, a := range n.answers {
 		f := t.follows[a.Hash]
 		if f == nil {
@@ -462,12 +473,7 @@ func (t *tracker) publish(n news) {
 			f.listed = nil
 		}
 	}
-	for _, f := range t.follows {
-		f.above = t.aboveOf(f, n.older)
-		if first || changed[f] || moved && f.receipt != nil {
-			f.wake()
-		}
-	}
+	return changed
 }
 
 // judge says what an answer proves under the view: only a receipt of a canonical block is inclusion, and "no receipt" is absence only when no canonical block

@@ -50,8 +50,8 @@ func (t *tracker) auditedAbove(still time.Duration) uint64 {
 		return store.Nowhere
 	}
 	tip := t.window.tip().Number
-	if t.gap.number > 0 && now.Sub(t.gap.at) < still {
-		tip = min(tip, t.gap.number)
+	if t.outages = t.outages.since(now.Add(-still)); len(t.outages) > 0 {
+		tip = min(tip, t.outages[0].tip)
 	}
 	return tip - min(tip, t.auditDepth())
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/pressly/goose/v3"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
 // blank is a schema without a ledger.
@@ -84,6 +86,28 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	}
 }
 
+// TestAStepIsMissingInTheMiddle: the newest step says nothing of those before it.
+func TestAStepIsMissingInTheMiddle(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	schema := k.blank()
+	_, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	s := k.open("a", func(c *Config) { c.Schema = schema })
+	k.must(s.CheckSchema(k.ctx))
+	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
+	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "but not its step 7; run \"fencepost migrate up\"") {
+		t.Errorf("without step 7: %v", err)
+	}
+	done, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	if len(done) != 1 || done[0].Version != 7 {
+		t.Errorf("done %+v", done)
+	}
+	k.must(s.CheckSchema(k.ctx))
+}
+
 // TestStepsSayWhoWorksOnThem: what a step does to older programs is decided when it is written, and not when a node refuses to start.
 func TestStepsSayWhoWorksOnThem(t *testing.T) {
 	t.Parallel()
@@ -139,6 +163,28 @@ func TestMigrateDown(t *testing.T) {
 	}
 	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) {
 		t.Fatalf("%v", err)
+	}
+}
+
+// TestWhatWasSignedBeforeAnswersWereKept migrates a ledger of before: nobody knows what was refused, so a pool may have whatever is signed.
+func TestWhatWasSignedBeforeAnswersWereKept(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
+	s := k.open("a")
+	id, lease := k.owned(s, "alice")
+	signed, queued := k.queue(s, id, "signed"), k.queue(s, id, "queued")
+	k.done(s, lease, take(signed, 0))
+	k.must(migrating(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) error {
+		if _, err := p.DownTo(k.ctx, 4); err != nil {
+			return err
+		}
+		_, err := p.Up(k.ctx)
+		return err
+	}))
+	for tx, want := range map[string]int{signed.ID.String(): 1, queued.ID.String(): 0} {
+		if got := value[int](k, "SELECT pooled_attempt FROM managed_tx WHERE tx_id = $1", tx); got != want {
+			t.Errorf("the newest that a pool may have is %d, want %d", got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,6 +113,20 @@ func AccountUnseen(v View, s LookAtAccount) Change {
 		return Change{} // the next hand-over asks again
 	}
 	return backOff(v, s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
+}
+
+// NoOldState tells what follows for a command that rests on older state than any endpoint tells.
+func NoOldState(v View, s LookAtAccount) Change {
+	i := slices.IndexFunc(v.Commands, func(c Command) bool { return c.ID == s.For })
+	if i < 0 {
+		return Change{}
+	}
+	c := v.Commands[i]
+	if s.Least > 0 { // not even that is there
+		return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest; use one that keeps older state", min(s.Least, s.Depth)))
+	}
+	return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
+		"use an endpoint that keeps older state, or find out from a block explorer that it is, and not by this transaction, and say %s_UNPROVEN", s.Depth, *s.Tx.Nonce, c.Action))
 }
 
 // Preparation is what quoting and signing gave.

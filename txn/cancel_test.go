@@ -331,3 +331,60 @@ func TestSilenceAfterARefusalHasAnEnd(t *testing.T) {
 		t.Errorf("%+v", w.final)
 	}
 }
+
+// A cancel to which no node gives a clear answer may be in a pool, where it is not enough: it rises as well.
+func TestACancelWithoutAClearAnswerRises(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{MinInterval: time.Second, MaxAttempts: 3}, 1125, 1000
+	w := newWorld(1, p)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	for range 100 {
+		step := Decide(w.view)
+		if _, ok := step.(Rest); ok {
+			w.view.Now = w.view.Now.Add(time.Hour)
+			continue
+		}
+		w.do(t, step, Outcome{Class: Ambiguous}, accepted)
+	}
+	if n := len(w.view.Open[0].Attempts); n != 1+1+p.Bump.(Bumping).MaxAttempts {
+		t.Errorf("%d forms: %+v", n, w.view.Open[0].Status)
+	}
+}
+
+// The deadline of what is in flight is kept when it comes, and not with the next hand-over. A cancel that cannot be made then is tried once an interval.
+func TestADeadlineIsNotLate(t *testing.T) {
+	t.Parallel()
+	for name, signed := range map[string]bool{"signed": true, "not signed": false} {
+		w := newWorld(1, policy)
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = true, w.view.Now.Add(policy.ResubmitInterval/2)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		late := w.view.Open[0].LateAt
+		rest, ok := Decide(w.view).(Rest)
+		if !ok || !rest.Until.Equal(late) {
+			t.Fatalf("%s: %+v, the deadline is at %s", name, Decide(w.view), late)
+		}
+		w.view.Now = late
+		tries, prep := 0, accepted
+		if !signed {
+			prep.SignErr = ErrUnavailable
+		}
+		for range 30 {
+			step := Decide(w.view)
+			if _, ok := step.(Rest); ok {
+				break
+			}
+			if s, ok := step.(Replace); ok && s.Kind == Cancel && s.Late {
+				tries++
+			}
+			w.do(t, step, Outcome{Class: Accepted}, prep)
+		}
+		rest, ok = Decide(w.view).(Rest)
+		if !ok || tries != 1 || (w.view.Open[0].newest().Kind == Cancel) != signed || !rest.Until.Equal(late.Add(policy.ResubmitInterval)) {
+			t.Errorf("%s: %d tries, then %+v", name, tries, Decide(w.view))
+		}
+	}
+}

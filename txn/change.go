@@ -31,7 +31,7 @@ type CursorInit struct {
 type Take struct{ Nonce Nonce }
 
 // Protection stops the taking of nonces until an operator decides. What is in flight is still followed and its recorded bytes handed over; nothing new is
-// signed (requirements H18, H19).
+// signed (requirements H18, H19), but under a protection because something ran that was given up, the cancel that fills the nonce it holds.
 type Protection struct {
 	Expect   Nonce // the cursor must still stand here: else it was our own allocation that looked like somebody else's
 	Reason   string

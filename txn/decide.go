@@ -56,7 +56,8 @@ type (
 	LookAtAccount struct {
 		Tx    Tx
 		Depth uint64
-		For   int64 // the command that needs it; 0: none
+		Least uint64 // depth that does when no endpoint tells the state at Depth; 0: none, and NoOldState tells what follows
+		For   int64  // the command that needs it; 0: none
 	}
 	// Investigate asks who used a nonce, for the operator; Investigated tells what follows, whether that was found or not.
 	Investigate struct{ Finding Finding }
@@ -351,6 +352,9 @@ func nextDue(v View) time.Time {
 		if tx.Receipt == nil {
 			earlier(tx.Due)
 			earlier(v.overdueAt(tx))
+			if tx.Terms.CancelLate && tx.newest().Kind != Cancel {
+				earlier(tx.LateAt)
+			}
 		}
 	}
 	for i, tx := range v.Queue {

@@ -47,7 +47,7 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !mayGo(v, tx) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed && !lateNow(v, tx) || !mayGo(v, tx) {
 			return nil, false
 		}
 		if heldBack(v, tx) {
@@ -61,8 +61,16 @@ func dueBroadcast(v View) (Step, bool) {
 	return nil, false
 }
 
-// heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or to cancel
-// what no pool has. That is not what would bring it there (H29). The protection because something ran forbids the former least: what is signed takes no new nonce,
+// lateNow tells whether its deadline asks for a cancel at once, whenever the next hand-over is due: nobody has tried to make one yet. Whoever tries is next due an
+// interval later.
+func lateNow(v View, tx Tx) bool {
+	s, ok := replacement(v, tx)
+	return ok && s.Late && tx.Due.Before(tx.LateAt.Add(v.Policy.ResubmitInterval))
+}
+
+// heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or the one
+// that cancels. What shall be cancelled is not handed over meanwhile, whether or not a pool may have it (H29 goes before H19); but what was final is, since nobody is
+// told of two ends (H22), and its protection ends by nothing else. The protection because something ran forbids the former least: what is signed takes no new nonce,
 // and each moment that it waits is one in which the other form may run a second time.
 func heldBack(v View, tx Tx) bool {
 	p := v.Cursor.Protected
@@ -72,7 +80,7 @@ func heldBack(v View, tx Tx) bool {
 	case ranAnyway(tx.Reason):
 		return !ranAnyway(p.Reason)
 	}
-	return (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now)) && tx.Pooled == 0
+	return tx.Reason != ReasonReorgedFinal && (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now))
 }
 
 // lookMeanwhile has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.

@@ -6,14 +6,18 @@ import (
 	"time"
 )
 
-// What no pool has and shall be cancelled, by somebody's wish or by its deadline, is not brought to one because the cancel may not be signed now. What a pool may have
-// is still handed over (H19).
-func TestUnderProtectionWhatShallBeCancelledIsNotSentFirst(t *testing.T) {
+// What shall be cancelled, by somebody's wish or by its deadline, is not handed over because the cancel may not be signed now, whether or not a pool may have it (H29).
+// What was final is, for nobody is told of two ends (H22).
+func TestUnderProtectionWhatShallBeCancelledIsNotSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []Class
+		reason  string
 		held    bool
-	}{"never handed over": {nil, true}, "nobody was reached": {[]Class{Unavailable}, true}, "refused": {[]Class{Underpriced}, true}, "no answer": {[]Class{Ambiguous}, false}, "taken": {[]Class{Accepted}, false}} {
+	}{
+		"never handed over": {nil, "", true}, "nobody was reached": {[]Class{Unavailable}, "", true}, "refused": {[]Class{Underpriced}, "", true},
+		"no answer": {[]Class{Ambiguous}, "", true}, "taken": {[]Class{Accepted}, "", true}, "it was final": {[]Class{Accepted}, ReasonReorgedFinal, false},
+	} {
 		for _, late := range []bool{false, true} {
 			w := newWorld(1, policy)
 			w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(30*time.Minute)
@@ -21,6 +25,7 @@ func TestUnderProtectionWhatShallBeCancelledIsNotSentFirst(t *testing.T) {
 			for _, class := range c.answers {
 				w.do(t, b, Outcome{Class: class}, accepted)
 			}
+			w.view.Open[0].Reason = c.reason
 			w.view.Cursor.Protected = &Protected{ID: 1}
 			if !late {
 				w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
@@ -30,7 +35,7 @@ func TestUnderProtectionWhatShallBeCancelledIsNotSentFirst(t *testing.T) {
 			if held := !w.handsOver(t); held != c.held {
 				t.Errorf("%s, late %t: %T", name, late, Decide(w.view))
 			}
-			w.view.Cursor.Protected = nil
+			w.view.Cursor.Protected, w.view.Open[0].Reason = nil, ""
 			w.view.Now = w.view.Now.Add(time.Hour)
 			if s, ok := w.looked(t).(Replace); !ok || s.Kind != Cancel {
 				t.Errorf("%s, late %t: %T once the protection is over", name, late, Decide(w.view))

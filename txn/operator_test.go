@@ -363,3 +363,26 @@ func TestADecisionThatWaitsHoldsUpNobody(t *testing.T) {
 		}
 	}
 }
+
+// Without the state that a decision rests on it is refused with what helps; which is more than to ask again.
+func TestADecisionWithoutOldState(t *testing.T) {
+	t.Parallel()
+	for action, words := range map[Action]string{
+		ActionFail: "say FAIL_UNPROVEN", ActionRequeue: "say REQUEUE_UNPROVEN", ActionFailUnproven: "3 blocks below the newest; use one that keeps", ActionAlign: "3 blocks below the newest; use one that keeps",
+	} {
+		w := lost(t)
+		c := Command{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}
+		if action == ActionAlign {
+			c = Command{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}
+		}
+		w.view.Commands = []Command{c}
+		look := Decide(w.view).(LookAtAccount)
+		if proven := action == ActionFail || action == ActionRequeue; proven != (look.Least == 0) || look.Depth != guarded.AuditDepth {
+			t.Errorf("%s: %+v", action, look)
+		}
+		w.apply(t, NoOldState(w.view, look))
+		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, words) || strings.Contains(got, "ask again") {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+}

@@ -158,8 +158,8 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
-	if f.Tx.State == Stuck {
-		kind = ""
+	if f.Tx.State == Stuck && f.Tx.Reason == f.Reason {
+		kind = "" // told before
 	}
 	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
 	c.Writes = []Write{v.move(*f.Tx, kind, next, v.Policy.ResubmitInterval)}
@@ -225,7 +225,7 @@ func exitProtect(v View, c Command) (Step, bool) {
 	case c.Expect != v.Cursor.Protected.ID:
 		return refuse(ResultProtectionChanged, "protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect)
 	case v.Account == nil || v.Account.For != c.ID:
-		return LookAtAccount{Depth: v.depthOf(c), For: c.ID}, true
+		return LookAtAccount{Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
 	}
 	a, next := v.Account, v.Cursor.Next
 	missing, inFlight := lowestMissing(v)

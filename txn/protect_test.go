@@ -186,7 +186,7 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 	}
 	w.do(t, Decide(w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
-	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Released || tx.ID != b.Tx.ID || w.kindCount(EventStuck) != 1 {
+	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Released || tx.ID != b.Tx.ID || w.kindCount(EventStuck) != 2 {
 		t.Fatalf("%+v %+v", protected(w), tx.Status)
 	}
 	w.settle(t)

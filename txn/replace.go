@@ -23,10 +23,14 @@ type BumpPolicy interface {
 	Bump(now time.Time, tx Tx, last Attempt, n int) bool
 }
 
-// Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29).
+// Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29), and also when no
+// node has said more than that it may have it.
 func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
-	wanted := b.Enabled || last.Kind == Cancel
-	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || priced[tx.LastAnswer])
+	wanted, had := b.Enabled, tx.Accepted == last.No
+	if last.Kind == Cancel {
+		wanted, had = true, had || tx.Pooled == last.No
+	}
+	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (had || priced[tx.LastAnswer])
 }
 
 // priced are the answers that a higher fee answers.
@@ -288,6 +292,9 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 	}
 	if !tx.keepsReason() || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
 		next.Reason, next.LastError = reason, message
+	}
+	if tx.State == Stuck && next.Reason != tx.Reason {
+		kind = EventStuck
 	}
 	if s.firstCancel() {
 		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}

@@ -92,8 +92,8 @@ func toldRan(v View, f Finding) Write {
 		return reopened(v, f)
 	case tx.State == Queued:
 		kind, next.Sub = EventDelayed, BackingOff
-	case tx.State == Stuck || tx.Sub == Included:
-		kind = ""
+	case tx.Sub == Included:
+		kind = EventIncluded // of the same block, with the reason
 	default:
 		next.State, next.Sub = Stuck, None
 	}

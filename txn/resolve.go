@@ -23,7 +23,11 @@ func resolve(v View, c Command) (Step, bool) {
 		return refused("it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
 	}
 	if v.Account == nil || v.Account.For != c.ID {
-		return LookAtAccount{Tx: tx, Depth: v.Policy.deepest(), For: c.ID}, true
+		look := LookAtAccount{Tx: tx, Depth: v.Policy.deepest(), For: c.ID}
+		if c.unproven() { // somebody has looked, and vouches for what no endpoint can show
+			look.Least = v.Policy.Confirmations
+		}
+		return look, true
 	}
 	sentence, decided := mayYetRun(v, tx, c)
 	switch {
@@ -45,6 +49,18 @@ func resolve(v View, c Command) (Step, bool) {
 // deepest is the depth of what no reorg is believed to change.
 func (p Policy) deepest() uint64 { return max(p.Confirmations, p.AuditDepth) }
 
+// settledDepth is how deep the settled nonce of a look for a decision lies.
+func (v View) settledDepth() uint64 {
+	if v.Account.Shallow {
+		return v.Policy.Confirmations
+	}
+	return v.Policy.deepest()
+}
+
+func (c Command) unproven() bool {
+	return c.Action == ActionFailUnproven || c.Action == ActionRequeueUnproven
+}
+
 func (c Command) requeues() bool {
 	return c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
 }
@@ -60,7 +76,7 @@ func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
 		return fmt.Sprintf("it is %s, not STUCK; it is still on its way", tx.State), true
 	case v.Account.Settled <= highest(tx):
 		return fmt.Sprintf("nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included",
-			highest(tx), v.Policy.deepest(), v.Account.Settled), true
+			highest(tx), v.settledDepth(), v.Account.Settled), true
 	case !seen.Known || !e.Known || v.Head < v.Account.Head || tx.Receipt != nil:
 		return "", false
 	case e.Receipt != nil && c.requeues():

@@ -205,6 +205,9 @@ func (w *world) write(t fataler, c Change, x Write) {
 	if x.Kind == "" && (x.Next.State != tx.State || x.Next.Version != tx.Version) {
 		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State, x.Next.Version)
 	}
+	if x.Next.Reason != tx.Reason && x.Kind == "" && !mayChangeSilently(tx, x.Next) {
+		t.Fatalf("%s/%s becomes %q from %q and nobody is told", tx.State, tx.Sub, x.Next.Reason, tx.Reason)
+	}
 	if x.Kind != "" {
 		if !Legal(x.Kind, x.From, x.Next.State) || x.Next.Version != tx.Version+1 {
 			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State, x.Next.Version)
@@ -253,6 +256,15 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.view.Open = append(w.view.Open, tx)
 		slices.SortFunc(w.view.Open, func(a, b Tx) int { return int(*a.Nonce) - int(*b.Nonce) })
 	}
+}
+
+// mayChangeSilently names the one exception from that a change of the reason is told: what a node said last, or why there is no new form yet, of what is on its way.
+// It comes and goes with each hand-over, and nobody decides on it.
+func mayChangeSilently(tx Tx, next Status) bool {
+	hint := func(reason string) bool {
+		return reason == "" || passing[reason] || slices.Contains(Classes, Class(reason))
+	}
+	return (tx.State == Allocated || tx.State == Tracking && tx.Sub == Pending) && hint(tx.Reason) && hint(next.Reason)
 }
 
 func (w *world) remove(id TxID) Tx {

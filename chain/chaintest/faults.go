@@ -51,6 +51,7 @@ type Fault struct {
 	Lost  bool         // Send: the bytes do not reach the pool
 	Reply *txn.Outcome // Send, Quote, Fees, Gas: what the caller is told instead of the truth
 	Evict bool         // Send: the pool takes the bytes, says so, and forgets them
+	Keeps uint64       // Account, Consumer: the state of so many newest blocks alone is there, as with a node that is no archive; 0: all of it
 	Lag   uint64       // reads: the answer is that of a node which is so many blocks behind
 }
 
@@ -71,6 +72,12 @@ func Evict() Fault { return Fault{Evict: true} }
 
 // Lag shows the chain as it was some blocks ago.
 func Lag(blocks uint64) Fault { return Fault{Lag: blocks} }
+
+// Keeps has the state of so many newest blocks, and refuses to tell what is older.
+func Keeps(blocks uint64) Fault { return Fault{Keeps: blocks} }
+
+// tells is whether the node has the state of a block.
+func (f Fault) tells(head, number uint64) bool { return f.Keeps == 0 || head-number < f.Keeps }
 
 // Say refuses with a node's words. Together with a pool that took the bytes (Fault.Lost = false) the words are a lie.
 func Say(words string) Fault {

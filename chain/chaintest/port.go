@@ -150,6 +150,9 @@ func (c *Chain) Account(ctx context.Context, address txn.Address, settled uint64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	height := c.height(f)
+	if at := height - min(settled, height); !f.tells(height, at) {
+		return txn.Account{}, fmt.Errorf("chaintest: Account: missing trie node of block %d: %w, %w", at, txn.ErrNoState, txn.ErrUnavailable)
+	}
 	latest := c.nonceAt(address, height)
 	a := c.state.account(address)
 	return txn.Account{
@@ -190,7 +193,7 @@ func (c *Chain) Consumer(ctx context.Context, address txn.Address, nonce txn.Non
 	height := c.height(f)
 	next := c.nonceAt(address, height)
 	for _, b := range slices.Backward(c.blocks[:height+1]) {
-		if next <= uint64(nonce) {
+		if next <= uint64(nonce) || b.Number > 0 && !f.tells(height, b.Number-1) {
 			return nil, nil
 		}
 		if next -= b.raised(address); next > uint64(nonce) {

@@ -70,7 +70,8 @@ func (p *program) submitterProtectCommand(f *clientFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "protect NAME --reason TEXT", Short: "Stop an account by hand until somebody decides on it", Args: arguments("NAME"),
 		Long: `Stop an account by hand until somebody decides on it: no nonce is taken, nothing new is signed and no new transaction is accepted. What is in flight is
-followed to its end. Returns once the owner of the account has applied it. "fencepost submitter exit-protect" ends it.
+followed to its end. Returns once the owner of the account has applied it. "fencepost submitter exit-protect" ends it. An account that is protected because something
+ran that was given up (REQUEUED_AND_RAN, ENDED_AND_RAN) keeps that reason, under which one thing is signed: a form that does nothing, for the nonce which that holds.
 
 Use it when you suspect that the key is used elsewhere. For a planned break, "fencepost submitter pause" is enough.`,
 		Example: `  fencepost submitter protect alice --reason "key may have leaked"`,

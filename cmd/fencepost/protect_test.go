@@ -345,3 +345,23 @@ func TestRecover(t *testing.T) {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }
+
+// What a RETRY has led to is told in the words that were recorded, for they know whether an original races its cancel.
+func TestWhatARetryHasDone(t *testing.T) {
+	t.Parallel()
+	const raced = "an operator had it handed over again although not_after passed and a cancel was sent: whichever of the two is in a block first wins"
+	for name, c := range map[string]struct {
+		cancelRequested bool
+		recorded, want  string
+	}{
+		"on its way": {false, "", "is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now"},
+		"being cancelled, and it was final": {true, "its block left the chain",
+			"is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now: its block left the chain"},
+		"given up by its deadline": {false, raced, "is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now: " + raced},
+	} {
+		tx := &pb.Tx{State: pb.TxState_TX_STATE_TRACKING, SubState: pb.TxSubState_TX_SUB_STATE_PENDING, CancelRequested: c.cancelRequested, LastError: c.recorded}
+		if got := resolved(tx, pb.StuckDecision_STUCK_DECISION_RETRY); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -19,6 +19,7 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 		return o
 	}
 	protected := &pb.Submitter{Name: "alice", Protection: &pb.Protection{ProtectionId: 3, Reason: "BY_OPERATOR"}}
+	reorged := &pb.Submitter{Name: "alice", Protection: &pb.Protection{ProtectionId: 3, Reason: "REORGED_AFTER_FINAL"}}
 	in := func(hash string) *pb.Receipt { return &pb.Receipt{TxHash: hash, BlockNumber: 7} }
 	for name, c := range map[string]struct {
 		tx      *pb.Tx
@@ -30,7 +31,8 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 		"in a block":            {&pb.Tx{State: tracking, Receipt: in("ORIGINAL"), Operator: attempts("ORIGINAL")}, nil, "is in block 7 already: the cancel is recorded, and lost unless a reorg"},
 		"lost to its block":     {&pb.Tx{State: tracking, Receipt: in("ORIGINAL"), Operator: attempts("ORIGINAL", "CANCEL")}, protected, "is in block 7 already"},
 		"won":                   {&pb.Tx{State: tracking, Receipt: in("CANCEL"), Operator: attempts("ORIGINAL", "CANCEL", "BUMP")}, protected, "has been cancelled in block 7, and is CANCELLED once that is final"},
-		"protected":             {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, protected, `may still be included: the cancel is recorded, but its account is under protection 3 (BY_OPERATOR), and nothing is signed until somebody ends that ("fencepost submitter show alice")`},
+		"protected":             {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, protected, `may still be included: the cancel is recorded, but its account is under protection 3 (BY_OPERATOR), and nothing is signed for it until somebody ends that ("fencepost submitter show alice")`},
+		"protected by a reorg":  {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, reorged, `nothing is signed for it until that ends, which it does by itself once all that was reorged is final again ("fencepost submitter show alice")`},
 		"protected, on its way": {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL", "CANCEL")}, protected, "is being cancelled"},
 		"in the queue again":    {&pb.Tx{State: queued, Operator: attempts("ORIGINAL")}, protected, "had a nonce before it went back into the queue"},
 		"without its nonce":     {&pb.Tx{TxId: "T", State: stuck, Reason: "NONCE_USED_ELSEWHERE", Operator: attempts("ORIGINAL")}, protected, `there is nothing to race: the cancel is recorded; end it with "fencepost tx resolve T --fail"`},

@@ -18,7 +18,7 @@ func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
 
   - queued, and never had a nonce: it is cancelled at once and never runs
   - in flight, and in no block: the owner of the account signs a transaction that does nothing for the same nonce, and whichever is included first wins
-  - the same while the account is under PROTECT: nothing is signed, so the cancel waits until somebody ends that, and the transaction may be included meanwhile
+  - the same while the account is under PROTECT: nothing is signed for it, so the cancel waits until that ends, and the transaction may be included meanwhile
   - in a block: the cancel comes too late, and counts only if a reorg takes that block away
   - final: nothing is done
 
@@ -88,8 +88,12 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 	case last.GetKind() == string(txn.Cancel):
 		return fmt.Sprintf("is being cancelled: attempt %d does nothing and is handed over under the same nonce, and whichever is included first wins", last.GetAttemptNo())
 	case protection != nil:
-		return fmt.Sprintf("may still be included: the cancel is recorded, but its account is under protection %d (%s), and nothing is signed until somebody ends that (\"fencepost submitter show %s\")",
-			protection.GetProtectionId(), protection.GetReason(), account.GetName())
+		until := "until somebody ends that"
+		if (&txn.Protected{Reason: protection.GetReason()}).EndsByItself() {
+			until = "until that ends, which it does by itself once all that was reorged is final again"
+		}
+		return fmt.Sprintf("may still be included: the cancel is recorded, but its account is under protection %d (%s), and nothing is signed for it %s (\"fencepost submitter show %s\")",
+			protection.GetProtectionId(), protection.GetReason(), until, account.GetName())
 	}
 	return fmt.Sprintf("has a nonce already (it is %s), so the chain decides: the cancel is recorded, one that does nothing is sent next under the same nonce, and whichever is included first wins", state)
 }

@@ -27,7 +27,8 @@ be included, which is until the other use of the nonce is chains.*.finality.audi
 changes: ask again. --fail ends it, also when it is not STUCK: it did not run and never will. --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it
 shall run all the same. What was signed for it is looked for all the same; if a reorg goes deeper and lets it run, its account is put under PROTECT, and you are told.
 
---unproven goes with either when the use of the nonce is so old that no endpoint shows it any more: find out from a block explorer that it was not this transaction.`,
+--unproven goes with either when the use of the nonce is so old that no endpoint shows it any more, or none keeps state as old as audit_depth: find out from a block
+explorer that it is as deep as that, and that it was not this transaction.`,
 		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry --reason "the endpoint is back"` + "\n" +
 			`  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
 	}
@@ -91,10 +92,11 @@ func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 	case pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN:
 		return fmt.Sprintf("is %s: it did not run and never will", state)
 	case pb.StuckDecision_STUCK_DECISION_RETRY:
-		if tx.GetCancelRequested() {
-			return fmt.Sprintf("was handed over again although a cancel was asked for, and races it; it is %s now", state)
+		text := fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
+		if said := plain(tx.GetLastError()); said != "" { // as of an original that races its cancel
+			text += ": " + said
 		}
-		return fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
+		return text
 	}
 	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now", state)
 }

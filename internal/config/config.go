@@ -153,7 +153,7 @@ func (f Finality) Block() string {
 // Depth is the audit depth in force.
 func (f Finality) Depth(confirmations uint64) uint64 {
 	if f.AuditDepth == 0 {
-		return 4 * confirmations
+		return min(4*confirmations, MostAuditDepth)
 	}
 	return f.AuditDepth
 }

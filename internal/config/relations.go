@@ -23,7 +23,7 @@ func relations() []relation {
 	return []relation{
 		{"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.", relateLease},
 		{"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.", relateStatementTimeout},
-		{"lease.progress_timeout is more than lease.duration, and at least what one step may take, so that an owner that waits is not taken to be stuck: chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
+		{"lease.progress_timeout is more than lease.duration. After four fifths of it an owner gives up what it waits for, so as not to be taken to be stuck: that is at least what one question to a chain and a signature may take, which is chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
 		{"grpc.listen and ops.listen differ.", relateListeners},
 		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
 		{"grpc.tokens_file needs grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
@@ -81,8 +81,9 @@ func relateStatementTimeout(r *reader, c *Config) {
 	}
 }
 
-// callsInAStep is how many calls in a row one step may wait for: chain.Client begins no further one once two timeouts have passed.
-const callsInAStep = 3
+// callsInARound is how many calls in a row one question to a chain may wait for: chain.Client begins no further one once two timeouts have passed. A step may ask
+// several; the engine gives all of them up after four fifths of the progress timeout.
+const callsInARound = 3
 
 func relateProgress(r *reader, c *Config) {
 	const progress, duration = "lease.progress_timeout", "lease.duration"
@@ -99,11 +100,11 @@ func relateProgress(r *reader, c *Config) {
 			continue
 		}
 		chain := c.Chains[i]
-		calls := min(len(chain.RPC), callsInAStep)
-		if step := time.Duration(calls)*chain.RPCTimeout + signature; step > limit {
-			r.broken(progress, r.later(path+".rpc_timeout", slowest), fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter", short(step)),
-				"an owner is taken to be stuck after %s, and one step may take %s: %d times rpc_timeout (%s) and a signature (%s)",
-				short(limit), short(step), calls, short(chain.RPCTimeout), short(signature))
+		calls := min(len(chain.RPC), callsInARound)
+		if round, patience := time.Duration(calls)*chain.RPCTimeout+signature, limit/5*4; round > patience {
+			r.broken(progress, r.later(path+".rpc_timeout", slowest), fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter", short((round*5+3)/4)),
+				"an owner gives up what it waits for after %s, and one question and a signature may take %s: %d times rpc_timeout (%s) and a signature (%s)",
+				short(patience), short(round), calls, short(chain.RPCTimeout), short(signature))
 		}
 	}
 }

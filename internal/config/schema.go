@@ -115,6 +115,9 @@ func watchFields() []field[Watch] {
 	}
 }
 
+// MostAuditDepth is how deep the engine compares final transactions with the chain at most: it keeps no more blocks in memory.
+const MostAuditDepth = 4094
+
 func chainFields() []field[Chain] {
 	return []field[Chain]{
 		value("name", label(), "", "What submitters, errors and logs call it.", func(c *Chain) *string { return &c.Name }).must().inFile(),
@@ -136,7 +139,7 @@ func chainFields() []field[Chain] {
 		section("finality", "From where on the chain is taken to be beyond change.", func(c *Chain) *Finality { return &c.Finality },
 			value("tag", oneOf("none", "safe", "finalized"), "none", "The block that the chain itself calls safe or finalized, above which nothing is final however many confirmations it has. none: confirmations alone. A chain whose nodes do not know the block is refused at start.",
 				func(f *Finality) *string { return &f.Tag }),
-			value("audit_depth", orZero(whole[uint64](1, 100_000)), "0", "Depth below which no reorg is believed possible: an operator can fail or requeue a transaction, and skip nonces, once they were used by somebody else that deep. 0: four times confirmations.",
+			value("audit_depth", orZero(whole[uint64](1, MostAuditDepth)), "0", "Depth below which no reorg is believed possible: an operator can fail or requeue a transaction, and skip nonces, once they were used by somebody else that deep. At most as many blocks as a node keeps in memory of a chain, with which it compares. 0: four times confirmations, and no more than that.",
 				func(f *Finality) *uint64 { return &f.AuditDepth }),
 			value("tell_blocks", yesNo(), "false", "Whether each canonical block above the one with the receipt is told as an event of the transaction, with its hash.", func(f *Finality) *bool { return &f.TellBlocks }),
 		),

@@ -245,7 +245,8 @@ const (
 	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
 	// node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
 	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
-	// As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+	// As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+	// this transaction, and that it is as deep as that.
 	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4
 	// As REQUEUE, likewise.
 	StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN StuckDecision = 5

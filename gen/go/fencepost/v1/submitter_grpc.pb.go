@@ -51,7 +51,9 @@ type SubmitterServiceClient interface {
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(ctx context.Context, in *ResumeSubmitterRequest, opts ...grpc.CallOption) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+	// (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+	// the nonce that is held by what ran.
 	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
 	ProtectSubmitter(ctx context.Context, in *ProtectSubmitterRequest, opts ...grpc.CallOption) (*ProtectSubmitterResponse, error)
 	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
@@ -195,7 +197,9 @@ type SubmitterServiceServer interface {
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(context.Context, *ResumeSubmitterRequest) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+	// (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+	// the nonce that is held by what ran.
 	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
 	ProtectSubmitter(context.Context, *ProtectSubmitterRequest) (*ProtectSubmitterResponse, error)
 	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)

@@ -228,7 +228,7 @@ const (
 	TxEventKind_TX_EVENT_KIND_SUBMITTED TxEventKind = 3
 	// It was handed to a chain node again (the same signed bytes).
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
-	// It sits in a canonical block.
+	// It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5
 	// Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
 	TxEventKind_TX_EVENT_KIND_REORGED TxEventKind = 6
@@ -240,7 +240,7 @@ const (
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
 	// Final: it will never run.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
-	// It needs a decision.
+	// It needs a decision; or it needed one already, and the reason is another now.
 	TxEventKind_TX_EVENT_KIND_STUCK TxEventKind = 11
 	// A decision put it back on its way.
 	TxEventKind_TX_EVENT_KIND_UNSTUCK TxEventKind = 12

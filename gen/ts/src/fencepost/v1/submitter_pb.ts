@@ -1114,7 +1114,8 @@ export enum StuckDecision {
   RETRY = 3,
 
   /**
-   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+   * this transaction, and that it is as deep as that.
    *
    * @generated from enum value: STUCK_DECISION_FAIL_UNPROVEN = 4;
    */
@@ -1203,7 +1204,9 @@ export const SubmitterService: GenService<{
   },
   /**
    * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-   * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+   * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+   * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+   * the nonce that is held by what ran.
    * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ProtectSubmitter

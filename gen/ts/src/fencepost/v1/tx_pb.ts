@@ -1303,7 +1303,7 @@ export enum TxEventKind {
   RESUBMITTED = 4,
 
   /**
-   * It sits in a canonical block.
+   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
    *
    * @generated from enum value: TX_EVENT_KIND_INCLUDED = 5;
    */
@@ -1345,7 +1345,7 @@ export enum TxEventKind {
   CANCELLED = 10,
 
   /**
-   * It needs a decision.
+   * It needs a decision; or it needed one already, and the reason is another now.
    *
    * @generated from enum value: TX_EVENT_KIND_STUCK = 11;
    */

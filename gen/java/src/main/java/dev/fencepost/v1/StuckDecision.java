@@ -46,7 +46,8 @@ public enum StuckDecision
   STUCK_DECISION_RETRY(3),
   /**
    * <pre>
-   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+   * this transaction, and that it is as deep as that.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
@@ -103,7 +104,8 @@ public enum StuckDecision
   public static final int STUCK_DECISION_RETRY_VALUE = 3;
   /**
    * <pre>
-   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+   * this transaction, and that it is as deep as that.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>

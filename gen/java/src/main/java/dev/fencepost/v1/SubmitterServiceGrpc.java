@@ -455,7 +455,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -603,7 +605,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -735,7 +739,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -863,7 +869,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -997,7 +1005,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */

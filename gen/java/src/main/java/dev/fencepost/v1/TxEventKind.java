@@ -53,7 +53,7 @@ public enum TxEventKind
   TX_EVENT_KIND_RESUBMITTED(4),
   /**
    * <pre>
-   * It sits in a canonical block.
+   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
    * </pre>
    *
    * <code>TX_EVENT_KIND_INCLUDED = 5;</code>
@@ -101,7 +101,7 @@ public enum TxEventKind
   TX_EVENT_KIND_CANCELLED(10),
   /**
    * <pre>
-   * It needs a decision.
+   * It needs a decision; or it needed one already, and the reason is another now.
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>
@@ -197,7 +197,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_RESUBMITTED_VALUE = 4;
   /**
    * <pre>
-   * It sits in a canonical block.
+   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
    * </pre>
    *
    * <code>TX_EVENT_KIND_INCLUDED = 5;</code>
@@ -245,7 +245,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_CANCELLED_VALUE = 10;
   /**
    * <pre>
-   * It needs a decision.
+   * It needs a decision; or it needed one already, and the reason is another now.
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>
