@@ -151,7 +151,7 @@ func (w *watched) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 	}
 }
 
-// While an account is protected a cancel is not signed, and what it should stop is handed over; when the protection ends it is signed at once.
+// While an account is protected a cancel is not signed, and what it should stop is not handed over; when the protection ends it is signed at once.
 func TestACancelThatAProtectionHeldBack(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -162,8 +162,8 @@ func TestACancelThatAProtectionHeldBack(t *testing.T) {
 	w.eventually("it is sent", w.is(id, txn.Pending))
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
-	w.eventually("it is handed over once more", func() error {
-		if w.number("SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts > 0 AND due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
+	w.eventually("it is held back, and waits for an interval", func() error {
+		if w.number("SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts = 0 AND due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
 			return errors.New("not yet")
 		}
 		return nil
