@@ -35,9 +35,8 @@ const pathPrefix = "/api/"
 func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
 	f := &front{Server: s, txs: &txService{Server: s}, origins: allowed}
 	transcode, err := vanguardgrpc.NewTranscoder(inner,
-		vanguard.WithDefaultServiceOptions(
-			vanguard.WithMaxMessageBufferBytes(uint32(2*s.limits.messageBytes())), // base64, and escapes
-			vanguard.WithNoTargetCompression()),
+		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(s.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
+		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: int64(s.limits.bodyBytes())} }),
 		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return jsonCodec(r) }),
 		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)))
 	if err != nil {

@@ -143,7 +143,7 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // of encryption nothing is left when a connection comes here
 	return &http.Server{
-		Handler: http.MaxBytesHandler(handler, int64(2*s.limits.messageBytes())), Protocols: protocols,
+		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
 		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: int(s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
