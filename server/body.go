@@ -4,8 +4,15 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"net/http"
+	"os"
+	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fencepost/fencepost/internal/clock"
 )
 
 // errUnpacked is said of a body that is small only while it is packed.
@@ -34,3 +41,47 @@ func (i *inflater) Read(p []byte) (int, error) {
 }
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
+
+// timedBody has to be there within a time: a caller who sends it by and by holds all that has come. Once it is there nothing ends by that time any more, since
+// the answer may be a stream.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	limit   time.Duration
+	late    bool
+}
+
+// inTime gives the body of a request as long as its head has.
+func (f *front) inTime(w http.ResponseWriter, r *http.Request) *timedBody {
+	t := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), limit: f.limits.PingAfter}
+	if r.ContentLength != 0 {
+		_ = t.control.SetReadDeadline(clock.Real{}.Now().Add(t.limit)) // by the clock of sockets; a connection that broke shows when it is read
+	}
+	r.Body = t
+	return t
+}
+
+// endLimit is for what comes after the body: net/http reads on to see whether the caller is there, and ends the request when that fails.
+func (t *timedBody) endLimit() {
+	_ = t.control.SetReadDeadline(time.Time{}) // likewise
+}
+
+// Read reads on.
+func (t *timedBody) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		t.endLimit()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		t.late = true
+	}
+	return n, err
+}
+
+// status is what is told of a body that came too late; nil for any other.
+func (t *timedBody) status() *status.Status {
+	if !t.late {
+		return nil
+	}
+	return status.Newf(codes.DeadlineExceeded, "request: its body was not there within %v; send less at a time, or over a faster line", t.limit)
+}

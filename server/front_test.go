@@ -197,7 +197,12 @@ type lines struct {
 
 func (n *node) stream(path string, header ...string) *lines {
 	n.t.Helper()
-	r, err := http.DefaultClient.Do(n.request("GET", path, "", header...))
+	return n.streamOf(n.request("GET", path, "", header...))
+}
+
+func (n *node) streamOf(request *http.Request) *lines {
+	n.t.Helper()
+	r, err := http.DefaultClient.Do(request)
 	n.must(err)
 	n.t.Cleanup(func() { r.Body.Close() })
 	return &lines{t: n.t, body: r.Body, scanner: bufio.NewScanner(r.Body), code: r.StatusCode, kind: r.Header.Get("Content-Type")}

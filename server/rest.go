@@ -48,6 +48,7 @@ func byRequest(query url.Values) url.Values {
 // a google.rpc.Status with a reason, also where the transcoder made it.
 type restWriter struct {
 	http.ResponseWriter
+	body  *timedBody
 	code  int
 	error bytes.Buffer // held back until the end
 }
@@ -90,6 +91,10 @@ func (w *restWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // end tells the error, if there was one.
 func (w *restWriter) end() {
 	if w.code < http.StatusBadRequest {
+		return
+	}
+	if late := w.body.status(); late != nil {
+		refuse(w.ResponseWriter, http.StatusRequestTimeout, late)
 		return
 	}
 	var told statuspb.Status
