@@ -42,39 +42,28 @@ func (i *inflater) Read(p []byte) (int, error) {
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
 
-// timedBody has to be there within a time: a caller who sends it by and by holds all that has come. Once it is there nothing ends by that time any more, since
-// the answer may be a stream.
+// timedBody has to be there within a time: a caller who sends it by and by holds all that has come. Once it is there the time
+// is forgotten, which net/http sees to: the answer may be a stream.
 type timedBody struct {
 	io.ReadCloser
-	control *http.ResponseController
-	limit   time.Duration
-	late    bool
+	limit time.Duration
+	late  bool
 }
 
 // inTime gives the body of a request as long as its head has.
 func (f *front) inTime(w http.ResponseWriter, r *http.Request) *timedBody {
-	t := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), limit: f.limits.PingAfter}
+	t := &timedBody{ReadCloser: r.Body, limit: f.limits.PingAfter}
 	if r.ContentLength != 0 {
-		_ = t.control.SetReadDeadline(clock.Real{}.Now().Add(t.limit)) // by the clock of sockets; a connection that broke shows when it is read
+		_ = http.NewResponseController(w).SetReadDeadline(clock.Real{}.Now().Add(t.limit)) // by the clock of sockets; a connection that broke shows when it is read
 	}
 	r.Body = t
 	return t
 }
 
-// endLimit is for what comes after the body: net/http reads on to see whether the caller is there, and ends the request when that fails.
-func (t *timedBody) endLimit() {
-	_ = t.control.SetReadDeadline(time.Time{}) // likewise
-}
-
 // Read reads on.
 func (t *timedBody) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		t.endLimit()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		t.late = true
-	}
+	t.late = t.late || errors.Is(err, os.ErrDeadlineExceeded)
 	return n, err
 }
 

@@ -90,9 +90,17 @@ func TestStreamsOutliveUploads(t *testing.T) {
 	k.register("alice")
 	n := k.serve(limits(func(l *Limits) { l.PingAfter = upload }))
 	native, web, plain, odd := n.connectWatch(), n.connectWatch(connect.WithGRPCWeb()), n.stream("/api/v1/events"), n.streamOf(n.request("GET", "/api/v1/events", "{}"))
+	frame := "\x00\x00\x00\x00\x0a" + `{"all":{}}`
+	sized := n.streamOf(n.request("POST", pb.TxService_WatchTx_FullMethodName, frame, "Content-Type", "application/connect+json"))
 	begun := time.Now()
 	k.eventually("some time", func() bool { return time.Since(begun) > 3*upload })
-	n.create("alice", "late")
+	id := n.create("alice", "late").GetTxId()
+	for text := []byte{}; !bytes.Contains(text, []byte(id)); {
+		next := make([]byte, 1024)
+		read, err := sized.body.Read(next)
+		k.must(err)
+		text = append(text, next[:read]...)
+	}
 	for !native.Receive() || native.Msg().GetEvent() == nil {
 		k.must(native.Err())
 	}

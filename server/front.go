@@ -116,7 +116,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
-		body.endLimit() // nobody reads it
 		f.watch(w, r, ask)
 		return
 	}

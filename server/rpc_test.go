@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -82,6 +83,55 @@ func TestGetTxTellsTheWholeLife(t *testing.T) {
 	if details.Nonce == nil || details.GetNonce() != 0 || details.GetFencingToken() != int64(o.lease.Token()) || len(details.GetAttempts()) != 1 ||
 		details.GetAttempts()[0].GetFeeCap() != "2000000000" || details.GetAttempts()[0].GetKind() != "ORIGINAL" {
 		t.Errorf("operator's view: %v", details)
+	}
+}
+
+// Clients read 4 MiB unless they are told otherwise: a page ends before, and so does the answer to a batch, whatever call data it is of.
+func TestAnswersFitIntoWhatClientsRead(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	want := 0
+	for part := range 2 {
+		asks := make([]*pb.CreateTxRequest, 33)
+		for i := range asks {
+			asks[i] = ask("alice", fmt.Sprint(part, "-", i), "1")
+			asks[i].Payload.Data = make([]byte, 126<<10)
+		}
+		for _, r := range n.batch(asks...) {
+			if want++; !r.GetCreated() || r.GetTx().GetPayload().GetValue() != "1" || r.GetTx().GetPayload().GetData() != nil {
+				t.Fatalf("result %d of a batch is %v", want, r)
+			}
+		}
+	}
+	got := 0
+	for ask := (&pb.ListTxsRequest{}); got == 0 || ask.GetPageToken() != ""; {
+		r, err := n.txs.ListTxs(k.ctx, ask)
+		k.must(err)
+		for _, tx := range r.GetTxs() {
+			if len(tx.GetPayload().GetData()) != 126<<10 {
+				t.Fatalf("the call data of %s is %d bytes", tx.GetTxId(), len(tx.GetPayload().GetData()))
+			}
+		}
+		if got += len(r.GetTxs()); len(r.GetTxs()) == 0 {
+			t.Fatal("an empty page")
+		}
+		ask.PageToken = r.GetNextPageToken()
+	}
+	if got != want {
+		t.Errorf("the pages have %d transactions, want %d", got, want)
+	}
+	n.http("GET", "/api/v1/tx", "").want(t, 200)
+	one := k.serve(func(o *Options) { o.Limits.PayloadBytes = 6 << 20 })
+	one.dial(one.conn.Target(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+	large := ask("alice", "large", "1")
+	large.Payload.Data = make([]byte, 5<<20)
+	one.batch(large)
+	r, err := one.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 10})
+	k.must(err)
+	if len(r.GetTxs()) != 1 || r.GetNextPageToken() == "" {
+		t.Errorf("a page of a long row has %d", len(r.GetTxs()))
 	}
 }
 
