@@ -112,7 +112,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
-		f.transcode.ServeHTTP(w, r)
+		f.transcode.ServeHTTP(w, asConnectCall(r))
+		return
+	}
+	if err := checkText(r.URL); err != nil {
+		refuse(w, http.StatusBadRequest, statusOf(err, ""))
 		return
 	}
 	if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
@@ -123,6 +127,24 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
 }
+
+// asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
+func asConnectCall(r *http.Request) *http.Request {
+	if r.Method != http.MethodPost || !ours(r.URL.Path) || r.Header.Get(connectHeader) != "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	if isJSON(r.Header.Get("Content-Type")) {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	switch r.Header.Get("Content-Type") {
+	case "application/json", "application/proto":
+		r.Header.Set(connectHeader, "1")
+	}
+	return r
+}
+
+const connectHeader = "Connect-Protocol-Version"
 
 // admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it.
 func (f *front) admitHTTP(r *http.Request) error {

@@ -3,11 +3,13 @@ package server
 import (
 	"bytes"
 	"math"
+	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
@@ -25,11 +27,34 @@ const pathByRequest = "/api/v1/tx/by-request"
 func asTranscoded(r *http.Request) *http.Request {
 	escaped := r.URL.EscapedPath()
 	r = r.Clone(r.Context())
+	if isJSON(r.Header.Get("Content-Type")) {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	if r.URL.Path == pathByRequest {
 		r.URL.RawQuery = byRequest(r.URL.Query()).Encode()
 	}
 	r.URL.Path, r.URL.RawPath = strings.ReplaceAll(escaped, ":", "%3A"), ""
 	return r
+}
+
+// isJSON tells the type of JSON in any of its spellings, of which the transcoder knows two. JSON has no other charset.
+func isJSON(contentType string) bool {
+	kind, parameters, err := mime.ParseMediaType(contentType)
+	charset := parameters["charset"]
+	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// checkText refuses a path or a query that is not text, which no message can hold.
+func checkText(u *url.URL) error {
+	if !utf8.ValidString(u.Path) {
+		return invalidField("path", "must be UTF-8 once it is unescaped")
+	}
+	for name, values := range u.Query() {
+		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
+			return invalidField(strings.ToValidUTF8(name, "\uFFFD"), "must be UTF-8 once it is unescaped")
+		}
+	}
+	return nil
 }
 
 // byRequest gives the parameters of a look-up by request the names that the contract has for them.
@@ -101,6 +126,13 @@ func (w *restWriter) end() {
 	if protojson.Unmarshal(w.error.Bytes(), &told) != nil || told.GetCode() == 0 {
 		told = statuspb.Status{Code: int32(codeOf(w.code)), Message: string(bytes.TrimSpace(w.error.Bytes()))}
 	}
+	switch {
+	case w.code == http.StatusUnsupportedMediaType:
+		told.Message += "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
+	case told.GetCode() == int32(codes.ResourceExhausted) && reasonOf(status.FromProto(&told)) == "":
+		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, tooLarge(told.GetMessage()))
+		return
+	}
 	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil && told.GetCode() == int32(codes.Unknown) {
 		refuse(w.ResponseWriter, http.StatusBadRequest, statusOfInvalid(noSuchParameter(name[1])))
 		return
@@ -113,6 +145,12 @@ var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)
 
 func noSuchParameter(name string) *invalid {
 	return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name, "this path knows no such parameter; remove it"}}}
+}
+
+// tooLarge is told of what the transcoder finds too large. Repeated it would be so again, so it is no RESOURCE_EXHAUSTED, which some clients repeat.
+func tooLarge(says string) *status.Status {
+	return withDetails(status.New(codes.InvalidArgument, "request: it is too large, or its answer is ("+says+"); send less at once, or ask for less with page_size"),
+		pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE)
 }
 
 // codeOf is the code of an answer that was not made by a service.

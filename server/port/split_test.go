@@ -255,8 +255,12 @@ var tail = []byte{0, 0, 3, byte(http2.FrameData), 0, 0, 0, 0, 1, 'e', 'n', 'd'}
 
 func TestTheFirstRequestTells(t *testing.T) {
 	t.Parallel()
-	ping := open()
-	ping.framer.WritePing(false, [8]byte{1})
+	pinged := func(contentType string) []byte {
+		o := open()
+		o.framer.WritePing(false, [8]byte{1})
+		return o.request(contentType, 1<<10).bytes.Bytes()
+	}
+	plain := func(contentType string) []byte { return open().request(contentType, 1<<10).bytes.Bytes() }
 	acked := open()
 	before := bytes.Clone(acked.bytes.Bytes())
 	acked.framer.WriteSettingsAck()
@@ -273,7 +277,8 @@ func TestTheFirstRequestTells(t *testing.T) {
 		"gRPC-Web":                     {open().request("application/grpc-web+proto", 1<<10).bytes.Bytes(), false, nil},
 		"Connect":                      {open().request("application/connect+proto", 1<<10).bytes.Bytes(), false, nil},
 		"JSON in parts":                {open().request("application/json", 7).bytes.Bytes(), false, nil},
-		"a ping":                       {ping.bytes.Bytes(), true, nil},
+		"a ping, then gRPC":            {pinged("application/grpc"), true, plain("application/grpc")},
+		"a ping, then JSON":            {pinged("application/json"), false, plain("application/json")},
 		"acknowledged before it began": {acked.bytes.Bytes(), true, without},
 	} {
 		for _, piece := range []int{1, 10, 1 << 20} {
@@ -293,6 +298,35 @@ func TestTheFirstRequestTells(t *testing.T) {
 	if isGRPC, reads, err := told(t, []byte("PRINT / HTTP/1.1\r\n"), 3, time.Minute); err != nil || isGRPC || !bytes.HasPrefix(reads, []byte("PRINT / HTTP/1.1\r\n")) {
 		t.Errorf("HTTP/1.1: gRPC %v (%v), the server reads %q", isGRPC, err, reads)
 	}
+}
+
+// A client that pings before its first request gets its answer: some wait for it.
+func TestPingsAreAnswered(t *testing.T) {
+	t.Parallel()
+	b := serve(t, Options{})
+	conn, err := net.Dial("tcp", b.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	cc, err := (&http2.Transport{AllowHTTP: true}).NewClientConn(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := cc.Ping(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(ctx, "GET", "http://"+b.address+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := cc.RoundTrip(r)
+	if err != nil {
+		t.Fatalf("after a ping: %v", err)
+	}
+	response.Body.Close()
 }
 
 // A client without a request is one of gRPC, wherever it stopped, and nothing of what it sends is lost.
