@@ -115,7 +115,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.transcode.ServeHTTP(w, asConnectCall(r))
 		return
 	}
-	if err := checkText(r.URL); err != nil {
+	if err := checkURL(r.URL); err != nil {
 		refuse(w, http.StatusBadRequest, statusOf(err, ""))
 		return
 	}

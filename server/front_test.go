@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -193,7 +194,8 @@ func TestJSONRefusals(t *testing.T) {
 	n.http("DELETE", "/api/v1/tx", "").wantError(t, 405, codes.Unimplemented, "")
 	n.http("POST", "/api/v1/tx", "a=b", "Content-Type", "application/x-www-form-urlencoded").wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD")
 	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
-	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff", "submitters/%ff/events", "events?resume_token=%ff"} {
+	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff", "submitters/%ff/events", "events?resume_token=%ff",
+		"tx/by-request?submitter=alice&requestId=used&request_id=other", "tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
 		n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
 	}
 	down := k.serve(func(o *Options) { o.Store = silent{k.store} })
@@ -324,6 +326,9 @@ func TestWatchAsServerSentEvents(t *testing.T) {
 	if seen != 5 {
 		t.Errorf("%d events, want 5", seen)
 	}
+	if refused := n.stream(path, "Accept", "application/json, text/event-stream;q=0"); refused.kind != "application/x-ndjson" {
+		t.Errorf("who refuses server-sent events gets %s", refused.kind)
+	}
 	if again := n.stream(path, "Accept", "text/event-stream", "Last-Event-ID", last); again.code != http.StatusNoContent {
 		t.Errorf("a browser that has seen all is answered %d, and comes again and again", again.code)
 	}
@@ -363,7 +368,10 @@ func TestEveryTongueIsDrained(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
-	n := k.serve()
+	log := &buffer{}
+	n := k.serve(func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
 	path := "/api/v1/events"
 	n.create("alice", "r1")
 	plain, events := n.stream(path), n.stream(path, "Accept", "text/event-stream")
@@ -402,6 +410,10 @@ func TestEveryTongueIsDrained(t *testing.T) {
 		_, err = native.Recv()
 	}
 	wantStatus(t, err, codes.Unavailable, "DRAINING")
+	k.eventually("the log of the stop", func() bool { return strings.Contains(log.String(), "calls=4") })
+	if strings.Contains(log.String(), "call refused") {
+		t.Errorf("each stream has a line: %s", log)
+	}
 }
 
 func (n *node) connectWatch(options ...connect.ClientOption) *connect.ServerStreamForClient[pb.WatchTxResponse] {

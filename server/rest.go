@@ -44,14 +44,23 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// checkText refuses a path or a query that is not text, which no message can hold.
-func checkText(u *url.URL) error {
+// checkURL refuses a path or a query that is not text, which no message can hold, and one that names a request twice, in either spelling.
+func checkURL(u *url.URL) error {
 	if !utf8.ValidString(u.Path) {
 		return invalidField("path", "must be UTF-8 once it is unescaped")
 	}
-	for name, values := range u.Query() {
+	query := u.Query()
+	for name, values := range query {
 		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
 			return invalidField(strings.ToValidUTF8(name, "\uFFFD"), "must be UTF-8 once it is unescaped")
+		}
+	}
+	if !strings.HasPrefix(u.Path, pathByRequest) {
+		return nil
+	}
+	for _, name := range []string{"request.submitter", "request.request_id"} {
+		if n := len(byRequest(query)[name]); n > 1 {
+			return invalidField(name, "is given %d times; give it once", n)
 		}
 	}
 	return nil
@@ -59,7 +68,7 @@ func checkText(u *url.URL) error {
 
 // byRequest gives the parameters of a look-up by request the names that the contract has for them.
 func byRequest(query url.Values) url.Values {
-	full, names := url.Values{}, map[string]string{"submitter": "request.submitter", "request_id": "request.request_id", "requestId": "request.request_id"}
+	full, names := url.Values{}, map[string]string{"submitter": "request.submitter", "request_id": "request.request_id", "requestId": "request.request_id", "request.requestId": "request.request_id"}
 	for name, values := range query {
 		if long, ok := names[name]; ok {
 			name = long
