@@ -38,6 +38,9 @@ func TestPackedBodyIsBounded(t *testing.T) {
 		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 || a.code < http.StatusBadRequest {
 			t.Errorf("%s: a body of %d bytes costs %d MiB, and is answered %d %s", path, packed.Len(), used>>20, a.code, a.body)
 		}
+		if strings.HasPrefix(path, pathPrefix) {
+			a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ const pathByRequest = "/api/v1/tx/by-request"
 func asTranscoded(r *http.Request) *http.Request {
 	escaped := r.URL.EscapedPath()
 	r = r.Clone(r.Context())
+	r.Header.Del(connectHeader) // it would be looked for among the methods
 	if isJSON(r.Header.Get("Content-Type")) {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -169,6 +169,16 @@ func TestListTxsPagesThroughAll(t *testing.T) {
 			}
 		}
 	}
+	ask := &pb.ListTxsRequest{PageSize: 1, States: []pb.TxState{pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_QUEUED}}
+	first, err := n.txs.ListTxs(k.ctx, ask)
+	k.must(err)
+	slices.Reverse(ask.States)
+	if ask.PageToken = first.GetNextPageToken(); ask.GetPageToken() == "" {
+		t.Fatal("one page")
+	}
+	if _, err := n.txs.ListTxs(k.ctx, ask); err != nil {
+		t.Errorf("the same states in another order: %v", err)
+	}
 	r, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}})
 	k.must(err)
 	if len(r.GetTxs()) != 0 || r.GetNextPageToken() != "" {
