@@ -27,9 +27,15 @@ func (s *txService) BatchCreateTx(ctx context.Context, r *pb.BatchCreateTxReques
 			response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Error{Error: b.tell(ctx, err).Proto()}}
 			continue
 		}
-		response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Tx{Tx: wireTx(created[i].Info)}, Created: created[i].Created}
+		response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Tx{Tx: withoutData(wireTx(created[i].Info))}, Created: created[i].Created}
 	}
 	return response, nil
+}
+
+// withoutData leaves the call data out: a caller has it, and the answer to a batch of any size has to fit into what clients read.
+func withoutData(tx *pb.Tx) *pb.Tx {
+	tx.Payload.Data = nil
+	return tx
 }
 
 // batch is a batch on its way. A request of it is out as soon as it has an error.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"connectrpc.com/vanguard/vanguardgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -35,9 +37,8 @@ const pathPrefix = "/api/"
 func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
 	f := &front{Server: s, txs: &txService{Server: s}, origins: allowed}
 	transcode, err := vanguardgrpc.NewTranscoder(inner,
-		vanguard.WithDefaultServiceOptions(
-			vanguard.WithMaxMessageBufferBytes(uint32(2*s.limits.messageBytes())), // base64, and escapes
-			vanguard.WithNoTargetCompression()),
+		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(s.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
+		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: int64(s.limits.bodyBytes())} }),
 		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return jsonCodec(r) }),
 		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)))
 	if err != nil {
@@ -77,8 +78,13 @@ func asRequestError(err error) error {
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
 		bad = &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name[1], "this server knows no such field there; remove it, or update the server"}}}
 	}
-	told := connect.NewError(connect.CodeInvalidArgument, bad)
-	for _, detail := range statusOfInvalid(bad).Proto().GetDetails() {
+	return asConnect(statusOfInvalid(bad))
+}
+
+// asConnect is a status as the transcoder has it.
+func asConnect(s *status.Status) *connect.Error {
+	told := connect.NewError(connect.Code(s.Code()), errors.New(s.Message()))
+	for _, detail := range s.Proto().GetDetails() {
 		if d, err := connect.NewErrorDetail(detail); err == nil {
 			told.AddDetail(d)
 		}
@@ -97,20 +103,66 @@ func toJSON(m proto.Message) []byte {
 
 // ServeHTTP answers one request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := f.inTime(w, r)
 	if done := f.origins.answer(w, r); done {
 		return
 	}
+	if err := f.admitHTTP(r); err != nil {
+		f.refuseHTTP(w, r, err)
+		return
+	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
-		f.transcode.ServeHTTP(w, r)
+		f.transcode.ServeHTTP(w, asConnectCall(r))
+		return
+	}
+	if err := checkURL(r.URL); err != nil {
+		refuse(w, http.StatusBadRequest, statusOf(err, ""))
 		return
 	}
 	if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
 		f.watch(w, r, ask)
 		return
 	}
-	rest := &restWriter{ResponseWriter: w}
+	rest := &restWriter{ResponseWriter: w, body: body}
 	f.transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
+}
+
+// asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
+func asConnectCall(r *http.Request) *http.Request {
+	if r.Method != http.MethodPost || !ours(r.URL.Path) || r.Header.Get(connectHeader) != "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	if isJSON(r.Header.Get("Content-Type")) {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	switch r.Header.Get("Content-Type") {
+	case "application/json", "application/proto":
+		r.Header.Set(connectHeader, "1")
+	}
+	return r
+}
+
+const connectHeader = "Connect-Protocol-Version"
+
+// admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it.
+func (f *front) admitHTTP(r *http.Request) error {
+	ctx := metadata.NewIncomingContext(r.Context(), metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
+	return f.admission.admit(ctx, r.URL.Path)
+}
+
+// refuseHTTP refuses a request in its own tongue, before there is a call.
+func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
+	}
+	s, _ := status.FromError(f.begin("HTTP").end(r.Context(), nil, err))
+	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) && !strings.HasPrefix(r.URL.Path, pathPrefix) {
+		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
+		return
+	}
+	refuse(w, httpCodes[s.Code()], s)
 }
 
 // unknown answers what is neither a path of the JSON API nor a method.

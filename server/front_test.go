@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -91,6 +92,28 @@ func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code, reason stri
 	return wantStatus(t, status.ErrorProto(&told), of, reason)
 }
 
+// JSON is JSON however its type is written, and a call of Connect is one without its header.
+func TestSpellingsOfJSON(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
+	n.create("alice", "before")
+	for _, kind := range []string{"application/json", "application/json;charset=UTF-8", "Application/JSON; charset=\"utf-8\"", "application/json ;charset=utf-8", "application/json; v=1"} {
+		if a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind); a.code != 202 && a.code != 200 {
+			t.Errorf("%s: %d %s", kind, a.code, a.body)
+		}
+		n.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Content-Type", kind).want(t, 200, "tx.requestId", "r")
+	}
+	for _, kind := range []string{"application/json; charset=latin1", "text/plain", "application/x-www-form-urlencoded"} {
+		a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind)
+		if s := a.wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"); !strings.Contains(s.Message(), "send Content-Type: application/json") {
+			t.Errorf("%s: %v", kind, s)
+		}
+	}
+}
+
 // With HTTP alone a transaction is created, found, listed and cancelled.
 func TestJSON(t *testing.T) {
 	t.Parallel()
@@ -170,10 +193,10 @@ func TestJSONRefusals(t *testing.T) {
 	n.http("GET", "/api/v1/nothing", "").wantError(t, 404, codes.Unimplemented, "")
 	n.http("DELETE", "/api/v1/tx", "").wantError(t, 405, codes.Unimplemented, "")
 	n.http("POST", "/api/v1/tx", "a=b", "Content-Type", "application/x-www-form-urlencoded").wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD")
-	for _, body := range []string{`{"requestId":"` + strings.Repeat("a", 10<<20) + `"}`} {
-		if a := post(body); a.code != 429 && a.code != 413 && a.code != 400 {
-			t.Errorf("a body of 10 MiB is answered with %d %s", a.code, a.body)
-		}
+	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff", "submitters/%ff/events", "events?resume_token=%ff",
+		"tx/by-request?submitter=alice&requestId=used&request_id=other", "tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
+		n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
 	}
 	down := k.serve(func(o *Options) { o.Store = silent{k.store} })
 	a := down.http("POST", "/api/v1/tx/batch", `{"requests":[{"submitter":"alice","requestId":"r",`+good+`}]}`)
@@ -197,7 +220,12 @@ type lines struct {
 
 func (n *node) stream(path string, header ...string) *lines {
 	n.t.Helper()
-	r, err := http.DefaultClient.Do(n.request("GET", path, "", header...))
+	return n.streamOf(n.request("GET", path, "", header...))
+}
+
+func (n *node) streamOf(request *http.Request) *lines {
+	n.t.Helper()
+	r, err := http.DefaultClient.Do(request)
 	n.must(err)
 	n.t.Cleanup(func() { r.Body.Close() })
 	return &lines{t: n.t, body: r.Body, scanner: bufio.NewScanner(r.Body), code: r.StatusCode, kind: r.Header.Get("Content-Type")}
@@ -298,6 +326,9 @@ func TestWatchAsServerSentEvents(t *testing.T) {
 	if seen != 5 {
 		t.Errorf("%d events, want 5", seen)
 	}
+	if refused := n.stream(path, "Accept", "application/json, text/event-stream;q=0"); refused.kind != "application/x-ndjson" {
+		t.Errorf("who refuses server-sent events gets %s", refused.kind)
+	}
 	if again := n.stream(path, "Accept", "text/event-stream", "Last-Event-ID", last); again.code != http.StatusNoContent {
 		t.Errorf("a browser that has seen all is answered %d, and comes again and again", again.code)
 	}
@@ -337,7 +368,10 @@ func TestEveryTongueIsDrained(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
-	n := k.serve()
+	log := &buffer{}
+	n := k.serve(func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
 	path := "/api/v1/events"
 	n.create("alice", "r1")
 	plain, events := n.stream(path), n.stream(path, "Accept", "text/event-stream")
@@ -376,6 +410,10 @@ func TestEveryTongueIsDrained(t *testing.T) {
 		_, err = native.Recv()
 	}
 	wantStatus(t, err, codes.Unavailable, "DRAINING")
+	k.eventually("the log of the stop", func() bool { return strings.Contains(log.String(), "calls=4") })
+	if strings.Contains(log.String(), "call refused") {
+		t.Errorf("each stream has a line: %s", log)
+	}
 }
 
 func (n *node) connectWatch(options ...connect.ClientOption) *connect.ServerStreamForClient[pb.WatchTxResponse] {

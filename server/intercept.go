@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -115,6 +116,10 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 	s := statusOf(err, c.id)
 	attributes = append(attributes, slog.String("code", s.Code().String()), slog.String("reason", reasonOf(s)))
 	level := levelOf(s.Code())
+	if errors.Is(err, errDraining) { // each open stream has one: that is told once, with their number
+		c.server.drained.Add(1)
+		level = slog.LevelDebug
+	}
 	if level > slog.LevelInfo {
 		attributes = append(attributes, slog.String("cause", err.Error()))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -17,10 +18,14 @@ import (
 // operatorPage bounds a page in the operator's view, which costs a read for each transaction. A page may be shorter than asked for.
 const operatorPage = 100
 
+// pageBytes is how long a page becomes before it ends, so that clients that read 4 MiB, which is what gRPC's do unless told otherwise, can read it; and what
+// answers in JSON, which is longer, within their limit. What is left of that is for the last row.
+const pageBytes = 2 << 20
+
 // ListTxs pages through transactions, newest first.
 func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
 	asked := question(&pb.ListTxsRequest{
-		Submitter: r.GetSubmitter(), States: r.GetStates(), Labels: r.GetLabels(), CreatedFrom: r.GetCreatedFrom(), CreatedBefore: r.GetCreatedBefore(),
+		Submitter: r.GetSubmitter(), States: slices.Compact(slices.Sorted(slices.Values(r.GetStates()))), Labels: r.GetLabels(), CreatedFrom: r.GetCreatedFrom(), CreatedBefore: r.GetCreatedBefore(),
 	})
 	filter, err := s.filter(ctx, r, asked)
 	if err != nil {
@@ -33,16 +38,18 @@ func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.List
 		return nil, on("transactions", err)
 	}
 	response := &pb.ListTxsResponse{}
-	if len(infos) > size {
-		infos = infos[:size]
-		response.NextPageToken = pageToken(asked, infos[size-1].ID[:])
-	}
-	for _, info := range infos {
+	bytes := 0
+	for i, info := range infos {
+		if i == size || bytes >= pageBytes {
+			response.NextPageToken = pageToken(asked, infos[i-1].ID[:])
+			break
+		}
 		tx, err := s.view(ctx, info, r.GetView())
 		if err != nil {
 			return nil, err
 		}
 		response.Txs = append(response.Txs, tx)
+		bytes += proto.Size(tx)
 	}
 	return response, nil
 }

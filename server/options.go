@@ -78,6 +78,9 @@ const messageSlack = 4 << 20
 // messageBytes is the largest message that is read.
 func (l *Limits) messageBytes() int { return l.PayloadBytes + messageSlack }
 
+// bodyBytes is the largest body that is read over HTTP, packed or not: base64 and escapes make it longer than the message.
+func (l *Limits) bodyBytes() int { return 2 * l.messageBytes() }
+
 func (o *Options) complete() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -3,11 +3,13 @@ package server
 import (
 	"bytes"
 	"math"
+	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
@@ -25,6 +27,10 @@ const pathByRequest = "/api/v1/tx/by-request"
 func asTranscoded(r *http.Request) *http.Request {
 	escaped := r.URL.EscapedPath()
 	r = r.Clone(r.Context())
+	r.Header.Del(connectHeader) // it would be looked for among the methods
+	if isJSON(r.Header.Get("Content-Type")) {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	if r.URL.Path == pathByRequest {
 		r.URL.RawQuery = byRequest(r.URL.Query()).Encode()
 	}
@@ -32,9 +38,38 @@ func asTranscoded(r *http.Request) *http.Request {
 	return r
 }
 
+// isJSON tells the type of JSON in any of its spellings, of which the transcoder knows two. JSON has no other charset.
+func isJSON(contentType string) bool {
+	kind, parameters, err := mime.ParseMediaType(contentType)
+	charset := parameters["charset"]
+	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// checkURL refuses a path or a query that is not text, which no message can hold, and one that names a request twice, in either spelling.
+func checkURL(u *url.URL) error {
+	if !utf8.ValidString(u.Path) {
+		return invalidField("path", "must be UTF-8 once it is unescaped")
+	}
+	query := u.Query()
+	for name, values := range query {
+		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
+			return invalidField(strings.ToValidUTF8(name, "\uFFFD"), "must be UTF-8 once it is unescaped")
+		}
+	}
+	if !strings.HasPrefix(u.Path, pathByRequest) {
+		return nil
+	}
+	for _, name := range []string{"request.submitter", "request.request_id"} {
+		if n := len(byRequest(query)[name]); n > 1 {
+			return invalidField(name, "is given %d times; give it once", n)
+		}
+	}
+	return nil
+}
+
 // byRequest gives the parameters of a look-up by request the names that the contract has for them.
 func byRequest(query url.Values) url.Values {
-	full, names := url.Values{}, map[string]string{"submitter": "request.submitter", "request_id": "request.request_id", "requestId": "request.request_id"}
+	full, names := url.Values{}, map[string]string{"submitter": "request.submitter", "request_id": "request.request_id", "requestId": "request.request_id", "request.requestId": "request.request_id"}
 	for name, values := range query {
 		if long, ok := names[name]; ok {
 			name = long
@@ -48,6 +83,7 @@ func byRequest(query url.Values) url.Values {
 // a google.rpc.Status with a reason, also where the transcoder made it.
 type restWriter struct {
 	http.ResponseWriter
+	body  *timedBody
 	code  int
 	error bytes.Buffer // held back until the end
 }
@@ -92,9 +128,20 @@ func (w *restWriter) end() {
 	if w.code < http.StatusBadRequest {
 		return
 	}
+	if late := w.body.status(); late != nil {
+		refuse(w.ResponseWriter, http.StatusRequestTimeout, late)
+		return
+	}
 	var told statuspb.Status
 	if protojson.Unmarshal(w.error.Bytes(), &told) != nil || told.GetCode() == 0 {
 		told = statuspb.Status{Code: int32(codeOf(w.code)), Message: string(bytes.TrimSpace(w.error.Bytes()))}
+	}
+	switch {
+	case w.code == http.StatusUnsupportedMediaType:
+		told.Message += "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
+	case told.GetCode() == int32(codes.ResourceExhausted) && reasonOf(status.FromProto(&told)) == "":
+		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, tooLarge(told.GetMessage()))
+		return
 	}
 	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil && told.GetCode() == int32(codes.Unknown) {
 		refuse(w.ResponseWriter, http.StatusBadRequest, statusOfInvalid(noSuchParameter(name[1])))
@@ -108,6 +155,12 @@ var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)
 
 func noSuchParameter(name string) *invalid {
 	return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name, "this path knows no such parameter; remove it"}}}
+}
+
+// tooLarge is told of what the transcoder finds too large. Repeated it would be so again, so it is no RESOURCE_EXHAUSTED, which some clients repeat.
+func tooLarge(says string) *status.Status {
+	return withDetails(status.New(codes.InvalidArgument, "request: it is too large, or its answer is ("+says+"); send less at once, or ask for less with page_size"),
+		pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE)
 }
 
 // codeOf is the code of an answer that was not made by a service.

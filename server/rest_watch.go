@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,7 +111,8 @@ func heartbeat(text string) (*durationpb.Duration, error) {
 func accepts(r *http.Request, want string) bool {
 	for _, header := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(header, ",") {
-			if kind, _, err := mime.ParseMediaType(part); err == nil && kind == want {
+			kind, parameters, err := mime.ParseMediaType(part)
+			if weight, bad := strconv.ParseFloat(parameters["q"], 64); err == nil && kind == want && (bad != nil || weight > 0) {
 				return true
 			}
 		}

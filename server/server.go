@@ -41,6 +41,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"buf.build/go/protovalidate"
@@ -78,6 +79,7 @@ type Server struct {
 	// draining ends, with errDraining as its cause, when the node begins to stop.
 	draining context.Context
 	drain    context.CancelCauseFunc
+	drained  atomic.Int64 // calls that ended because of it
 }
 
 // New makes a server that does nothing before Serve.
@@ -143,7 +145,7 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // of encryption nothing is left when a connection comes here
 	return &http.Server{
-		Handler: http.MaxBytesHandler(handler, int64(2*s.limits.messageBytes())), Protocols: protocols,
+		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
 		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: int(s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
@@ -202,6 +204,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the grace. Calls that outlive it are cut off, and have as long again
 // to return; one that does not even then is left behind, since the process is about to end.
 func (s *Server) stop(split *port.Split) {
+	defer func() {
+		s.log.Info("calls are ended by the stop of the node; another answers them", "calls", s.drained.Load())
+	}()
 	s.health.Shutdown()
 	s.drain(errDraining)
 	split.Close()

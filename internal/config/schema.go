@@ -70,7 +70,7 @@ func grpcFields() []field[GRPC] {
 			"Web sites whose pages may call from a browser; * is any. Pages of all others are refused.", func(g *GRPC) *[]string { return &g.AllowedOrigins }),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000", "Calls of one connection that are answered at once; more wait in the client.",
 			func(g *GRPC) *uint32 { return &g.MaxStreamsPerConnection }),
-		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
+		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged, and how long a request over HTTP may take to arrive.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
 		value("ping_timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long the answer to a ping may take before the connection is closed.",
 			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
 		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s", "How long calls under way may take once the node stops.", func(g *GRPC) *time.Duration { return &g.StopGrace }),

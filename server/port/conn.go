@@ -132,6 +132,11 @@ func (c *Conn) firstRequest(framer *http2.Framer, record *recorder) (isGRPC bool
 			}
 		case *http2.MetaHeadersFrame:
 			return isGRPCType(f), nil
+		case *http2.PingFrame: // of a proxy that looks whether the connection is good, for whatever comes after
+			if err := framer.WritePing(true, f.Data); err != nil {
+				return false, err
+			}
+			record.bytes = record.bytes[:start]
 		case *http2.WindowUpdateFrame, *http2.PriorityFrame, *http2.UnknownFrame:
 		default:
 			return true, nil

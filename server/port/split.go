@@ -9,7 +9,8 @@
 //
 // Most gRPC clients send no request before they have the settings of the server. So an empty SETTINGS frame is sent at once, which promises nothing, and
 // whoever gets the connection sends its own settings after it. The client acknowledges both in their order; the first acknowledgement is taken out of the
-// stream, since nobody above has sent what it is for. A client that stays without a request, or pings, is one of gRPC that keeps a connection ready.
+// stream, since nobody above has sent what it is for. A ping is answered here, and tells nothing. A client that stays without a request is one of gRPC that keeps
+// a connection ready.
 //
 // Credentials are applied here, before the look at the connection, and gRPC is told what they said.
 package port

@@ -255,8 +255,12 @@ var tail = []byte{0, 0, 3, byte(http2.FrameData), 0, 0, 0, 0, 1, 'e', 'n', 'd'}
 
 func TestTheFirstRequestTells(t *testing.T) {
 	t.Parallel()
-	ping := open()
-	ping.framer.WritePing(false, [8]byte{1})
+	pinged := func(contentType string) []byte {
+		o := open()
+		o.framer.WritePing(false, [8]byte{1})
+		return o.request(contentType, 1<<10).bytes.Bytes()
+	}
+	plain := func(contentType string) []byte { return open().request(contentType, 1<<10).bytes.Bytes() }
 	acked := open()
 	before := bytes.Clone(acked.bytes.Bytes())
 	acked.framer.WriteSettingsAck()
@@ -273,7 +277,8 @@ func TestTheFirstRequestTells(t *testing.T) {
 		"gRPC-Web":                     {open().request("application/grpc-web+proto", 1<<10).bytes.Bytes(), false, nil},
 		"Connect":                      {open().request("application/connect+proto", 1<<10).bytes.Bytes(), false, nil},
 		"JSON in parts":                {open().request("application/json", 7).bytes.Bytes(), false, nil},
-		"a ping":                       {ping.bytes.Bytes(), true, nil},
+		"a ping, then gRPC":            {pinged("application/grpc"), true, plain("application/grpc")},
+		"a ping, then JSON":            {pinged("application/json"), false, plain("application/json")},
 		"acknowledged before it began": {acked.bytes.Bytes(), true, without},
 	} {
 		for _, piece := range []int{1, 10, 1 << 20} {
@@ -292,6 +297,30 @@ func TestTheFirstRequestTells(t *testing.T) {
 	}
 	if isGRPC, reads, err := told(t, []byte("PRINT / HTTP/1.1\r\n"), 3, time.Minute); err != nil || isGRPC || !bytes.HasPrefix(reads, []byte("PRINT / HTTP/1.1\r\n")) {
 		t.Errorf("HTTP/1.1: gRPC %v (%v), the server reads %q", isGRPC, err, reads)
+	}
+}
+
+// A client that pings before its first request gets its answer: some wait for it.
+func TestPingsAreAnswered(t *testing.T) {
+	t.Parallel()
+	b := serve(t, Options{})
+	conn, err := net.Dial("tcp", b.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	o := open()
+	o.framer.WritePing(false, [8]byte{7})
+	conn.Write(o.bytes.Bytes())
+	for framer := http2.NewFramer(nil, conn); ; {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() && ping.Data == [8]byte{7} {
+			return
+		}
 	}
 }
 

@@ -60,6 +60,12 @@ in lowerCamelCase, 64-bit numbers are strings, bytes are in base64, and times ar
 
 A watch over HTTP is a stream of JSON objects, a line each. Whoever accepts ` + "`text/event-stream`" + ` gets server-sent events, whose id is the resume token. An error
 after the first message is the last line, ` + "`{\"error\": ...}`" + `, or the last event, of the type ` + "`error`" + `.
+
+A body is UTF-8, plain or packed with gzip, and has grpc.ping_interval (30 s) to arrive. For plain JSON its Content-Type is ` + "`application/json`" + `. The methods of Connect are at
+` + "`POST /fencepost.v1.TxService/CreateTx`" + ` and the like; the header Connect-Protocol-Version may be left out of calls that are not streams.
+
+The first request of a connection of HTTP/2 decides whether all of it is gRPC. A proxy that puts several callers on one connection needs one upstream for gRPC
+and another for all else, or HTTP/1.1 for all else.
 `
 
 func (d *document) api() string {
@@ -202,7 +208,10 @@ An error is a google.rpc.Status. Its message is a sentence that names the thing,
 call will do later, which over HTTP is the header Retry-After as well; and a google.rpc.RequestInfo where the log has more. Over HTTP the body is the status as
 JSON.
 
-A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed.
+A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed,
+or over HTTP with 408 when its body did not arrive in time. Nor has what is no call of the API: over HTTP a path or a method that there is not (404 or 405,
+UNIMPLEMENTED), and a page of a web site that is not named in grpc.allowed_origins (403, PERMISSION_DENIED). Nor has what the transport of gRPC, gRPC-Web or Connect
+refuses by itself: a message that is larger than payload.max_bytes and 4 MiB more (RESOURCE_EXHAUSTED; do not repeat it), or one that is none.
 
 | reason | code | HTTP | when, and what to do |
 |---|---|---|---|

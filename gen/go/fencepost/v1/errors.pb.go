@@ -30,7 +30,8 @@ const (
 	ErrorReason_ERROR_REASON_INVALID_FIELD ErrorReason = 1
 	// INVALID_ARGUMENT: a field that this server does not know, or that is Fencepost's to set (nonce, from). Remove it, or update the server.
 	ErrorReason_ERROR_REASON_UNKNOWN_FIELD ErrorReason = 2
-	// INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+	// INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+	// ask for less with page_size.
 	ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE ErrorReason = 3
 	// NOT_FOUND: no such submitter. Register it, or correct the name.
 	ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND ErrorReason = 4

@@ -1656,6 +1656,7 @@ type isBatchCreateTxResult_Result interface {
 }
 
 type BatchCreateTxResult_Tx struct {
+	// Without payload.data, which the caller has.
 	Tx *Tx `protobuf:"bytes,1,opt,name=tx,proto3,oneof"`
 }
 
@@ -1860,7 +1861,7 @@ type ListTxsRequest struct {
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// Only these states; empty lists all.
 	States []TxState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
-	// Rows a page, 1 to 1000; 0 is 100.
+	// Rows a page at most, 1 to 1000; 0 is 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`

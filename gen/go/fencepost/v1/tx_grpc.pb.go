@@ -39,12 +39,16 @@ type TxServiceClient interface {
 	// DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
 	CreateTx(ctx context.Context, in *CreateTxRequest, opts ...grpc.CallOption) (*CreateTxResponse, error)
 	// BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-	// hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-	// UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+	// hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+	// larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+	// that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+	// as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+	// nothing is sent twice.
 	BatchCreateTx(ctx context.Context, in *BatchCreateTxRequest, opts ...grpc.CallOption) (*BatchCreateTxResponse, error)
 	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
-	// ListTxs pages through transactions, newest first.
+	// ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+	// empty next_page_token says that it is the last.
 	ListTxs(ctx context.Context, in *ListTxsRequest, opts ...grpc.CallOption) (*ListTxsResponse, error)
 	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
 	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
@@ -158,12 +162,16 @@ type TxServiceServer interface {
 	// DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
 	CreateTx(context.Context, *CreateTxRequest) (*CreateTxResponse, error)
 	// BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-	// hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-	// UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+	// hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+	// larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+	// that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+	// as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+	// nothing is sent twice.
 	BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error)
 	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
-	// ListTxs pages through transactions, newest first.
+	// ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+	// empty next_page_token says that it is the last.
 	ListTxs(context.Context, *ListTxsRequest) (*ListTxsResponse, error)
 	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
 	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator

@@ -37,7 +37,8 @@ export enum ErrorReason {
   UNKNOWN_FIELD = 2,
 
   /**
-   * INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+   * ask for less with page_size.
    *
    * @generated from enum value: ERROR_REASON_PAYLOAD_TOO_LARGE = 3;
    */

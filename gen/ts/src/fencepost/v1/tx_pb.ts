@@ -664,6 +664,8 @@ export type BatchCreateTxResult = Message<"fencepost.v1.BatchCreateTxResult"> & 
    */
   result: {
     /**
+     * Without payload.data, which the caller has.
+     *
      * @generated from field: fencepost.v1.Tx tx = 1;
      */
     value: Tx;
@@ -785,7 +787,7 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
   states: TxState[];
 
   /**
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows a page at most, 1 to 1000; 0 is 100.
    *
    * @generated from field: int32 page_size = 3;
    */
@@ -1522,8 +1524,11 @@ export const TxService: GenService<{
   },
   /**
    * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-   * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-   * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+   * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+   * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+   * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+   * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+   * nothing is sent twice.
    *
    * @generated from rpc fencepost.v1.TxService.BatchCreateTx
    */
@@ -1543,7 +1548,8 @@ export const TxService: GenService<{
     output: typeof GetTxResponseSchema;
   },
   /**
-   * ListTxs pages through transactions, newest first.
+   * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+   * empty next_page_token says that it is the last.
    *
    * @generated from rpc fencepost.v1.TxService.ListTxs
    */

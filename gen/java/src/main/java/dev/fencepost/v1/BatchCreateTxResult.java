@@ -96,6 +96,10 @@ private static final long serialVersionUID = 0L;
 
   public static final int TX_FIELD_NUMBER = 1;
   /**
+   * <pre>
+   * Without payload.data, which the caller has.
+   * </pre>
+   *
    * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
    * @return Whether the tx field is set.
    */
@@ -104,6 +108,10 @@ private static final long serialVersionUID = 0L;
     return resultCase_ == 1;
   }
   /**
+   * <pre>
+   * Without payload.data, which the caller has.
+   * </pre>
+   *
    * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
    * @return The tx.
    */
@@ -115,6 +123,10 @@ private static final long serialVersionUID = 0L;
     return dev.fencepost.v1.Tx.getDefaultInstance();
   }
   /**
+   * <pre>
+   * Without payload.data, which the caller has.
+   * </pre>
+   *
    * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
    */
   @java.lang.Override
@@ -589,6 +601,10 @@ private static final long serialVersionUID = 0L;
     private com.google.protobuf.SingleFieldBuilder<
         dev.fencepost.v1.Tx, dev.fencepost.v1.Tx.Builder, dev.fencepost.v1.TxOrBuilder> txBuilder_;
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      * @return Whether the tx field is set.
      */
@@ -597,6 +613,10 @@ private static final long serialVersionUID = 0L;
       return resultCase_ == 1;
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      * @return The tx.
      */
@@ -615,6 +635,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      */
     public Builder setTx(dev.fencepost.v1.Tx value) {
@@ -629,6 +653,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      */
     public Builder setTx(
@@ -643,6 +671,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      */
     public Builder mergeTx(dev.fencepost.v1.Tx value) {
@@ -666,6 +698,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      */
     public Builder clearTx() {
@@ -685,12 +721,20 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      */
     public dev.fencepost.v1.Tx.Builder getTxBuilder() {
       return internalGetTxFieldBuilder().getBuilder();
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      */
     @java.lang.Override
@@ -705,6 +749,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Without payload.data, which the caller has.
+     * </pre>
+     *
      * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
      */
     private com.google.protobuf.SingleFieldBuilder<

@@ -11,16 +11,28 @@ public interface BatchCreateTxResultOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
+   * <pre>
+   * Without payload.data, which the caller has.
+   * </pre>
+   *
    * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
    * @return Whether the tx field is set.
    */
   boolean hasTx();
   /**
+   * <pre>
+   * Without payload.data, which the caller has.
+   * </pre>
+   *
    * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
    * @return The tx.
    */
   dev.fencepost.v1.Tx getTx();
   /**
+   * <pre>
+   * Without payload.data, which the caller has.
+   * </pre>
+   *
    * <code>.fencepost.v1.Tx tx = 1 [json_name = "tx"];</code>
    */
   dev.fencepost.v1.TxOrBuilder getTxOrBuilder();

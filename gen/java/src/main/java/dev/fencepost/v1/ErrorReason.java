@@ -37,7 +37,8 @@ public enum ErrorReason
   ERROR_REASON_UNKNOWN_FIELD(2),
   /**
    * <pre>
-   * INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+   * ask for less with page_size.
    * </pre>
    *
    * <code>ERROR_REASON_PAYLOAD_TOO_LARGE = 3;</code>
@@ -191,7 +192,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_UNKNOWN_FIELD_VALUE = 2;
   /**
    * <pre>
-   * INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+   * ask for less with page_size.
    * </pre>
    *
    * <code>ERROR_REASON_PAYLOAD_TOO_LARGE = 3;</code>

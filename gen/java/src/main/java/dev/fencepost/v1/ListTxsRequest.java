@@ -185,7 +185,7 @@ private static final long serialVersionUID = 0L;
   private int pageSize_ = 0;
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows a page at most, 1 to 1000; 0 is 100.
    * </pre>
    *
    * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -1214,7 +1214,7 @@ private static final long serialVersionUID = 0L;
     private int pageSize_ ;
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows a page at most, 1 to 1000; 0 is 100.
      * </pre>
      *
      * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -1226,7 +1226,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows a page at most, 1 to 1000; 0 is 100.
      * </pre>
      *
      * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -1242,7 +1242,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows a page at most, 1 to 1000; 0 is 100.
      * </pre>
      *
      * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>

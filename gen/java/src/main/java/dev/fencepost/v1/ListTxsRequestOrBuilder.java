@@ -81,7 +81,7 @@ public interface ListTxsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows a page at most, 1 to 1000; 0 is 100.
    * </pre>
    *
    * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>

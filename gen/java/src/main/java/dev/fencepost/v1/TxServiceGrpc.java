@@ -313,8 +313,11 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
      * </pre>
      */
     default void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
@@ -334,7 +337,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     default void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -428,8 +432,11 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
      * </pre>
      */
     public void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
@@ -451,7 +458,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -534,8 +542,11 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
      * </pre>
      */
     public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) throws io.grpc.StatusException {
@@ -555,7 +566,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) throws io.grpc.StatusException {
@@ -636,8 +648,11 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
      * </pre>
      */
     public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) {
@@ -657,7 +672,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) {
@@ -738,8 +754,11 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. Those of one submitter are queued in their order. A request that comes twice in a batch gets the one transaction twice. After
-     * UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.BatchCreateTxResponse> batchCreateTx(
@@ -761,7 +780,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListTxsResponse> listTxs(
