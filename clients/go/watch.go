@@ -39,8 +39,8 @@ const (
 // first token. Events that a snapshot shows already are left out.
 //
 // It ends with the final event if the request says until_final. It ends with an error, the last thing that it yields, when ctx ends (the error is that of ctx),
-// when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next
-// any more: only the caller can know what to make of that.
+// when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with RESUME_TOKEN_EXPIRED when
+// the ledger does not hold what comes next any more: only the caller can know what to make of that.
 func (c *Client) Watch(ctx context.Context, request *pb.WatchTxRequest) iter.Seq2[*pb.WatchTxResponse, error] {
 	return func(yield func(*pb.WatchTxResponse, error) bool) {
 		if err := c.newWatch(request, yield).run(ctx); err != nil && !errors.Is(err, errEnough) {

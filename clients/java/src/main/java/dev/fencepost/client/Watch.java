@@ -86,6 +86,9 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         if (!enlisted) {
             enlisted = true;
             client.enlist(this);
+            if (closed.getCount() == 0) {
+                client.dismiss(this);
+            }
         }
         try {
             while (ready.isEmpty() && !over && closed.getCount() > 0) {
@@ -129,7 +132,9 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
 
     /** Ends the watch with an error, unless it is over already. */
     void endWithClient() {
-        clientClosed = closed.getCount() > 0;
+        if (closed.getCount() > 0) {
+            clientClosed = true;
+        }
         close();
     }
 
