@@ -76,6 +76,8 @@ func (s *scripted) CreateTx(ctx context.Context, r *fencepostv1.CreateTxRequest)
 		return nil, refuse(codes.Unavailable, "STORE_UNAVAILABLE")
 	case what == "busy" && call < 3:
 		return nil, refuse(codes.ResourceExhausted, "", &errdetails.RetryInfo{RetryDelay: durationpb.New(20 * time.Millisecond)})
+	case what == "later":
+		return nil, refuse(codes.ResourceExhausted, "", &errdetails.RetryInfo{RetryDelay: durationpb.New(40 * time.Second)})
 	case what == "full":
 		return nil, refuse(codes.ResourceExhausted, "")
 	case what == "wrong":
@@ -99,9 +101,20 @@ func (s *scripted) GetTx(_ context.Context, r *fencepostv1.GetTxRequest) (*fence
 	return &fencepostv1.GetTxResponse{Tx: &fencepostv1.Tx{Version: uint64(s.creates[r.GetRequest().GetRequestId()])}}, nil
 }
 
+// ListTxs answers with more than gRPC reads unless it is told to.
+func (s *scripted) ListTxs(context.Context, *fencepostv1.ListTxsRequest) (*fencepostv1.ListTxsResponse, error) {
+	answer := &fencepostv1.ListTxsResponse{}
+	for range 50 {
+		answer.Txs = append(answer.Txs, &fencepostv1.Tx{Payload: &fencepostv1.Payload{Data: make([]byte, 128<<10)}})
+	}
+	return answer, nil
+}
+
 func (s *scripted) WatchTx(r *fencepostv1.WatchTxRequest, out fencepostv1.TxService_WatchTxServer) error {
 	stream := count(&s.mu, s.streams, r.GetSubmitter())
-	if what := lastPart(r.GetSubmitter()); what == "snapshots" {
+	if what := lastPart(r.GetSubmitter()); what == "picky" {
+		return refuseHeartbeat(r.GetHeartbeat().AsDuration(), out)
+	} else if what == "snapshots" {
 		return watchSnapshots(stream, out)
 	} else if stream > 1 && r.GetResumeToken() != "after 1" && what != "down" {
 		return status.Errorf(codes.InvalidArgument, "stream %d resumes with %q", stream, r.GetResumeToken())
@@ -120,6 +133,18 @@ func (s *scripted) WatchTx(r *fencepostv1.WatchTxRequest, out fencepostv1.TxServ
 		return nil
 	}
 	return refuse(codes.Unavailable, "DRAINING")
+}
+
+// refuseHeartbeat takes its time, as the way to a node does.
+func refuseHeartbeat(every time.Duration, out fencepostv1.TxService_WatchTxServer) error {
+	if every >= time.Second && every <= 5*time.Minute {
+		return status.Error(codes.FailedPrecondition, "the heartbeat is fine")
+	}
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-out.Context().Done():
+	}
+	return refuse(codes.InvalidArgument, "INVALID_FIELD")
 }
 
 // watchSnapshots breaks before the first token, when it has shown one of two transactions; later the second is not there any more, and the other has moved on.

@@ -58,6 +58,8 @@ const (
 	defaultTimeout   = time.Minute
 	defaultHeartbeat = 15 * time.Second
 	defaultPatience  = 5 * time.Minute
+	// maxAnswer is the largest answer that is read: a page of transactions with large payloads goes far beyond the 4 MiB of gRPC.
+	maxAnswer = 64 << 20
 )
 
 // Client is a connection to Fencepost.
@@ -69,6 +71,9 @@ type Client struct {
 
 	conn                *grpc.ClientConn
 	heartbeat, patience time.Duration
+	// closed ends, with ErrClosed as its cause, when the client is closed.
+	closed context.Context
+	end    context.CancelCauseFunc
 }
 
 // Connect makes a client for a target: "host:port" of a node or a load balancer, or "dns:///host:port" for a name with an address for each node. Nothing is dialled
@@ -79,11 +84,14 @@ func Connect(target string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := &Client{heartbeat: o.Heartbeat, patience: o.Patience}
+	c.closed, c.end = context.WithCancelCause(context.Background())
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(secure),
 		grpc.WithDefaultServiceConfig(serviceConfig),
-		grpc.WithUnaryInterceptor(interceptUnary(o.Timeout)),
-		grpc.WithStreamInterceptor(interceptStream),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithUnaryInterceptor(c.interceptUnary(o.Timeout)),
+		grpc.WithStreamInterceptor(c.interceptStream),
 		// A node that vanished while nothing was said is found out by pings, and tried again at a steady pace.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -101,11 +109,23 @@ func Connect(target string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fencepost: target %q is not an address: %w; give host:port", target, err)
 	}
-	return &Client{pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn), conn, o.Heartbeat, o.Patience}, nil
+	c.Txs, c.Submitters, c.conn = pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn), conn
+	return c, nil
 }
 
-// Close ends the connection, and with it every call under way.
-func (c *Client) Close() error { return c.conn.Close() }
+// Close ends the connection, and with it every call and every watch under way, also those that wait to be made again: they fail with [ErrClosed], and so does
+// whatever is asked of the client later.
+func (c *Client) Close() error {
+	c.end(ErrClosed)
+	return c.conn.Close()
+}
+
+// whileOpen is a context that ends with ErrClosed as its cause when the client is closed.
+func (c *Client) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := context.AfterFunc(c.closed, func() { cancel(ErrClosed) })
+	return ctx, func() { release(); cancel(nil) }
+}
 
 // CreateAndWait creates a transaction and returns it once it is final, whether it succeeded or not: its state and executed tell. A request whose request_id was
 // used before waits for that transaction. When ctx ends first, the transaction goes on, and the same call waits for it again.

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	fencepost "github.com/fencepost/fencepost/clients/go"
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -272,5 +273,89 @@ func TestCreateAndWait(t *testing.T) {
 	var e *fencepost.Error
 	if !errors.As(err, &e) || e.Reason != pb.ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED {
 		t.Error(err)
+	}
+}
+
+// Whatever a client is asked for ends at once when the client is closed, and nothing can be asked of it later.
+func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	watch := func(what string) func(*fencepost.Client) error {
+		return func(c *fencepost.Client) error {
+			_, err := told(t, c, what, 10)
+			return err
+		}
+	}
+	call := func(what string) func(*fencepost.Client) error {
+		return func(c *fencepost.Client) error {
+			_, err := create(t.Context(), c, what)
+			return err
+		}
+	}
+	for what, ask := range map[string]func(*fencepost.Client) error{
+		"watch":           watch("closed/silent"),
+		"watch in a wait": watch("closed/down"),
+		"call":            call("closed/slow"),
+		"call in a wait":  call("closed/later"),
+		"stream of a stub": func(c *fencepost.Client) error {
+			stream, err := c.Txs.WatchTx(t.Context(), &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/closed/stub/silent"}})
+			for err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := scripted(t, fencepost.Options{})
+			ended := begin(func() error { return ask(c) })
+			select {
+			case err := <-ended:
+				t.Fatalf("ended before: %v", err)
+			case <-time.After(500 * time.Millisecond):
+			}
+			_ = c.Close()
+			for _, when := range []string{"under way", "later"} {
+				select {
+				case err := <-ended:
+					if status.Code(err) != codes.Canceled || !errors.Is(err, fencepost.ErrClosed) {
+						t.Errorf("%s: %v", when, err)
+					}
+				case <-time.After(5 * time.Second):
+					t.Fatalf("%s: goes on", when)
+				}
+				ended = begin(func() error { return ask(c) })
+			}
+		})
+	}
+}
+
+// begin makes a call beside the test, and tells when it has ended.
+func begin(call func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- call() }()
+	return ended
+}
+
+// A page of transactions can be larger than what gRPC reads unless it is told to.
+func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
+	answer, err := scripted(t, fencepost.Options{}).Txs.ListTxs(t.Context(), &pb.ListTxsRequest{})
+	if err != nil || len(answer.GetTxs()) != 50 {
+		t.Errorf("%d transactions, %v", len(answer.GetTxs()), err)
+	}
+}
+
+// A heartbeat that no node grants is refused by the node: the client waits long enough to hear it.
+func TestHeartbeatOutOfRange(t *testing.T) {
+	t.Parallel()
+	c := scripted(t, fencepost.Options{Patience: 200 * time.Millisecond})
+	for _, heartbeat := range []*durationpb.Duration{{}, {Seconds: -1}, {Nanos: 1000}, {Seconds: 10_000_000_000}} {
+		request := &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/picky"}, Heartbeat: heartbeat}
+		for _, err := range c.Watch(t.Context(), request) {
+			var e *fencepost.Error
+			if !errors.As(err, &e) || e.Reason != pb.ErrorReason_ERROR_REASON_INVALID_FIELD {
+				t.Errorf("heartbeat %v: %v", heartbeat, err)
+			}
+		}
 	}
 }

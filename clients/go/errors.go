@@ -39,6 +39,11 @@ type Error struct {
 	status *status.Status
 }
 
+// ErrClosed is why a call or a watch fails whose client is closed; [errors.Is] finds it. A transaction that was created before goes on.
+var ErrClosed error = &Error{Code: codes.Canceled, Message: closedMessage, status: status.New(codes.Canceled, closedMessage)}
+
+const closedMessage = "the client is closed; connect another one"
+
 // Violation is one thing that is wrong with a request.
 type Violation struct {
 	Field       string // path in the request, for example "payload.to"

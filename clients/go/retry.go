@@ -2,6 +2,8 @@ package fencepost
 
 import (
 	"context"
+	"errors"
+	"io"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,11 +26,13 @@ const serviceConfig = `{
 // maxAttempts is how often a call is made in all when nodes ask for patience.
 const maxAttempts = 5
 
-// interceptUnary bounds a call, repeats it when a node says when to, and gives its error a type.
-func interceptUnary(timeout time.Duration) grpc.UnaryClientInterceptor {
+// interceptUnary bounds a call, in time and by the life of the client, repeats it when a node says when to, and gives its error a type.
+func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
+		ctx, release := c.whileOpen(ctx)
+		defer release()
 		for attempt := 1; ; attempt++ {
 			err := invoke(ctx, method, request, reply, conn, options...)
 			if err == nil {
@@ -36,7 +40,7 @@ func interceptUnary(timeout time.Duration) grpc.UnaryClientInterceptor {
 			}
 			e := typed(err)
 			if !e.asksForPatience() || attempt == maxAttempts || !pause(ctx, e.RetryAfter) {
-				return e
+				return c.closedOr(e)
 			}
 		}
 	}
@@ -44,18 +48,35 @@ func interceptUnary(timeout time.Duration) grpc.UnaryClientInterceptor {
 
 func (e *Error) asksForPatience() bool { return e.Code == codes.ResourceExhausted && e.RetryAfter > 0 }
 
-// interceptStream gives the errors of a stream their type.
-func interceptStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := open(ctx, desc, conn, method, options...)
-	if err != nil {
-		return nil, typedOrNil(err)
+// closedOr is ErrClosed for a call that fails when the client is closed: what the transport makes of that says less.
+func (c *Client) closedOr(err error) error {
+	if err != nil && c.closed.Err() != nil {
+		return ErrClosed
 	}
-	return typedStream{stream}, nil
+	return err
 }
 
-type typedStream struct{ grpc.ClientStream }
+// interceptStream gives the errors of a stream their type.
+func (c *Client) interceptStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := open(ctx, desc, conn, method, options...)
+	if err != nil {
+		return nil, c.closedOr(typedOrNil(err))
+	}
+	return typedStream{stream, c}, nil
+}
 
-func (s typedStream) RecvMsg(m any) error { return typedOrNil(s.ClientStream.RecvMsg(m)) }
+type typedStream struct {
+	grpc.ClientStream
+	client *Client
+}
+
+func (s typedStream) RecvMsg(m any) error {
+	err := typedOrNil(s.ClientStream.RecvMsg(m))
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return s.client.closedOr(err)
+}
 
 // pause waits, and tells whether ctx let it. One that would outlast the deadline is not begun: the error that asked for it says more than a timeout.
 func pause(ctx context.Context, d time.Duration) bool {

@@ -23,6 +23,10 @@ const (
 	longestWait  = time.Minute // that a node can ask for
 	silences     = 3           // heartbeats that fail to come before a stream is taken for dead
 	maxHeld      = 1_000_000   // snapshots that wait for the first resume token
+
+	// What a node grants. It refuses a request for another heartbeat; the stream must live until that is heard.
+	shortestHeartbeat = time.Second
+	longestHeartbeat  = 5 * time.Minute
 )
 
 // Watch delivers what the request asks for: every event once and in order per transaction, over as many streams as it takes. When a stream breaks, or says
@@ -35,8 +39,8 @@ const (
 // first token. Events that a snapshot shows already are left out.
 //
 // It ends with the final event if the request says until_final. It ends with an error, the last thing that it yields, when ctx ends (the error is that of ctx),
-// when the node refuses the request, when no stream could be had for Options.Patience, or with RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next
-// any more: only the caller can know what to make of that.
+// when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with RESUME_TOKEN_EXPIRED when
+// the ledger does not hold what comes next any more: only the caller can know what to make of that.
 func (c *Client) Watch(ctx context.Context, request *pb.WatchTxRequest) iter.Seq2[*pb.WatchTxResponse, error] {
 	return func(yield func(*pb.WatchTxResponse, error) bool) {
 		if err := c.newWatch(request, yield).run(ctx); err != nil && !errors.Is(err, errEnough) {
@@ -64,12 +68,14 @@ func (c *Client) newWatch(request *pb.WatchTxRequest, yield func(*pb.WatchTxResp
 	if request.GetHeartbeat() == nil {
 		request.Heartbeat = durationpb.New(c.heartbeat)
 	}
-	quiet := silences * request.GetHeartbeat().AsDuration()
+	quiet := silences * min(max(request.GetHeartbeat().AsDuration(), shortestHeartbeat), longestHeartbeat)
 	return &watch{client: c, request: request, yield: yield, quiet: quiet, place: newPlace(request.GetResumeToken()), pause: firstPause}
 }
 
 // run reads stream after stream until the watch is over.
 func (w *watch) run(ctx context.Context) error {
+	ctx, release := w.client.whileOpen(ctx)
+	defer release()
 	for {
 		err := w.stream(ctx)
 		switch {
@@ -105,8 +111,8 @@ func unavailable(message string) *Error {
 }
 
 // stream reads one stream to its end, or until it has been silent for too long.
-func (w *watch) stream(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (w *watch) stream(whole context.Context) error {
+	ctx, cancel := context.WithCancelCause(whole)
 	defer cancel(nil)
 	silent := unavailable(fmt.Sprintf("the stream was silent for %v", w.quiet))
 	// It runs only while a message is waited for: how long the caller takes is no fault of the node.
@@ -120,7 +126,7 @@ func (w *watch) stream(ctx context.Context) error {
 		var m *pb.WatchTxResponse
 		if m, err = stream.Recv(); err == nil {
 			timer.Stop()
-			err = w.deliver(m)
+			err = w.deliver(whole, m)
 			timer.Reset(w.quiet)
 		}
 	}
@@ -133,13 +139,17 @@ func (w *watch) stream(ctx context.Context) error {
 	return err
 }
 
-func (w *watch) deliver(m *pb.WatchTxResponse) error {
+// deliver hands on what can be told now, but nothing after the end of the watch.
+func (w *watch) deliver(whole context.Context, m *pb.WatchTxResponse) error {
 	w.lost, w.pause = time.Time{}, firstPause
 	messages, err := w.place.take(m)
 	if err != nil {
 		return err
 	}
 	for _, m := range messages {
+		if whole.Err() != nil {
+			return context.Cause(whole)
+		}
 		if !w.yield(m, nil) {
 			return errEnough
 		}

@@ -9,6 +9,7 @@ import {
   type WatchTxRequestSchema,
   type WatchTxResponse,
 } from "@fencepost/client-gen/fencepost/v1/tx";
+import { Ending } from "./ending.js";
 import { patient } from "./retry.js";
 import { watch } from "./watch.js";
 
@@ -16,7 +17,7 @@ import { watch } from "./watch.js";
 export interface ClientOptions {
   /** Sent with each call as "authorization: Bearer <token>". Give it only to a transport that encrypts. */
   readonly token?: string;
-  /** How long a call may take in all, repetitions included, unless its own timeoutMs says otherwise. Default 60 s. A watch has none. */
+  /** How long a call may take in all, repetitions included, unless its own timeoutMs says otherwise; 0 is no limit. Default 60 s. A watch has none. */
   readonly timeoutMs?: number;
   /**
    * How often an idle watch hears from the node, unless its request says; 1 s to 5 min, default 15 s. A watch that hears nothing for three times as long takes
@@ -28,7 +29,7 @@ export interface ClientOptions {
 }
 
 export interface WaitOptions {
-  /** Ends the wait; its reason is thrown. */
+  /** Ends the wait; its reason is thrown. (A call of txs or submitters that its signal ends fails with a FencepostError, CANCELED.) */
   readonly signal?: AbortSignal;
 }
 
@@ -48,18 +49,23 @@ export class Client {
   /** For operators: the accounts that Fencepost sends from. */
   readonly submitters: Stub<typeof SubmitterService>;
   readonly #limits: { heartbeatMs: number; patienceMs: number };
+  readonly #ending = new Ending();
   readonly #close: () => void;
 
   constructor(transport: Transport, options: ClientOptions = {}, close: () => void = () => {}) {
-    const patiently = patient(transport, options.timeoutMs ?? 60_000, options.token);
+    const patiently = patient(transport, options.timeoutMs ?? 60_000, options.token, this.#ending);
     this.txs = createClient(TxService, patiently);
     this.submitters = createClient(SubmitterService, patiently);
     this.#limits = { heartbeatMs: options.heartbeatMs ?? 15_000, patienceMs: options.patienceMs ?? 300_000 };
     this.#close = close;
   }
 
-  /** Ends the connection, and with it every call under way. */
+  /**
+   * Ends the connection, and with it every call and every watch under way, also those that wait to be made again: they fail with a FencepostError, CANCELED, and
+   * so does whatever is asked of the client later.
+   */
   close(): void {
+    this.#ending.end();
     this.#close();
   }
 
@@ -68,6 +74,16 @@ export class Client {
    * waits for that transaction. When the signal ends the wait, the transaction goes on, and the same call waits for it again.
    */
   async createAndWait(request: MessageInitShape<typeof CreateTxRequestSchema>, options: WaitOptions = {}): Promise<Tx> {
+    options.signal?.throwIfAborted();
+    try {
+      return await this.#createAndWait(request, options);
+    } catch (reason) {
+      options.signal?.throwIfAborted();
+      throw reason;
+    }
+  }
+
+  async #createAndWait(request: MessageInitShape<typeof CreateTxRequestSchema>, options: WaitOptions): Promise<Tx> {
     const created = await this.txs.createTx(request, options);
     let tx = created.tx!;
     // More than once only if a reorg takes a transaction out of a final state between the end of the watch and the look.
@@ -92,11 +108,11 @@ export class Client {
    * the first token. Events that a snapshot shows already are left out.
    *
    * It ends with the final event if the request says untilFinal, and when the loop over it is left. It throws the reason of the signal when that ends it, and a
-   * FencepostError when the node refuses the request, when no stream could be had for patienceMs, or with RESUME_TOKEN_EXPIRED when the ledger does not hold
+   * FencepostError when the client is closed, when the node refuses the request, when no stream could be had for patienceMs, or with RESUME_TOKEN_EXPIRED when the ledger does not hold
    * what comes next any more: only the caller can know what to make of that.
    */
   watch(request: MessageInitShape<typeof WatchTxRequestSchema>, options: WaitOptions = {}): AsyncGenerator<WatchTxResponse, void, undefined> {
-    return watch(this.txs, request, this.#limits, options.signal);
+    return watch(this.txs, request, this.#limits, this.#ending, options.signal);
   }
 }
 

@@ -21,10 +21,13 @@ export interface ConnectOptions extends ClientOptions {
   readonly tls?: TlsOptions;
 }
 
-/** Makes a client for a target: "host:port" of a node or a load balancer. Nothing is dialled before the first call. */
+/** Makes a client for a target: "host:port" of a node or a load balancer. Nothing is dialled before the first call. It throws when target or options are wrong. */
 export function connect(target: string, options: ConnectOptions = {}): Client {
   if (options.token !== undefined && options.tls === undefined) {
     throw new Error("a token over plain text is there for all to read; give tls as well");
+  }
+  if (!/^(\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):\d{1,5}$/i.test(target)) {
+    throw new Error(`target "${target}" is not an address; give host:port alone, "127.0.0.1:9090" or "[::1]:9090" for example`);
   }
   const baseUrl = `${options.tls === undefined ? "http" : "https"}://${target}`;
   // A node that vanished while nothing was said is found out by pings.

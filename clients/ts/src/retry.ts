@@ -1,5 +1,6 @@
 import { Code, ConnectError, type StreamResponse, type Transport } from "@connectrpc/connect";
 import type { DescMessage } from "@bufbuild/protobuf";
+import type { Ending, Lasting } from "./ending.js";
 import { FencepostError } from "./errors.js";
 
 /** How often a call is made in all. */
@@ -8,43 +9,65 @@ const firstPauseMs = 200;
 const longestPauseMs = 5000;
 
 /**
- * Gives a transport the client's policy: a call is bounded in time; one that fails with UNAVAILABLE is repeated with growing pauses, one that fails with
+ * Gives a transport the client's policy: a call is bounded in time, and by the life of the client; one that fails with UNAVAILABLE is repeated with growing pauses, one that fails with
  * RESOURCE_EXHAUSTED only if the node says when; and every error is a FencepostError. A stream is not repeated here: a watch resumes it.
  */
-export function patient(transport: Transport, timeoutMs: number, token: string | undefined): Transport {
+export function patient(transport: Transport, timeoutMs: number, token: string | undefined, ending: Ending): Transport {
   return {
     async unary(method, signal, limitMs = timeoutMs, header, input, contextValues) {
-      const deadline = Date.now() + limitMs;
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await transport.unary(method, signal, Math.max(1, deadline - Date.now()), authorized(header, token), input, contextValues);
-        } catch (reason) {
-          const error = inTime(reason, deadline, signal);
-          const pause = pauseAfter(error, attempt);
-          if (pause === undefined || attempt === maxAttempts || Date.now() + pause >= deadline || signal?.aborted === true) {
-            throw error;
+      const deadline = limitMs > 0 ? Date.now() + limitMs : Infinity;
+      const whole = ending.join(signal);
+      try {
+        for (let attempt = 1; ; attempt++) {
+          try {
+            return await transport.unary(method, whole.signal, left(deadline), authorized(header, token), input, contextValues);
+          } catch (reason) {
+            const error = inTime(reason, deadline, whole.signal);
+            const pause = pauseAfter(error, attempt);
+            if (pause === undefined || attempt === maxAttempts || Date.now() + pause >= deadline) {
+              throw error;
+            }
+            await sleep(pause, whole.signal);
           }
-          await sleep(pause, signal);
         }
+      } catch (reason) {
+        throw ended(whole.signal, reason);
+      } finally {
+        whole.release();
       }
     },
     async stream(method, signal, limitMs, header, input, contextValues) {
+      const whole = ending.join(signal);
       try {
-        return typed(await transport.stream(method, signal, limitMs, authorized(header, token), input, contextValues));
+        return typed(await transport.stream(method, whole.signal, limitMs, authorized(header, token), input, contextValues), whole);
       } catch (reason) {
-        throw FencepostError.from(reason);
+        whole.release();
+        throw ended(whole.signal, reason);
       }
     },
   };
+}
+
+/** The timeout of one attempt; 0 is none. */
+function left(deadline: number): number {
+  return deadline === Infinity ? 0 : Math.max(1, deadline - Date.now());
+}
+
+/** Why a call failed: the end of the client, or that the caller's signal ended it, says more than what a transport makes of it. */
+function ended(signal: AbortSignal, reason: unknown): FencepostError {
+  if (!signal.aborted || signal.reason instanceof FencepostError) {
+    return FencepostError.from(signal.aborted ? signal.reason : reason);
+  }
+  return new FencepostError(new ConnectError("the signal of the caller ended the call", Code.Canceled, undefined, undefined, signal.reason));
 }
 
 /**
  * A node that ends a call at its deadline resets the stream, and that may be heard before our own timer is. A millisecond or two can be lost on the way: the
  * deadline is sent in whole ones.
  */
-function inTime(reason: unknown, deadline: number, signal: AbortSignal | undefined): FencepostError {
+function inTime(reason: unknown, deadline: number, signal: AbortSignal): FencepostError {
   const error = FencepostError.from(reason);
-  if (error.code !== Code.Canceled || signal?.aborted === true || Date.now() + 5 < deadline) {
+  if (error.code !== Code.Canceled || signal.aborted || Date.now() + 5 < deadline) {
     return error;
   }
   return new FencepostError(new ConnectError("the call was not answered in time", Code.DeadlineExceeded, undefined, undefined, error));
@@ -64,18 +87,18 @@ export function jittered(pauseMs: number): number {
 }
 
 /** Waits, and throws the reason of the signal when that ends the wait. */
-export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);
-      reject(signal?.reason);
+      reject(signal.reason);
     };
     const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
+      signal.removeEventListener("abort", abort);
       resolve();
     }, ms);
-    signal?.addEventListener("abort", abort, { once: true });
-    if (signal?.aborted === true) {
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) {
       abort();
     }
   });
@@ -89,14 +112,16 @@ function authorized(header: HeadersInit | undefined, token: string | undefined):
   return all;
 }
 
-function typed<I extends DescMessage, O extends DescMessage>(response: StreamResponse<I, O>): StreamResponse<I, O> {
-  return { ...response, message: typedErrors(response.message) };
+function typed<I extends DescMessage, O extends DescMessage>(response: StreamResponse<I, O>, whole: Lasting): StreamResponse<I, O> {
+  return { ...response, message: typedErrors(response.message, whole) };
 }
 
-async function* typedErrors<T>(messages: AsyncIterable<T>): AsyncGenerator<T> {
+async function* typedErrors<T>(messages: AsyncIterable<T>, whole: Lasting): AsyncGenerator<T> {
   try {
     yield* messages;
   } catch (reason) {
-    throw FencepostError.from(reason);
+    throw ended(whole.signal, reason);
+  } finally {
+    whole.release();
   }
 }

@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Client as Stub } from "@connectrpc/connect";
 import { type TxService, type WatchTxRequest, WatchTxRequestSchema, type WatchTxResponse } from "@fencepost/client-gen/fencepost/v1/tx";
+import type { Ending } from "./ending.js";
 import { FencepostError } from "./errors.js";
 import { jittered, sleep } from "./retry.js";
 
@@ -9,6 +10,8 @@ const firstPauseMs = 100; // before a stream is resumed; doubles up to longestPa
 const longestPauseMs = 5000;
 const longestWaitMs = 60_000; // that a node can ask for
 const silences = 3; // heartbeats that fail to come before a stream is taken for dead
+// What a node grants. It refuses a request for another heartbeat; the stream must live until that is heard.
+const [shortestHeartbeatMs, longestHeartbeatMs] = [1000, 300_000];
 const maxHeld = 1_000_000; // snapshots that wait for the first resume token
 
 export interface WatchLimits {
@@ -21,7 +24,23 @@ export async function* watch(
   txs: Stub<typeof TxService>,
   init: MessageInitShape<typeof WatchTxRequestSchema>,
   limits: WatchLimits,
+  ending: Ending,
   signal: AbortSignal | undefined,
+): AsyncGenerator<WatchTxResponse, void, undefined> {
+  const whole = ending.join(signal);
+  try {
+    yield* watchUntil(whole.signal, txs, init, limits);
+  } finally {
+    whole.release();
+  }
+}
+
+/** Reads stream after stream until the watch is over. Nothing is delivered after the signal. */
+async function* watchUntil(
+  signal: AbortSignal,
+  txs: Stub<typeof TxService>,
+  init: MessageInitShape<typeof WatchTxRequestSchema>,
+  limits: WatchLimits,
 ): AsyncGenerator<WatchTxResponse, void, undefined> {
   const request = create(WatchTxRequestSchema, init);
   request.heartbeat ??= durationFromMs(limits.heartbeatMs);
@@ -33,14 +52,18 @@ export async function* watch(
       place.rewind();
       for await (const message of stream(txs, { ...request, resumeToken: place.token }, signal)) {
         [lostAt, pause] = [0, firstPauseMs];
-        yield* place.take(message);
+        for (const ready of place.take(message)) {
+          signal.throwIfAborted();
+          yield ready;
+        }
+        signal.throwIfAborted();
       }
       if (request.untilFinal) {
         return;
       }
       broken = new FencepostError(new ConnectError("the stream ended", Code.Unavailable));
     } catch (reason) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       if (!(reason instanceof FencepostError) || !breaks(reason)) {
         throw reason;
       }
@@ -56,12 +79,12 @@ export async function* watch(
 }
 
 /** Reads one stream to its end, or until it has been silent for too long. */
-async function* stream(txs: Stub<typeof TxService>, request: WatchTxRequest, signal: AbortSignal | undefined): AsyncGenerator<WatchTxResponse> {
-  const quietMs = silences * durationMs(request.heartbeat!);
+async function* stream(txs: Stub<typeof TxService>, request: WatchTxRequest, signal: AbortSignal): AsyncGenerator<WatchTxResponse> {
+  const quietMs = silences * Math.min(Math.max(durationMs(request.heartbeat!), shortestHeartbeatMs), longestHeartbeatMs);
   const ending = new AbortController();
-  const abort = () => ending.abort(signal?.reason);
-  signal?.addEventListener("abort", abort, { once: true });
-  if (signal?.aborted === true) {
+  const abort = () => ending.abort(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) {
     abort();
   }
   let silent = false;
@@ -82,7 +105,7 @@ async function* stream(txs: Stub<typeof TxService>, request: WatchTxRequest, sig
   } catch (reason) {
     throw silent ? new FencepostError(new ConnectError(`the stream was silent for ${quietMs} ms`, Code.Unavailable)) : reason;
   } finally {
-    signal?.removeEventListener("abort", abort);
+    signal.removeEventListener("abort", abort);
     ending.abort();
   }
 }

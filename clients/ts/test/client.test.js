@@ -204,6 +204,93 @@ test("a watch ends with its signal", async (t) => {
   await assert.rejects(pending, /enough/);
 });
 
+/**
+ * Begins a call, and tells in what it ends.
+ * @param {() => Promise<unknown>} call
+ */
+async function end(call) {
+  return await Promise.race([call().then(() => "no error", (/** @type {unknown} */ thrown) => thrown), setTimeout(5000, "it goes on")]);
+}
+
+// Whatever a client is asked for ends at once when the client is closed, and nothing can be asked of it later.
+for (const [what, call] of /** @type {[string, (client: Client) => Promise<unknown>][]} */ ([
+  ["a watch", (client) => told(client, "closed/silent", 10)],
+  ["a watch in a wait", (client) => told(client, "closed/down", 10)],
+  ["a call", (client) => create(client, "closed/slow")],
+  ["a call in a wait", (client) => create(client, "closed/later")],
+  ["a call without a limit", (client) => client.txs.createTx({ submitter: "alice", requestId: "ts/closed/slow", payload: {} }, { timeoutMs: 0 })],
+  ["a stream of a stub", async (client) => {
+    for await (const _ of client.txs.watchTx({ target: { case: "submitter", value: "ts/closed/stub/silent" } })) {
+      // It has nothing more to say.
+    }
+  }],
+])) {
+  test(`close ends ${what}`, async () => {
+    const client = connect(setting("SCRIPTED"));
+    const ended = end(() => call(client));
+    assert.equal(await Promise.race([ended, setTimeout(500, "under way")]), "under way");
+    client.close();
+    for (const error of [await ended, await end(() => call(client))]) {
+      assert.ok(error instanceof FencepostError, `${error}`);
+      assert.equal(error.code, Code.Canceled);
+      assert.match(error.message, /client is closed/);
+    }
+  });
+}
+
+test("a watch delivers nothing after close", async () => {
+  const client = connect(setting("SCRIPTED"));
+  const error = await failure((async () => {
+    let closed = false;
+    for await (const _ of client.watch({ target: { case: "submitter", value: "ts/closed/snapshots" } })) {
+      assert.ok(!closed, "delivered after close");
+      closed = true;
+      client.close();
+    }
+  })());
+  assert.match(error.message, /client is closed/);
+});
+
+test("a signal ends a wait with its reason and a call with CANCELED, under way and between two tries", async (t) => {
+  const client = open(t, setting("SCRIPTED"));
+  for (const what of ["signalled/slow", "signalled/later"]) {
+    const request = { submitter: "alice", requestId: `ts/${what}`, payload: {} };
+    const signal = AbortSignal.timeout(300);
+    const [wait, call] = await Promise.all([end(() => client.createAndWait(request, { signal })), end(() => client.txs.createTx(request, { signal }))]);
+    assert.equal(wait, signal.reason, what);
+    assert.ok(call instanceof FencepostError, `${what}: ${call}`);
+    assert.equal(call.code, Code.Canceled, what);
+  }
+});
+
+test("no timeout is no limit", async (t) => {
+  const tx = await open(t, setting("SCRIPTED"), { timeoutMs: 0 }).txs.createTx({ submitter: "alice", requestId: "ts/endless/busy", payload: {} });
+  assert.equal(tx.tx?.version, "3");
+});
+
+test("an answer can be large", async (t) => {
+  const { txs } = await open(t, setting("SCRIPTED")).txs.listTxs({});
+  assert.equal(txs.length, 50);
+});
+
+test("a heartbeat that no node grants is refused by the node", async (t) => {
+  const client = open(t, setting("SCRIPTED"), { patienceMs: 200 });
+  for (const seconds of [0n, -1n, 10_000_000n]) {
+    const watch = client.watch({ target: { case: "submitter", value: "ts/picky" }, heartbeat: { seconds, nanos: 0 } });
+    const error = await failure(watch.next());
+    assert.equal(error.reason, ErrorReason.INVALID_FIELD, `${seconds} s: ${error}`);
+  }
+});
+
+test("a target is host and port", () => {
+  for (const bad of ["http://127.0.0.1:9090", "dns:///127.0.0.1:9090", "127.0.0.1", "127.0.0.1:9090/", "::1:9090", ""]) {
+    assert.throws(() => connect(bad), /give host:port/, bad);
+  }
+  for (const good of ["127.0.0.1:9090", "node.example:443", "[::1]:9090"]) {
+    connect(good).close();
+  }
+});
+
 test("create and wait", async (t) => {
   const client = open(t, setting("NODE"));
   const request = { submitter: "s01", requestId: "ts/wait", payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" } };

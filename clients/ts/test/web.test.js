@@ -72,6 +72,15 @@ test("web: a server that is not there is UNAVAILABLE to a watch, for as long as 
   assert.ok(Date.now() - started >= 300);
 });
 
+test("web: close ends a watch", async (t) => {
+  const { client } = await front(t);
+  const watch = client.watch({ target: { case: "submitter", value: "web/closed/silent" } });
+  await watch.next();
+  const next = watch.next();
+  client.close();
+  await assert.rejects(next, /client is closed/);
+});
+
 // The one port of a real node, with what a browser has.
 for (const [protocol, open] of /** @type {[string, (baseUrl: string) => Client][]} */ ([
   ["gRPC-Web", (baseUrl) => connect(baseUrl)],

@@ -44,6 +44,12 @@ public final class Options {
         return this;
     }
 
+    /** A duration in nanoseconds, a hundred years at most: more of them do not fit. */
+    static long nanos(Duration duration) {
+        Duration most = Duration.ofDays(36_500);
+        return duration.compareTo(most) > 0 ? most.toNanos() : duration.isNegative() ? 0 : duration.toNanos();
+    }
+
     private static Duration positive(Duration duration) {
         if (Objects.requireNonNull(duration).isNegative() || duration.isZero()) {
             throw new IllegalArgumentException(duration + " is no time to wait; give a positive duration");

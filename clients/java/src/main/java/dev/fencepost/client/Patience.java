@@ -5,22 +5,33 @@ import io.grpc.Channel;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptor;
 import io.grpc.Deadline;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
  * Bounds calls in time, and repeats one that fails with RESOURCE_EXHAUSTED when a node says when to. The service config repeats what is UNAVAILABLE; it cannot see
- * the details of an error. Streams pass untouched: a watch resumes.
+ * the details of an error. Streams are not repeated: a watch resumes. Calls of both kinds end with the client.
  */
 final class Patience implements ClientInterceptor {
     /** How often a call is made in all. */
     private static final int MAX_ATTEMPTS = 5;
+
+    /** How a call or a watch ends whose client is closed. */
+    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one");
 
     /** Spreads calls over the addresses of the target, and repeats those that are UNAVAILABLE: the request did not get there, or may be repeated. */
     static final Map<String, ?> SERVICE_CONFIG = Map.of(
@@ -38,6 +49,9 @@ final class Patience implements ClientInterceptor {
 
     private final Duration timeout;
     private final ScheduledExecutorService timer;
+    /** Calls under way. */
+    private final Set<ClientCall<?, ?>> calls = ConcurrentHashMap.newKeySet();
+    private volatile boolean closed;
 
     Patience(Duration timeout, ScheduledExecutorService timer) {
         this.timeout = timeout;
@@ -46,11 +60,80 @@ final class Patience implements ClientInterceptor {
 
     @Override
     public <Q, A> ClientCall<Q, A> interceptCall(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
-        if (method.getType() != MethodDescriptor.MethodType.UNARY) {
-            return next.newCall(method, options);
+        if (closed) {
+            return new RefusedCall<>(options);
         }
-        CallOptions bounded = options.getDeadline() == null ? options.withDeadlineAfter(timeout.toNanos(), TimeUnit.NANOSECONDS) : options;
+        if (method.getType() != MethodDescriptor.MethodType.UNARY) {
+            return new OpenCall<>(next.newCall(method, options));
+        }
+        CallOptions bounded = options.getDeadline() == null ? options.withDeadlineAfter(Options.nanos(timeout), TimeUnit.NANOSECONDS) : options;
         return new PatientCall<>(method, bounded, next);
+    }
+
+    /** Ends the calls under way, and refuses those that come later. */
+    void close() {
+        closed = true;
+        calls.forEach(call -> call.cancel(CLOSED.getDescription(), null));
+    }
+
+    /** Tells a caller the end of a call where it listens: a thread that waits in a blocking stub is woken by nothing else. */
+    private static void tellEnd(CallOptions options, ClientCall.Listener<?> listener, Status status) {
+        Executor executor = options.getExecutor() == null ? ForkJoinPool.commonPool() : options.getExecutor();
+        executor.execute(() -> listener.onClose(status, new Metadata()));
+    }
+
+    /** A call of a client that is closed. */
+    private static final class RefusedCall<Q, A> extends ClientCall<Q, A> {
+        private final CallOptions options;
+
+        RefusedCall(CallOptions options) {
+            this.options = options;
+        }
+
+        @Override
+        public void start(Listener<A> listener, Metadata headers) {
+            tellEnd(options, listener, CLOSED);
+        }
+
+        @Override
+        public void request(int count) {}
+
+        @Override
+        public void cancel(String reason, Throwable cause) {}
+
+        @Override
+        public void halfClose() {}
+
+        @Override
+        public void sendMessage(Q message) {}
+    }
+
+    /** A stream. */
+    private final class OpenCall<Q, A> extends SimpleForwardingClientCall<Q, A> {
+        private volatile boolean over;
+
+        OpenCall(ClientCall<Q, A> call) {
+            super(call);
+        }
+
+        @Override
+        public void start(Listener<A> listener, Metadata headers) {
+            super.start(new SimpleForwardingClientCallListener<>(listener) {
+                @Override
+                public void onClose(Status status, Metadata trailers) {
+                    over = true;
+                    calls.remove(OpenCall.this);
+                    super.onClose(status, trailers);
+                }
+            }, headers);
+            // Only now can it bear to be cancelled.
+            calls.add(this);
+            if (over) {
+                calls.remove(this);
+            } else if (closed) {
+                cancel(CLOSED.getDescription(), null);
+            }
+        }
     }
 
     /** A call over all of its attempts. What the caller said is kept, to be said again. */
@@ -66,6 +149,8 @@ final class Patience implements ClientInterceptor {
         private int requested;
         private Q message;
         private boolean cancelled;
+        /** The wait for the next attempt; null while there is one. */
+        private ScheduledFuture<?> pause;
 
         PatientCall(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
             this.method = method;
@@ -77,7 +162,11 @@ final class Patience implements ClientInterceptor {
         public synchronized void start(Listener<A> listener, Metadata headers) {
             this.listener = listener;
             this.headers = headers;
+            calls.add(this);
             begin();
+            if (closed) {
+                cancel(CLOSED.getDescription(), null);
+            }
         }
 
         private void begin() {
@@ -90,9 +179,9 @@ final class Patience implements ClientInterceptor {
 
         private synchronized void again() {
             if (cancelled) {
-                listener.onClose(Status.CANCELLED.withDescription("the caller cancelled the call"), new Metadata());
-                return;
+                return; // and the caller knows
             }
+            pause = null;
             begin();
             attempt.request(requested);
             attempt.sendMessage(message);
@@ -117,11 +206,25 @@ final class Patience implements ClientInterceptor {
         }
 
         @Override
-        public synchronized void cancel(String reason, Throwable cause) {
+        public void cancel(String reason, Throwable cause) {
+            if (cancelsPause(reason, cause)) {
+                calls.remove(this);
+                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(cause));
+            }
+        }
+
+        /** Cancels the attempt, which tells its end; tells whether there is none, but a wait for one. */
+        private synchronized boolean cancelsPause(String reason, Throwable cause) {
+            boolean first = !cancelled;
             cancelled = true;
+            if (pause != null) {
+                pause.cancel(false);
+                return first;
+            }
             if (attempt != null) {
                 attempt.cancel(reason, cause);
             }
+            return false;
         }
 
         private synchronized boolean repeats(Status status, Metadata trailers) {
@@ -130,11 +233,15 @@ final class Patience implements ClientInterceptor {
             }
             FencepostException e = FencepostException.of(status.asRuntimeException(trailers));
             Deadline deadline = options.getDeadline();
-            long delay = e.retryAfter().toNanos();
+            long delay = Options.nanos(e.retryAfter());
             if (!e.asksForPatience() || deadline != null && deadline.timeRemaining(TimeUnit.NANOSECONDS) < delay) {
                 return false;
             }
-            timer.schedule(this::again, delay, TimeUnit.NANOSECONDS);
+            try {
+                pause = timer.schedule(this::again, delay, TimeUnit.NANOSECONDS);
+            } catch (RejectedExecutionException closing) {
+                return false;
+            }
             return true;
         }
 
@@ -156,6 +263,7 @@ final class Patience implements ClientInterceptor {
             @Override
             public void onClose(Status status, Metadata trailers) {
                 if (!repeats(status, trailers)) {
+                    calls.remove(PatientCall.this);
                     tellHeaders();
                     listener.onClose(status, trailers);
                 }

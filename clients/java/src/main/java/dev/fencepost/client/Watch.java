@@ -1,10 +1,8 @@
 package dev.fencepost.client;
 
 import com.google.protobuf.Duration;
-import dev.fencepost.v1.TxServiceGrpc.TxServiceStub;
 import dev.fencepost.v1.WatchTxRequest;
 import dev.fencepost.v1.WatchTxResponse;
-import io.grpc.ManagedChannel;
 import io.grpc.Status;
 import io.grpc.stub.ClientCallStreamObserver;
 import io.grpc.stub.ClientResponseObserver;
@@ -30,8 +28,8 @@ import java.util.concurrent.TimeUnit;
  * first token. Events that a snapshot shows already are left out.
  *
  * <p>It ends with the final event if the request says until_final, and when it is closed. {@link #hasNext} waits for the next message. It throws
- * {@link FencepostException} when the node refuses the request, when no stream could be had for the client's patience, when the thread is interrupted (CANCELLED),
- * or with RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
+ * {@link FencepostException} when the node refuses the request, when no stream could be had for the client's patience, when the thread is interrupted or
+ * the client closed (CANCELLED), or with RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
  *
  * <p>One thread at a time may read it; any may close it.
  */
@@ -41,8 +39,11 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
     private static final long LONGEST_WAIT = TimeUnit.MINUTES.toNanos(1); // that a node can ask for
     private static final int SILENCES = 3; // heartbeats that fail to come before a stream is taken for dead
 
-    private final TxServiceStub txs;
-    private final ManagedChannel connection;
+    // What a node grants, in nanoseconds. It refuses a request for another heartbeat; the stream must live until that is heard.
+    private static final long SHORTEST_HEARTBEAT = TimeUnit.SECONDS.toNanos(1);
+    private static final long LONGEST_HEARTBEAT = TimeUnit.MINUTES.toNanos(5);
+
+    private final FencepostClient client;
     private final WatchTxRequest request;
     private final long quiet; // longest silence of a stream that lives
     private final long patience;
@@ -51,23 +52,28 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
     private final Queue<WatchTxResponse> ready = new ArrayDeque<>();
     private final CountDownLatch closed = new CountDownLatch(1);
     private volatile Stream stream;
+    private volatile boolean clientClosed;
+    private boolean enlisted;
     private boolean over;
     private boolean lost; // since the last stream that said something
     private long lostAt;
     private long pause = FIRST_PAUSE;
 
-    Watch(TxServiceStub txs, ManagedChannel connection, WatchTxRequest request, java.time.Duration heartbeat, java.time.Duration patience) {
-        this.txs = txs;
-        this.connection = connection;
+    Watch(FencepostClient client, WatchTxRequest request, java.time.Duration heartbeat, java.time.Duration patience) {
+        this.client = client;
         WatchTxRequest.Builder builder = request.toBuilder();
         if (!request.hasHeartbeat()) {
             builder.setHeartbeat(Duration.newBuilder().setSeconds(heartbeat.getSeconds()).setNanos(heartbeat.getNano()));
         }
         this.request = builder.build();
-        Duration beat = this.request.getHeartbeat();
-        this.quiet = SILENCES * java.time.Duration.ofSeconds(beat.getSeconds(), beat.getNanos()).toNanos();
-        this.patience = patience.toNanos();
+        this.quiet = SILENCES * granted(this.request.getHeartbeat());
+        this.patience = Options.nanos(patience);
         this.place = new Place(request.getResumeToken());
+    }
+
+    private static long granted(Duration heartbeat) {
+        long seconds = Math.max(0, Math.min(heartbeat.getSeconds(), TimeUnit.NANOSECONDS.toSeconds(LONGEST_HEARTBEAT)));
+        return Math.max(SHORTEST_HEARTBEAT, Math.min(TimeUnit.SECONDS.toNanos(seconds) + heartbeat.getNanos(), LONGEST_HEARTBEAT));
     }
 
     @Override
@@ -77,6 +83,13 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
 
     @Override
     public boolean hasNext() {
+        if (!enlisted) {
+            enlisted = true;
+            client.enlist(this);
+            if (closed.getCount() == 0) {
+                client.dismiss(this);
+            }
+        }
         try {
             while (ready.isEmpty() && !over && closed.getCount() > 0) {
                 advance();
@@ -88,6 +101,12 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         } catch (RuntimeException e) {
             close();
             throw e;
+        }
+        if (over && ready.isEmpty()) {
+            client.dismiss(this);
+        } else if (clientClosed) {
+            clientClosed = false; // it is told once
+            throw FencepostException.of(Patience.CLOSED);
         }
         return !ready.isEmpty() && closed.getCount() > 0;
     }
@@ -103,11 +122,20 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
     /** Ends the watch; a thread that waits in it is told that there is no more. */
     @Override
     public void close() {
+        client.dismiss(this);
         closed.countDown();
         Stream open = stream;
         if (open != null) {
             open.cancel();
         }
+    }
+
+    /** Ends the watch with an error, unless it is over already. */
+    void endWithClient() {
+        if (closed.getCount() > 0) {
+            clientClosed = true;
+        }
+        close();
     }
 
     /** Takes one message, or finds out why there is none. */
@@ -116,7 +144,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             place.rewind();
             Stream opening = new Stream();
             stream = opening;
-            txs.watchTx(request.toBuilder().setResumeToken(place.token()).build(), opening);
+            client.streams().watchTx(request.toBuilder().setResumeToken(place.token()).build(), opening);
             opening.started();
             if (closed.getCount() == 0) {
                 opening.cancel();
@@ -158,7 +186,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         long wait = pause / 2 + ThreadLocalRandom.current().nextLong(pause / 2);
         closed.await(Math.max(wait, Math.min(e.retryAfter().toNanos(), LONGEST_WAIT)), TimeUnit.NANOSECONDS);
         pause = Math.min(2 * pause, LONGEST_PAUSE);
-        connection.resetConnectBackoff(); // the pace is ours
+        client.reconnect();
     }
 
     /**

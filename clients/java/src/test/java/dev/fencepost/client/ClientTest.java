@@ -2,6 +2,7 @@ package dev.fencepost.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -10,9 +11,11 @@ import dev.fencepost.v1.CreateTxRequest;
 import dev.fencepost.v1.ErrorReason;
 import dev.fencepost.v1.Executed;
 import dev.fencepost.v1.GetTxRequest;
+import dev.fencepost.v1.ListTxsRequest;
 import dev.fencepost.v1.Payload;
 import dev.fencepost.v1.RequestKey;
 import dev.fencepost.v1.Tx;
+import dev.fencepost.v1.TxServiceGrpc;
 import dev.fencepost.v1.TxState;
 import dev.fencepost.v1.WatchTxRequest;
 import dev.fencepost.v1.WatchTxResponse;
@@ -21,14 +24,20 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 class ClientTest {
     /** What `make clients-test` starts and tells: a real node, and one that follows a script (e2e/clients_scripted_test.go). */
@@ -197,6 +206,115 @@ class ClientTest {
         }
     }
 
+    /** The end of a call that goes on beside the test. A thread of its own, so that one that hangs cannot keep the others waiting. */
+    private static CompletableFuture<Void> begin(Runnable call) {
+        CompletableFuture<Void> ended = new CompletableFuture<>();
+        Thread thread = new Thread(() -> {
+            try {
+                call.run();
+                ended.complete(null);
+            } catch (Throwable thrown) {
+                ended.completeExceptionally(thrown);
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
+        return ended;
+    }
+
+    private static FencepostException failure(CompletableFuture<Void> ended) {
+        ExecutionException e = assertThrows(ExecutionException.class, () -> ended.get(5, TimeUnit.SECONDS));
+        return assertInstanceOf(FencepostException.class, e.getCause());
+    }
+
+    private static void assertGoesOn(CompletableFuture<Void> call) {
+        assertThrows(TimeoutException.class, () -> call.get(500, TimeUnit.MILLISECONDS));
+    }
+
+    private static CreateTxRequest request(String what) {
+        return CreateTxRequest.newBuilder().setSubmitter("alice").setRequestId("java/" + what).setPayload(Payload.getDefaultInstance()).build();
+    }
+
+    static Map<String, Consumer<FencepostClient>> underWay() {
+        return Map.of(
+                "watch", client -> told(watch(client, "shut/silent"), 10, new ArrayList<>()),
+                "watch in a wait", client -> told(watch(client, "shut/down"), 10, new ArrayList<>()),
+                "call", client -> create(client, "shut/slow"),
+                "call in a wait", client -> create(client, "shut/later"),
+                "call of a future", client -> {
+                    try {
+                        TxServiceGrpc.newFutureStub(client.channel()).createTx(request("shut/future/later")).get();
+                    } catch (InterruptedException | ExecutionException e) {
+                        throw FencepostException.of(e.getCause());
+                    }
+                },
+                "stream of a stub", client -> FencepostException.typed(() -> {
+                    client.txs().watchTx(WatchTxRequest.newBuilder().setSubmitter("java/shut/stub/silent").build()).forEachRemaining(message -> {});
+                    return null;
+                }),
+                "create and wait", client -> client.createAndWait(request("shut/wait/later"), Duration.ofMinutes(1)));
+    }
+
+    static Set<String> namesOfUnderWay() {
+        return underWay().keySet();
+    }
+
+    @ParameterizedTest
+    @MethodSource("namesOfUnderWay")
+    void closeEndsWhatIsUnderWayAndRefusesWhatComesLater(String what) {
+        FencepostClient client = scripted(new Options());
+        CompletableFuture<Void> call = begin(() -> underWay().get(what).accept(client));
+        assertGoesOn(call);
+        client.close();
+        for (CompletableFuture<Void> ended : List.of(call, begin(() -> underWay().get(what).accept(client)))) {
+            FencepostException e = failure(ended);
+            assertEquals(Status.Code.CANCELLED, e.code(), e.getMessage());
+            assertTrue(e.getMessage().contains("client is closed"), e.getMessage());
+        }
+    }
+
+    @Test
+    void anInterruptEndsACallThatWaitsToBeMadeAgain() throws Exception {
+        try (FencepostClient client = scripted(new Options())) {
+            CompletableFuture<Thread> thread = new CompletableFuture<>();
+            CompletableFuture<Void> call = begin(() -> {
+                thread.complete(Thread.currentThread());
+                create(client, "interrupted/later");
+            });
+            assertGoesOn(call);
+            thread.get().interrupt();
+            assertEquals(Status.Code.CANCELLED, failure(call).code());
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"limit/slow,DEADLINE_EXCEEDED", "limit/later,RESOURCE_EXHAUSTED"})
+    void createAndWaitKeepsItsLimit(String what, Status.Code code) {
+        try (FencepostClient client = scripted(new Options())) {
+            assertEquals(code, failure(begin(() -> client.createAndWait(request(what), Duration.ofSeconds(1)))).code());
+        }
+    }
+
+    @Test
+    void anAnswerCanBeLarge() {
+        try (FencepostClient client = scripted(new Options())) {
+            assertEquals(50, client.txs().listTxs(ListTxsRequest.getDefaultInstance()).getTxsCount());
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0,0", "-1,0", "0,1000", "10000000000,0", "9223372036854775807,999999999"})
+    void aHeartbeatThatNoNodeGrantsIsRefusedByTheNode(long seconds, int nanos) {
+        WatchTxRequest request = WatchTxRequest.newBuilder()
+                .setSubmitter("java/picky")
+                .setHeartbeat(com.google.protobuf.Duration.newBuilder().setSeconds(seconds).setNanos(nanos))
+                .build();
+        try (FencepostClient client = scripted(new Options().patience(Duration.ofMillis(200)));
+                Watch watch = client.watch(request)) {
+            assertEquals(ErrorReason.ERROR_REASON_INVALID_FIELD, assertThrows(FencepostException.class, watch::hasNext).reason());
+        }
+    }
+
     @Test
     void createAndWait() {
         CreateTxRequest request = CreateTxRequest.newBuilder()
@@ -208,7 +326,7 @@ class ClientTest {
             FencepostException late = assertThrows(FencepostException.class, () -> client.createAndWait(request, Duration.ZERO));
             assertEquals(Status.Code.DEADLINE_EXCEEDED, late.code());
             for (int time = 0; time < 2; time++) { // the second finds it final
-                Tx tx = client.createAndWait(request, Duration.ofMinutes(1));
+                Tx tx = client.createAndWait(request, ChronoUnit.FOREVER.getDuration());
                 assertEquals(TxState.TX_STATE_CONFIRMED, tx.getState());
                 assertEquals(Executed.EXECUTED_SUCCESS, tx.getExecuted());
                 assertTrue(tx.hasReceipt());
