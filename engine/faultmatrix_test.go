@@ -91,7 +91,7 @@ func (c *matrixCell) meets(hash txn.Hash) chaintest.Fault {
 	if no == 1 {
 		c.sends++
 	}
-	due := no == 2
+	due := no == 2 || no > 2 && c.moment == "cancel" // which rises
 	if c.moment == "first send" || c.moment == "resend" {
 		due = no == 1 && (c.moment == "first send" || c.sends > 1)
 	}
