@@ -307,7 +307,7 @@ func TestResolveStuck(t *testing.T) {
 		t.Errorf("blocking: %v", b)
 	}
 	end = o.deciding(at(1))
-	refused(lost, fail, "nonce 1 is not used by anybody in the blocks that are at least 2 below the newest")
+	refused(lost, fail, "nonce 1 is not used by anybody in the blocks that are at least 8 below the newest")
 	end()
 	o.deciding(at(2))
 	before := k.count("submitter_command")
