@@ -68,8 +68,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
 		noted := *cursor
 		noted.LastBlock = 0
-		used := func(f txn.Attempt) bool { return f.Hash == w.Next.Receipt.TxHash && f.Nonce == *tx.Nonce }
-		if w.Next.Receipt != nil && slices.ContainsFunc(tx.Attempts, used) {
+		if w.Next.Receipt != nil && w.Next.Requeued == 0 { // as the ledger tells it
 			noted.LastBlock = w.Next.Receipt.BlockNumber
 		}
 		a.ledger.Cursor = &noted

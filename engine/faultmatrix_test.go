@@ -101,7 +101,7 @@ func (c *matrixCell) meets(hash txn.Hash) chaintest.Fault {
 	if no == 1 {
 		c.sends++
 	}
-	due := no == c.form() && (c.moment != "resend" || c.sends > 1)
+	due := no == c.form() && (c.moment != "resend" || c.sends > 1) || no > 2 && c.moment == "cancel" // which rises
 	if !due || c.hits == faultyTimes {
 		return chaintest.Fault{}
 	}

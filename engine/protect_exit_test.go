@@ -152,6 +152,9 @@ func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *watched, id txn.TxI
 	w.inject(w.outsider(1))
 	w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
+	if auditDepth == 0 { // so deep as what was left open comes to that it can be decided on
+		w.chain.MineEmpty(int(complete(w.policy).AuditDepth))
+	}
 	return w, id, n
 }
 
@@ -217,23 +220,26 @@ func (w *watched) signed(raw []byte) txn.Signed {
 func TestAChainThatLostWhatWasFinal(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
-	w.policy.AuditDepth = 4
 	n := w.node()
 	w.confirmed("one")
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{Down: call.Method == chaintest.MethodQuote}
 	})
 	id := w.create(0, "two", transfer()) // keeps its owner
-	w.chain.MineEmpty(int(w.policy.AuditDepth) + 1)
-	w.eventually("what was final is deep, and let go", func() error {
-		track := n.engine.trackers[w.chain.ID()]
-		track.mu.Lock()
-		defer track.mu.Unlock()
-		if len(track.audits) > 0 {
-			return errors.New("not yet")
+	audited := func(is bool) func() error {
+		return func() error {
+			track := n.engine.trackers[w.chain.ID()]
+			track.mu.Lock()
+			defer track.mu.Unlock()
+			if (len(track.audits) > 0) != is {
+				return errors.New("not yet")
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	w.eventually("it is audited", audited(true))
+	w.chain.MineEmpty(int(w.policy.AuditDepth) + 1)
+	w.eventually("it is deep, and let go", audited(false))
 	if err := w.chain.Rollback(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}

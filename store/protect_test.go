@@ -165,9 +165,9 @@ func TestLastBlock(t *testing.T) {
 			t.Fatalf("after nonce %d: %+v, want block %d", n, c, block)
 		}
 	}
-	k.exec("UPDATE managed_tx SET receipt_block = 9, receipt_tx_hash = (SELECT a.tx_hash FROM tx_attempt a WHERE a.submitter_id = $1 AND a.nonce = 0) WHERE submitter_id = $1 AND nonce = 1", int32(id))
+	k.exec("UPDATE managed_tx SET requeued = 1 WHERE submitter_id = $1 AND nonce = 1", int32(id))
 	if c := k.load(s, l).Cursor; c.LastBlock != 0 {
-		t.Errorf("it ended by a form of another nonce: %+v", c)
+		t.Errorf("it was given back to the queue, and may have ended by a form of another nonce: %+v", c)
 	}
 }
 

@@ -6,12 +6,12 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
        s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.submitter_id = @submitter_id;
 
--- Cursor is where a submitter stands. The block of the nonce before it is not told when it ended by a form of another nonce, which is in an older one.
+-- Cursor is where a submitter stands. The block of the nonce before it is not told of what was given back to the queue: it may have ended by a form of another
+-- nonce, in an older one.
 -- name: Cursor :one
 SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        coalesce((SELECT t.receipt_block FROM managed_tx t
-                   JOIN tx_attempt a ON a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash AND a.nonce = t.nonce
-                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1), 0)::BIGINT AS last_block
+                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1 AND t.requeued = 0), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = @submitter_id;
 
 -- OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.

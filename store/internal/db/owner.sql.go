@@ -15,8 +15,7 @@ import (
 const cursor = `-- name: Cursor :one
 SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        coalesce((SELECT t.receipt_block FROM managed_tx t
-                   JOIN tx_attempt a ON a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash AND a.nonce = t.nonce
-                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1), 0)::BIGINT AS last_block
+                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1 AND t.requeued = 0), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = $1
 `
 
@@ -30,7 +29,8 @@ type CursorRow struct {
 	LastBlock       int64
 }
 
-// Cursor is where a submitter stands. The block of the nonce before it is not told when it ended by a form of another nonce, which is in an older one.
+// Cursor is where a submitter stands. The block of the nonce before it is not told of what was given back to the queue: it may have ended by a form of another
+// nonce, in an older one.
 func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, error) {
 	row := q.db.QueryRow(ctx, cursor, submitterID)
 	var i CursorRow
