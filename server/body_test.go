@@ -133,3 +133,17 @@ func TestStrangersAreNotRead(t *testing.T) {
 		}
 	}
 }
+
+// A port that is told nothing is patient, and no longer than it says.
+func TestSilentConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(limits(func(l *Limits) { l.PingAfter = 50 * time.Millisecond }))
+	conn, err := net.Dial("tcp", n.conn.Target())
+	k.must(err)
+	defer conn.Close()
+	conn.SetReadDeadline(time.Now().Add(patience))
+	if read, err := io.ReadAll(conn); err != nil || len(read) != 0 {
+		t.Errorf("a silent connection is told %q, and ends with %v", read, err)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -491,19 +490,5 @@ func TestOrigins(t *testing.T) {
 	a = open.http("POST", "/api/v1/tx", body, "Origin", "https://app.example")
 	if a.want(t, 202); a.header.Get("Access-Control-Allow-Origin") != "https://app.example" || a.header.Get("Vary") != "Origin" {
 		t.Errorf("%v", a.header)
-	}
-}
-
-// A port that is told nothing is patient, and no longer than it says.
-func TestSilentConnectionsEnd(t *testing.T) {
-	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.PingAfter = 50 * time.Millisecond }))
-	conn, err := net.Dial("tcp", n.conn.Target())
-	k.must(err)
-	defer conn.Close()
-	conn.SetReadDeadline(time.Now().Add(patience))
-	if read, err := io.ReadAll(conn); err != nil || len(read) != 0 {
-		t.Errorf("a silent connection is told %q, and ends with %v", read, err)
 	}
 }
