@@ -22,6 +22,9 @@ NPM := node_modules/.package-lock.json
 JAVA_PLUGINS := $(BIN)/protoc
 # Every folder that holds generated files.
 GENERATED := gen third_party store/internal docs
+# The Go modules that callers use, apart from ours.
+GO_CLIENTS := gen/go clients/go examples/go
+MAVEN := mvn --batch-mode --quiet -Dstyle.color=never
 # What `make breaking` compares the contract with.
 BASE ?= main
 # Handed to the program by `make run` and `make demo`.
@@ -29,7 +32,7 @@ ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: tools
 tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotestsum) ## Build and fetch the pinned tools
@@ -38,6 +41,10 @@ tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotes
 generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Write all generated code and documents anew
 	go run -C tools ./validateproto ../third_party
 	$(BUF) generate
+	@# grpc-protobuf brings these two packages to Java, so ours would be there twice.
+	rm -rf gen/java/src/main/java/com/google
+	$(BUF) generate --template buf.gen.docs.yaml
+	mv .cache/openapi/fencepost.swagger.yaml docs/openapi.yaml
 	@# sqlc leaves the file of a deleted query file behind, so all go first; not before it said that it can write them.
 	sqlc compile
 	rm -f store/internal/db/*.sql.go
@@ -45,7 +52,7 @@ generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Write all generated code and doc
 	go generate ./...
 
 .PHONY: verify
-verify: generate ## Prove that the committed generated code is current
+verify: generate breaking ## Prove that the committed generated code is current, and that the contract breaks no client
 	scripts/verify-clean $(GENERATED)
 
 .PHONY: lint
@@ -54,22 +61,18 @@ lint: $(NPM) $(BIN)/staticcheck ## Check the form and the usual mistakes of Go, 
 	@# staticcheck.conf gives a reason for every check that is off.
 	unformatted=$$(find . \( -name node_modules -o -name .cache \) -prune -o -name '*.go' -print | xargs gofmt -s -l); \
 	  if [[ -n $$unformatted ]]; then echo "gofmt -s would change: $$unformatted" >&2; exit 1; fi
-	go mod tidy -diff
-	go vet ./...
+	for module in . $(GO_CLIENTS); do \
+	  (cd $$module && go mod tidy -diff && go vet ./... && staticcheck ./...); \
+	done
 	go vet -C tools ./...
-	staticcheck ./...
 	$(BUF) lint
 	@# Our own files only: third_party is as its generator prints it.
 	$(BUF) format --diff --exit-code proto
 	for script in scripts/* .ci/run; do bash -n "$$script"; done
 
 .PHONY: breaking
-breaking: $(NPM) ## Compare the contract with the one on BASE (main) for breaking changes
-	@if base=$$(git merge-base HEAD "$(BASE)") && git cat-file -e "$$base:buf.yaml"; then \
-	  $(BUF) breaking --against ".git#ref=$$base"; \
-	else \
-	  echo "breaking: $(BASE) has no contract to compare with"; \
-	fi
+breaking: $(NPM) ## Compare the contract with the last one on BASE (main) for breaking changes
+	BUF=$(BUF) scripts/breaking $(BASE)
 
 .PHONY: build
 build: ## Build the programs into bin/
@@ -77,19 +80,32 @@ build: ## Build the programs into bin/
 
 # The simulation runs without the race detector: its scheduler goes by quiescence, of which the detector knows nothing.
 .PHONY: test
-test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, and compile the Java and TypeScript clients
+test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, and build the clients
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  packages=$$(go list ./... | grep -v -e '/e2e' -e '/sim$$'); \
 	  gotestsum --format standard-quiet -- -race -timeout 8m $$packages; \
 	  gotestsum --format standard-quiet -- -timeout 8m ./sim
-	mvn --batch-mode --quiet -Dstyle.color=never --file gen/java compile
-	npm run --silent check --workspace gen/ts
+	$(MAKE) clients
+
+.PHONY: clients
+clients: $(NPM) ## Build the client packages of all languages
+	npm run --silent build --workspace gen/ts
+	npm run --silent build --workspace clients/ts
+	npm run --silent check --workspace clients/ts
+	@# The class path is for programs among the tests, which are run without Maven.
+	$(MAVEN) --file clients/java/all.xml --projects :fencepost-client --also-make test-compile \
+	  org.apache.maven.plugins:maven-dependency-plugin:3.11.0:build-classpath -Dmdep.outputFile=target/classpath
+
+.PHONY: clients-test
+clients-test: clients $(BIN)/gotestsum ## Test the clients of all languages against live nodes
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  gotestsum --format testname -- -count=1 -timeout 10m -run '^TestClients' ./e2e
 
 .PHONY: e2e
-e2e: $(NPM) $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests: real processes, a real chain, minutes
+e2e: $(NPM) $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests but those of the clients: real processes, a real chain, minutes
 	@# -count=1: what these tests depend on is more than what Go's test cache looks at. -parallel: most of them wait most of the time.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m ./e2e/...
+	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' ./e2e/...
 
 # The run to repeat, without the faults that DROP names (numbers, separated by commas); 0 is none in particular.
 SEED ?= 0
@@ -152,9 +168,9 @@ demo: ## Send calls of a contract through the node that `make run` started, and 
 
 .PHONY: clean
 clean: ## Remove what was built; the tools and the data of `make run` stay
-	rm -rf bin gen/java/target gen/ts/dist
+	rm -rf bin {gen,clients}/java/target {gen,clients}/ts/dist
 
-$(NPM): package.json package-lock.json gen/ts/package.json
+$(NPM): package.json package-lock.json gen/ts/package.json clients/ts/package.json
 	@# No package needs to run code of its own when it is installed.
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -21,13 +22,19 @@ const accountTries = 3
 func (c *Client) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
 	what := "read account " + address.Hex()
 	var view txn.Account
+	var noState bool
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
 		known, _, _ := e.view()
 		var depth int64
 		for range accountTries {
 			at := known - min(settled, known)
 			var err error
-			if view, err = accountAt(ctx, client, address, at); err != nil {
+			var old *stateError
+			if view, err = accountAt(ctx, client, address, at); errors.As(err, &old) {
+				noState = noState || e.faultOf(old.err, nil).class != txn.RateLimited
+				return old.err
+			}
+			if err != nil {
 				return err
 			}
 			e.sawHead(view.Head)
@@ -41,11 +48,19 @@ func (c *Client) Account(ctx context.Context, address txn.Address, settled uint6
 		}
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil && noState:
+		return txn.Account{}, fmt.Errorf("%w: %w", txn.ErrNoState, err)
+	case err != nil:
 		return txn.Account{}, err
 	}
 	return view, nil
 }
+
+// stateError is a node's refusal to tell the older state of an account, when it has told the newest.
+type stateError struct{ err error }
+
+func (e *stateError) Error() string { return e.err.Error() }
 
 // accountAt is one batch, with the settled nonce as of the block numbered at.
 func accountAt(ctx context.Context, client *rpc.Client, address txn.Address, at uint64) (txn.Account, error) {
@@ -55,15 +70,19 @@ func accountAt(ctx context.Context, client *rpc.Client, address txn.Address, at 
 		code                     hexutil.Bytes
 		balance                  hexutil.Big
 	)
-	err := batch(ctx, client, []rpc.BatchElem{
+	elems := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &head},
 		{Method: "eth_getTransactionCount", Args: []any{address, "latest"}, Result: &latest},
 		{Method: "eth_getTransactionCount", Args: []any{address, "pending"}, Result: &pending},
-		{Method: "eth_getTransactionCount", Args: []any{address, hexutil.Uint64(at)}, Result: &settled},
 		{Method: "eth_getCode", Args: []any{address, "latest"}, Result: &code},
 		{Method: "eth_getBalance", Args: []any{address, "latest"}, Result: &balance},
-	})
-	if err != nil {
+		{Method: "eth_getTransactionCount", Args: []any{address, hexutil.Uint64(at)}, Result: &settled},
+	}
+	if err := batch(ctx, client, elems); err != nil {
+		var refused rpc.Error
+		if errors.As(elems[len(elems)-1].Error, &refused) && error(refused) == err { // it comes last, so all else was told
+			return txn.Account{}, &stateError{err}
+		}
 		return txn.Account{}, err
 	}
 	if head == nil {

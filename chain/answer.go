@@ -9,12 +9,9 @@ import (
 )
 
 // mender reads an answer over HTTP before rpc.Client does, which takes every field "error" for a refusal: one that is null, as JSON-RPC 1.0 has it beside a
-// result, says that there is none. And it forgets the result beside an error, which may be the hash of bytes that were taken.
-//
-// Nothing reads what comes over a WebSocket before it: a null error is an answer that nobody understands there.
+// result, says that there is none. And it forgets the result beside an error, which may be the hash of bytes that were taken. Over a WebSocket socket does the same.
 type mender struct {
 	io.ReadCloser
-	notes *notes // nil: nobody asks for the result
 
 	read bool
 	rest bytes.Reader
@@ -27,7 +24,7 @@ func (m *mender) Read(p []byte) (int, error) {
 		var body []byte
 		m.read = true
 		body, m.err = io.ReadAll(m.ReadCloser)
-		m.rest.Reset(m.mended(body))
+		m.rest.Reset(mended(body))
 	}
 	n, err := m.rest.Read(p)
 	if err != nil && m.err != nil {
@@ -39,8 +36,9 @@ func (m *mender) Read(p []byte) (int, error) {
 // member is one answer by its fields.
 type member map[string]json.RawMessage
 
-// mended is the answer without errors that are null, and as it is if there are none, or if it is no JSON-RPC answer.
-func (m *mender) mended(body []byte) []byte {
+// mended is the answer without errors that are null, with results beside errors put where they are not lost, and as it is if it has neither, or is no JSON-RPC
+// answer.
+func mended(body []byte) []byte {
 	if !bytes.Contains(body, []byte(`"error"`)) { // as in nearly all answers: they are not read twice
 		return body
 	}
@@ -55,12 +53,9 @@ func (m *mender) mended(body []byte) []byte {
 	if json.Unmarshal(body, whole) != nil {
 		return body
 	}
-	changed := one.dropNull()
+	changed := one.mend()
 	for _, a := range many {
-		changed = a.dropNull() || changed
-	}
-	if m.notes != nil && one["error"] != nil {
-		m.notes.result = one["result"]
+		changed = a.mend() || changed
 	}
 	if !changed {
 		return body
@@ -71,13 +66,48 @@ func (m *mender) mended(body []byte) []byte {
 	return body
 }
 
-// dropNull removes an error that is none, and tells whether there was one.
-func (a member) dropNull() bool {
-	if string(a["error"]) != "null" {
+// mend tells whether there was anything to mend.
+func (a member) mend() bool {
+	switch {
+	case string(a["error"]) == "null":
+		delete(a, "error")
+		return true
+	case a["error"] == nil || a["result"] == nil || string(a["result"]) == "null":
 		return false
 	}
-	delete(a, "error")
-	return true
+	var refused member
+	if json.Unmarshal(a["error"], &refused) != nil || refused == nil {
+		return false
+	}
+	kept := member{besideError: a["result"]}
+	if data := refused["data"]; data != nil {
+		kept[dataOfError] = data
+	}
+	var err error
+	if refused["data"], err = json.Marshal(kept); err != nil {
+		return false
+	}
+	a["error"], err = json.Marshal(refused)
+	return err == nil
+}
+
+// The result that stood beside an error travels in the error's data, the one field that rpc.Client hands on whole, and the data of its own within that.
+const (
+	besideError = "fencepost: the result beside this error"
+	dataOfError = "fencepost: the data of this error"
+)
+
+// apart undoes that: the data that the node gave along with its error, and the result that stood beside it; nil: there was none.
+func apart(data any) (own any, result json.RawMessage) {
+	kept, ok := data.(map[string]any)
+	if !ok || kept[besideError] == nil {
+		return data, nil
+	}
+	result, err := json.Marshal(kept[besideError])
+	if err != nil {
+		return data, nil
+	}
+	return kept[dataOfError], result
 }
 
 // names tells whether a result is this hash.

@@ -2,74 +2,176 @@ package chain
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/fencepost/fencepost/txn"
+	"github.com/gorilla/websocket"
 )
+
+// answering rewrites what a node answers, over HTTP and over a WebSocket. Subscriptions there tell nothing.
+func (n *fakeNode) answering(rewrite func(asked, answer []byte) []byte) {
+	answer := func(asked []byte) []byte {
+		to := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(asked))
+		r.Header.Set("Content-Type", "application/json")
+		n.rpc.ServeHTTP(to, r)
+		return rewrite(asked, to.Body.Bytes())
+	}
+	n.set(func(n *fakeNode) {
+		n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if !websocket.IsWebSocketUpgrade(r) {
+				_, _ = w.Write(answer([]byte(readBody(r))))
+				return true
+			}
+			conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+			if err != nil {
+				return true
+			}
+			defer conn.Close()
+			for {
+				_, asked, err := conn.ReadMessage()
+				if err != nil || conn.WriteMessage(websocket.TextMessage, answer(asked)) != nil {
+					return true
+				}
+			}
+		}
+	})
+}
+
+// onTransports runs a test of a node that answers oddly over each transport.
+func onTransports(t *testing.T, test func(t *testing.T, transport string)) {
+	t.Parallel()
+	for _, transport := range []string{"http", "ws"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			test(t, transport)
+		})
+	}
+}
 
 // Nodes that write "error": null beside every result are as good as others, for single calls and for batches.
 func TestNullErrorIsNone(t *testing.T) {
-	t.Parallel()
-	n := newNode(t)
-	n.set(func(n *fakeNode) {
-		n.send = accept
-		n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-			to := httptest.NewRecorder()
-			n.rpc.ServeHTTP(to, r)
-			answer := bytes.ReplaceAll(to.Body.Bytes(), []byte(`"result":`), []byte(`"error" : null, "result":`))
-			_, _ = w.Write(answer)
-			return true
+	onTransports(t, func(t *testing.T, transport string) {
+		n := newNode(t)
+		n.set(func(n *fakeNode) { n.send = accept })
+		n.answering(func(_, answer []byte) []byte {
+			return bytes.ReplaceAll(answer, []byte(`"result":`), []byte(`"error" : null, "result":`))
+		})
+		r := dial(t, nil, transport+"://"+n.addr)
+		r.mustHead(t)
+		if o := r.Send(t.Context(), signed); o.Class != txn.Accepted {
+			t.Errorf("%+v, want ACCEPTED", o)
+		}
+		for _, a := range r.Receipts(t.Context(), []txn.Hash{{1}, {2}}) {
+			if a.Err != nil {
+				t.Error(a.Err)
+			}
 		}
 	})
-	r := dial(t, nil, n.url())
-	r.mustHead(t)
-	if o := r.Send(t.Context(), signed); o.Class != txn.Accepted {
-		t.Errorf("%+v, want ACCEPTED", o)
-	}
-	for _, a := range r.Receipts(t.Context(), []txn.Hash{{1}, {2}}) {
-		if a.Err != nil {
-			t.Error(a.Err)
-		}
-	}
 }
 
 // The hash of the bytes beside an error says that they may have been taken, whatever the error says.
 func TestHashBesideAnError(t *testing.T) {
+	onTransports(t, func(t *testing.T, transport string) {
+		answer := func(result, message string) string {
+			return `{"jsonrpc":"2.0","id":ID,"result":` + result + `,"error":{"code":-32000,"message":"` + message + `"}}`
+		}
+		ours := `"` + signed.Hash.Hex() + `"`
+		for name, c := range map[string]struct {
+			body string
+			want txn.Class
+		}{
+			"refused for good":   {answer(ours, "intrinsic gas too low"), txn.Ambiguous},
+			"refused for now":    {answer(ours, "txpool is full"), txn.Ambiguous},
+			"not looked at":      {answer(ours, "node is not synced"), txn.Ambiguous},
+			"known":              {answer(ours, "already known"), txn.AlreadyKnown},
+			"outbid":             {answer(ours, "replacement transaction underpriced"), txn.ReplacementUnderpriced},
+			"another hash":       {answer(`"`+txn.Hash{7}.Hex()+`"`, "intrinsic gas too low"), txn.Invalid},
+			"null":               {answer(`null`, "intrinsic gas too low"), txn.Invalid},
+			"no hash":            {answer(`{"hash":1}`, "intrinsic gas too low"), txn.Invalid},
+			"null error":         {`{"jsonrpc":"2.0","id":ID,"result":` + ours + `,"error":null}`, txn.Accepted},
+			"null error, spaced": {"\n {\"error\" :\tnull , \"jsonrpc\":\"2.0\",\"id\":ID,\"result\":" + ours + "}", txn.Accepted},
+			"nothing but nulls":  {`{"jsonrpc":"2.0","id":ID,"result":null,"error":null}`, txn.Ambiguous},
+			"broken":             {`{"jsonrpc":"2.0","id":ID,"error":null,"result":"0x`, txn.Ambiguous},
+			"with data": {`{"jsonrpc":"2.0","id":ID,"result":` + ours + `,"error":{"code":-32000,"message":"server error","data":"intrinsic gas too low"}}`,
+				txn.Ambiguous},
+			"an error that is a text": {`{"jsonrpc":"2.0","id":ID,"result":` + ours + `,"error":"no"}`, txn.Ambiguous},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				n := newNode(t)
+				n.answering(func(asked, answer []byte) []byte {
+					if !bytes.Contains(asked, []byte("eth_sendRawTransaction")) {
+						return answer
+					}
+					var call struct{ ID json.RawMessage }
+					if err := json.Unmarshal(asked, &call); err != nil {
+						t.Error(err)
+					}
+					return []byte(strings.ReplaceAll(c.body, "ID", string(call.ID)))
+				})
+				r := dial(t, nil, transport+"://"+n.addr)
+				r.mustHead(t)
+				if o := r.Send(t.Context(), signed); o.Class != c.want || (o.Detail == "") != (c.want == txn.Accepted) || strings.Contains(o.Detail, "fencepost:") {
+					t.Errorf("%+v, want %s", o, c.want)
+				}
+			})
+		}
+	})
+}
+
+// The same under an HTTP status that is an error.
+func TestHashBesideAnErrorInA400(t *testing.T) {
 	t.Parallel()
-	answer := func(result, message string) string {
-		return `{"jsonrpc":"2.0","id":1,"result":` + result + `,"error":{"code":-32000,"message":"` + message + `"}}`
+	n := newNode(t)
+	r := dial(t, nil, n.url())
+	r.mustHead(t)
+	overHTTP(400, nil, `{"jsonrpc":"2.0","id":1,"result":"`+signed.Hash.Hex()+`","error":{"code":-32000,"message":"invalid sender"}}`)(n)
+	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous || o.Detail == "" {
+		t.Errorf("%+v, want AMBIGUOUS", o)
 	}
-	ours := `"` + signed.Hash.Hex() + `"`
+}
+
+// What a node gives along with an error is still found when a result stands beside it.
+func TestDataOfAnErrorBesideAResult(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
-		status int
-		body   string
-		want   txn.Class
+		answer, result string
+		data           any
 	}{
-		"refused for good":   {200, answer(ours, "intrinsic gas too low"), txn.Ambiguous},
-		"refused for now":    {200, answer(ours, "txpool is full"), txn.Ambiguous},
-		"not looked at":      {200, answer(ours, "node is not synced"), txn.Ambiguous},
-		"in a 400":           {400, answer(ours, "invalid sender"), txn.Ambiguous},
-		"known":              {200, answer(ours, "already known"), txn.AlreadyKnown},
-		"outbid":             {200, answer(ours, "replacement transaction underpriced"), txn.ReplacementUnderpriced},
-		"another hash":       {200, answer(`"`+txn.Hash{7}.Hex()+`"`, "intrinsic gas too low"), txn.Invalid},
-		"null":               {200, answer(`null`, "intrinsic gas too low"), txn.Invalid},
-		"no hash":            {200, answer(`{"hash":1}`, "intrinsic gas too low"), txn.Invalid},
-		"null error":         {200, `{"jsonrpc":"2.0","id":1,"result":` + ours + `,"error":null}`, txn.Accepted},
-		"null error, spaced": {200, "\n {\"error\" :\tnull , \"jsonrpc\":\"2.0\",\"id\":1,\"result\":" + ours + "}", txn.Accepted},
-		"nothing but nulls":  {200, `{"jsonrpc":"2.0","id":1,"result":null,"error":null}`, txn.Ambiguous},
-		"broken":             {200, `{"jsonrpc":"2.0","id":1,"error":null,"result":"0x`, txn.Ambiguous},
+		"a text":       {`{"result":"0x1","error":{"code":3,"message":"m","data":"0x08c3"}}`, `"0x1"`, "0x08c3"},
+		"an object":    {`{"result":{"a":1},"error":{"code":3,"message":"m","data":{"b":"c"}}}`, `{"a":1}`, map[string]any{"b": "c"}},
+		"none":         {`{"result":7,"error":{"code":3,"message":"m"}}`, `7`, nil},
+		"no result":    {`{"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
+		"a null there": {`{"result":null,"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t)
-			r := dial(t, nil, n.url())
-			r.mustHead(t)
-			overHTTP(c.status, nil, c.body)(n)
-			if o := r.Send(t.Context(), signed); o.Class != c.want || (o.Detail == "") != (c.want == txn.Accepted) {
-				t.Errorf("%+v, want %s", o, c.want)
-			}
-		})
+		read, ok := ReadAnswer(mended([]byte(c.answer)))
+		data, result := apart(read.Data)
+		if !ok || read.Code != 3 || read.Message != "m" || !reflect.DeepEqual(data, c.data) || string(result) != c.result {
+			t.Errorf("%s: %+v, %v, %s", name, read, data, result)
+		}
+	}
+}
+
+// A name and a password in an address go where a handshake has them, as over HTTP.
+func TestSocketWithAPassword(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	var user, password string
+	n.set(func(n *fakeNode) {
+		n.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			user, password, _ = r.BasicAuth()
+			return false
+		}
+	})
+	r := dial(t, nil, "ws://me:a%2Fb@"+n.addr)
+	r.mustHead(t)
+	if user != "me" || password != "a/b" {
+		t.Errorf("%q, %q", user, password)
 	}
 }

@@ -58,6 +58,7 @@ type endpoint struct {
 
 	mu       sync.Mutex
 	client   *rpc.Client // nil: not connected
+	hangUp   func()      // ends the client's WebSocket; nil over HTTP
 	idle     func()      // closes idle connections; nil for a WebSocket
 	checked  uint64      // value of dials at the last good check; unchecked before the first
 	failures int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
@@ -269,11 +270,29 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 		e.mu.Unlock()
 		return client, err
 	}
-	client, err := openWS(ctx, e.url)
-	if err == nil {
-		e.dials.Add(1)
+	client, hangUp, err := openWS(ctx, e.url, e.o.Timeout, e.o.maxAnswer)
+	if err != nil {
+		return nil, err
 	}
-	return client, err
+	e.dials.Add(1)
+	e.mu.Lock()
+	e.hangUp = hangUp
+	e.mu.Unlock()
+	return client, nil
+}
+
+// letGo takes the connection away, under the endpoint's lock. What it returns ends it, and is to be called without.
+func (e *endpoint) letGo() (end func()) {
+	client, hangUp := e.client, e.hangUp
+	e.client, e.hangUp = nil, nil
+	return func() {
+		if hangUp != nil {
+			hangUp()
+		}
+		if client != nil {
+			client.Close()
+		}
+	}
 }
 
 // verify asks for chain id, genesis block and head in one batch.
@@ -329,13 +348,13 @@ func (e *endpoint) keepHealth(ctx context.Context, f *fault) {
 	if f != nil && (f.ours || errors.Is(ctx.Err(), context.Canceled)) {
 		return // our own limit, or the caller went away: that says nothing about the endpoint
 	}
-	if dropped := e.judge(f); dropped != nil {
-		dropped.Close()
+	if end := e.judge(f); end != nil {
+		end()
 	}
 }
 
-// judge returns the connection that is given up, if any.
-func (e *endpoint) judge(f *fault) *rpc.Client {
+// judge returns what ends the connection, if it is given up.
+func (e *endpoint) judge(f *fault) (end func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -360,9 +379,7 @@ func (e *endpoint) judge(f *fault) *rpc.Client {
 	if !e.ws || f.late && e.failures < wsPatience {
 		return nil
 	}
-	dropped := e.client
-	e.client = nil
-	return dropped
+	return e.letGo()
 }
 
 func backoff(failures int, f *fault) time.Duration {
@@ -397,22 +414,21 @@ func (e *endpoint) view() (head, highest uint64, fresh bool) {
 // drop gives up a connection that broke, unless another took its place already.
 func (e *endpoint) drop(client *rpc.Client) {
 	e.mu.Lock()
+	end := client.Close
 	if e.client == client {
-		e.client, e.checked = nil, unchecked
+		end, e.checked = e.letGo(), unchecked
 	}
 	e.mu.Unlock()
-	client.Close()
+	end()
 }
 
 // close ends the connection and lets idle ones go.
 func (e *endpoint) close() {
 	e.mu.Lock()
-	client, idle := e.client, e.idle
-	e.client, e.checked = nil, unchecked
+	end, idle := e.letGo(), e.idle
+	e.checked = unchecked
 	e.mu.Unlock()
-	if client != nil {
-		client.Close()
-	}
+	end()
 	if idle != nil {
 		idle()
 	}

@@ -26,7 +26,8 @@ func gasLimit(estimate, blockLimit uint64, margin float64) uint64 {
 }
 
 // DynamicFees are the fees for a chain with a base fee: twice the base fee of the next block plus the tip, so that the transaction stays payable through
-// six full blocks in a row, within floors and cap. ok is false when the cap lies below the next base fee: nothing sent now could be included.
+// six full blocks in a row, within floors and cap. ok is false when the cap leaves less than the least tip above the next base fee: what is sent now could not be
+// included, or by nobody who asks for a tip, and would hold its nonce meanwhile.
 func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok bool) {
 	f = f.withDefaults()
 	tip = larger(tip, f.MinTip)
@@ -41,13 +42,22 @@ func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok boo
 	if !f.MaxFee.IsZero() && limit.Gt(&f.MaxFee) {
 		limit = f.MaxFee
 	}
-	if limit.Lt(&nextBaseFee) {
+	if least := f.leastCap(nextBaseFee); limit.Lt(&least) {
 		return txn.Fees{}, false
 	}
 	if tip.Gt(&limit) {
 		tip = limit
 	}
 	return txn.Fees{Cap: limit, Tip: tip}, true
+}
+
+// leastCap is what has to be offered in all for the least tip to be left above a base fee.
+func (f FeeOptions) leastCap(baseFee txn.Wei) (least txn.Wei) {
+	f = f.withDefaults()
+	if _, overflow := least.AddOverflow(&baseFee, &f.MinTip); overflow {
+		least.SetAllOne()
+	}
+	return least
 }
 
 // LegacyFees are the fees for a chain without a base fee, within floor and cap; the fixed price, if there is one, counts instead.
@@ -136,6 +146,14 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	return quote, o
 }
 
+// Gas is the estimate with the margin. What takes no more than every transaction does needs none: it takes that whatever the state.
+func (m Market) Gas(margin float64) uint64 {
+	if m.Estimate <= leastGas {
+		return leastGas
+	}
+	return gasLimit(m.Estimate, m.BlockGas, margin)
+}
+
 func tooPoor(have, want txn.Wei) txn.Outcome {
 	return txn.Outcome{
 		Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", have.Dec(), want.Dec()),
@@ -182,8 +200,11 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	}
 	next := m.nextBaseFee()
 	fees, ok := f.DynamicFees(next, larger(m.Tip, m.Floor.Tip))
-	if !ok {
+	switch {
+	case !ok && f.MaxFee.Lt(&next):
 		return fees, tooDear("the next block's base fee is %s wei, above the cap of %s", next, f.MaxFee)
+	case !ok:
+		return fees, tooDear("the next block's base fee with the least tip is %s wei, above the cap of %s", f.leastCap(next), f.MaxFee)
 	}
 	return fees, txn.Outcome{Class: txn.Accepted}
 }

@@ -39,6 +39,9 @@ func TestOffer(t *testing.T) {
 		"own cap":                          {m: london, limit: 150 * gwei, limitFee: 150, tip: 2},
 		"own cap above the chain's":        {f: FeeOptions{MaxFee: wei(120 * gwei)}, m: london, limit: 150 * gwei, limitFee: 120, tip: 2},
 		"own cap below the base fee":       {m: london, limit: 99 * gwei, wantWords: "next block's base fee is 100000000000 wei, above the cap of 99000000000"},
+		"own cap with room for a tip":      {f: FeeOptions{MinTip: wei(gwei)}, m: london, limit: 101 * gwei, limitFee: 101, tip: 2},
+		"own cap without room for a tip":   {f: FeeOptions{MinTip: wei(gwei)}, m: london, limit: 101*gwei - 1, wantWords: "base fee with the least tip is 101000000000 wei, above the cap of 100999999999"},
+		"cap without room for a tip":       {f: FeeOptions{MaxFee: wei(100*gwei + 7)}, m: london, wantWords: "base fee with the least tip is 100001000000 wei, above the cap of 100000000007"},
 		"least price":                      {f: FeeOptions{MinPrice: wei(300 * gwei)}, m: london, limitFee: 300, tip: 2},
 		"least price above own cap":        {f: FeeOptions{MinPrice: wei(300 * gwei)}, m: london, limit: 250 * gwei, wantWords: "nothing below 300000000000 wei, and the cap is 250000000000"},
 		"learned tip":                      {m: with(london, Floor{Tip: wei(25 * gwei)}), limitFee: 225, tip: 25},
@@ -129,6 +132,7 @@ func TestOfferKeepsCapsAndFloors(t *testing.T) {
 			"below the tip floor":   fees.Tip.Lt(&m.Floor.Tip),
 			"more tip than cap":     fees.Tip.Gt(&fees.Cap),
 			"below the base fee":    m.BaseFee != nil && fees.Cap.Lt(&price),
+			"no tip but in name":    m.BaseFee != nil && fees.Cap == price,
 		} {
 			if bad {
 				t.Fatalf("%+v is %s", fees, what)
@@ -186,7 +190,9 @@ func TestFees(t *testing.T) {
 		tip   uint64
 	}{
 		"legacy":                 {[]func(*fakeNode){price(7)}, 0, txn.Accepted, 7, 7},
-		"own cap":                {[]func(*fakeNode){london}, 2_000, txn.Accepted, 2_000, 2_000},
+		"own cap":                {[]func(*fakeNode){london}, 1_002_000, txn.Accepted, 1_002_000, 1_000_000},
+		"own cap, just enough":   {[]func(*fakeNode){london}, 1_001_125, txn.Accepted, 1_001_125, 1_000_000},
+		"own cap without a tip":  {[]func(*fakeNode){london}, 1_001_124, txn.FeeCapBelowBaseFee, 0, 0},
 		"own cap below":          {[]func(*fakeNode){london}, 1_100, txn.FeeCapBelowBaseFee, 0, 0},
 		"without a history":      {[]func(*fakeNode){london, price(3_001_000)}, 0, txn.Accepted, 2250 + 3_000_000, 3_000_000},
 		"a price below the base": {[]func(*fakeNode){london, price(3)}, 0, txn.Accepted, 2250 + 1_000_000, 1_000_000},

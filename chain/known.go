@@ -12,8 +12,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// known is what quotes need not ask for again: the prices under one head, and the money of accounts that have plenty. With it a draft that brings its gas limit
-// is quoted without a call.
+// known is what quotes need not ask for again: the prices under one head, and the money of accounts that have plenty. With it a draft that is not simulated is
+// quoted without a call.
 //
 // It serves to say yes alone. A draft that what is known would refuse is asked about anew, and so is whatever a node refuses when it is sent.
 type known struct {
@@ -135,11 +135,8 @@ func (k *known) doubt(signed txn.Signed) {
 	delete(k.purses, from)
 }
 
-// quoteKnown quotes a draft by what is known, if that is enough to say yes.
+// quoteKnown quotes a draft that is not simulated by what is known, if that is enough to say yes.
 func (c *Client) quoteKnown(ctx context.Context, draft txn.Draft) (txn.Quote, bool) {
-	if draft.Payload.GasLimit == 0 {
-		return txn.Quote{}, false // it takes a simulation
-	}
 	prices, done := c.recallPrices(ctx, draft.Speed)
 	if done != nil {
 		c.learnPrices(ctx, draft.Speed, done)

@@ -9,13 +9,14 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
-
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// ownGas is a draft that needs no simulation.
+func trusting(o *Options) { o.TrustGasLimits = true }
+
+// ownGas is a draft that needs no simulation where gas limits are trusted.
 func ownGas(from txn.Address) txn.Draft {
 	to := common.HexToAddress("0xb0b")
 	return txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 21_000}}
@@ -28,7 +29,7 @@ func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
 	n.set(func(n *fakeNode) {
 		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
 	})
-	r := dial(t, nil, n.url())
+	r := dial(t, trusting, n.url())
 	r.mustHead(t)
 	quoteAll := func() (first txn.Quote) {
 		t.Helper()
@@ -85,7 +86,7 @@ func TestMoneyIsFollowed(t *testing.T) {
 			return common.Hash{}, errors.New("insufficient funds for gas * price + value")
 		}
 	})
-	r := dial(t, nil, n.url())
+	r := dial(t, trusting, n.url())
 	r.mustHead(t)
 	quote := func(want txn.Class) txn.Quote {
 		t.Helper()
@@ -123,7 +124,7 @@ func TestMoneyIsFollowed(t *testing.T) {
 // A gas limit that no transaction with these data gets by with is refused without a nonce, and without asking anybody.
 func TestTooLittleGasOfItsOwn(t *testing.T) {
 	t.Parallel()
-	r := dial(t, nil, "http://127.0.0.1:1")
+	r := dial(t, trusting, "http://127.0.0.1:1")
 	to := common.HexToAddress("0xb0b")
 	for name, p := range map[string]txn.Payload{
 		"a transfer": {To: &to, GasLimit: 20_999}, "with data": {To: &to, Data: []byte{0, 1}, GasLimit: 21_019}, "a creation": {Data: []byte{1}, GasLimit: 53_015},
@@ -135,5 +136,44 @@ func TestTooLittleGasOfItsOwn(t *testing.T) {
 		if _, o := r.Quote(t.Context(), txn.Draft{Payload: p}); o.Class == txn.Invalid {
 			t.Errorf("%s with one unit more: %+v", name, o)
 		}
+	}
+}
+
+// A gas limit of its own spares a draft the simulation only where such limits are trusted, and one that is too low is found out by either.
+func TestWhichDraftsAreSimulated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trust     bool
+		gas       uint64
+		simulated bool
+		want      txn.Class
+	}{
+		"no limit":                      {false, 0, true, txn.ExecutionReverted},
+		"its own limit":                 {false, 50_000, true, txn.ExecutionReverted},
+		"no limit where trusted":        {true, 0, true, txn.ExecutionReverted},
+		"its own limit where trusted":   {true, 50_000, false, txn.Accepted},
+		"too low a limit where trusted": {true, 20_999, false, txn.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.set(func(n *fakeNode) {
+				n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+				n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, errors.New("execution reverted: nope") }
+			})
+			r := dial(t, func(o *Options) { o.TrustGasLimits = c.trust }, n.url())
+			draft := ownGas(common.HexToAddress("0xa1"))
+			draft.Payload.GasLimit = c.gas
+			for range 2 { // what is known after the first changes nothing
+				r.mustHead(t)
+				if _, o := r.Quote(t.Context(), draft); o.Class != c.want {
+					t.Errorf("%+v, want %s", o, c.want)
+				}
+			}
+			if n.mu.Lock(); (n.calls["eth_estimateGas"] == 2) != c.simulated {
+				t.Errorf("calls %v", n.calls)
+			}
+			n.mu.Unlock()
+		})
 	}
 }

@@ -22,7 +22,7 @@ const NonceKept = "kept: no answer of a node frees a nonce"
 const (
 	nextEndpoint = "does not count it as a hand-over; asks the next endpoint and leaves this one alone for a while"
 	sameAgain    = "hands the same bytes over again, after a pause that grows"
-	offerMore    = sameAgain + ", or, with gas_bump.enabled, signs a replacement of the same nonce that offers more"
+	offerMore    = sameAgain + ", or, of a cancel always and else with gas_bump.enabled, signs a replacement of the same nonce that offers more"
 )
 
 // Meanings are all classes, in the order of the design.
@@ -43,7 +43,7 @@ func Meanings() []Meaning {
 		{txn.Unauthorized, "this endpoint does not serve the method, the account or us", nextEndpoint + "; the refusal is shown as the reason"},
 		{txn.WrongChain, "signed for another chain than the one that the node follows", sameAgain + ". It is shown as the reason: the endpoint or the chain_id has to be corrected"},
 		{txn.Invalid, "these bytes can never pass, at any node of the chain",
-			"makes it STUCK and waits for a decision; a cancel takes the same nonce. Before a nonce is taken it fails, once the chain has said so on several blocks"},
+			"has its nonce cancelled, and fails; what a pool may have all the same goes on like AMBIGUOUS, and is STUCK after as many hand-overs. Of a cancel it asks anew what gas it takes. Before a nonce is taken it fails, once the chain has said so on several blocks"},
 		{txn.ExecutionReverted, "a contract refused the call", sameAgain + ". Before a nonce is taken it fails, once the chain has said so on several blocks"},
 		{txn.Ambiguous, "everything else, a call without an answer included: the bytes may have been taken",
 			"gives the next endpoint the same bytes, looks for the hash and at the account's nonce; " + sameAgain},
@@ -74,7 +74,7 @@ const rulesIntroduction = "" +
 	"another attempt of their nonce may be in a pool or in a block, then money and room, then the endpoint, then the bytes. INVALID gives bytes up, so it comes late\n" +
 	"and asks for words that speak of the transaction itself. `fencepost explain-rpc-error` tells which one read a text.\n\n" +
 	"Under an HTTP status of 500 or more UNAVAILABLE, INVALID, WRONG_CHAIN and REVERTED are AMBIGUOUS when they answer a transaction: a server that failed cannot know\n" +
-	"what was done before. So is a refusal beside the hash of the bytes, and an error that is null is none (both over HTTP).\n\n" +
+	"what was done before. So is a refusal beside the hash of the bytes, and an error that is null is none (both over HTTP and over WebSocket).\n\n" +
 	"| | class | kind of text |\n|---|---|---|\n"
 
 const numbersIntroduction = "" +

@@ -35,31 +35,37 @@ type feeHistory struct {
 
 // question is what is asked of the market.
 type question struct {
-	draft *txn.Draft // nil: for fees alone
-	speed txn.Speed
+	draft    *txn.Draft // nil: for fees alone
+	speed    txn.Speed
+	simulate bool // the draft
 }
 
-// simulated tells whether the gas has to be found out.
-func (q question) simulated() bool { return q.draft != nil && q.draft.Payload.GasLimit == 0 }
+// simulates tells whether a draft is tried out before it is sent.
+func (o Options) simulates(draft txn.Draft) bool {
+	return draft.Payload.GasLimit == 0 || !o.TrustGasLimits
+}
 
-// Quote says what sending a draft takes now. One without a gas limit is simulated; one that brings its own is taken at its word, as long as that is enough for any
-// transaction with these data. All of it comes from one batch to one endpoint, or was known already.
+// Quote simulates a draft and says what sending it takes now. All of it comes from one batch to one endpoint. Where gas limits are trusted a draft that brings its
+// own is not simulated, as long as that is enough for any transaction with these data; and what was known already is not asked for.
 //
 // What the chain says of the draft is an outcome: it would revert, the account cannot pay, no block would take it below the cap. A chain that could not be
 // asked is UNAVAILABLE, or RATE_LIMITED with the provider's hint.
 func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
-	if o := OwnGasFits(draft.Payload); o.Class != txn.Accepted {
-		return txn.Quote{}, o
+	simulate := c.o.simulates(draft)
+	if !simulate {
+		if o := OwnGasFits(draft.Payload); o.Class != txn.Accepted {
+			return txn.Quote{}, o
+		}
+		if quote, ok := c.quoteKnown(ctx, draft); ok {
+			return quote, txn.Outcome{Class: txn.Accepted}
+		}
 	}
-	if quote, ok := c.quoteKnown(ctx, draft); ok {
-		return quote, txn.Outcome{Class: txn.Accepted}
-	}
-	facts, o := c.market(ctx, "quote", question{&draft, draft.Speed})
+	facts, o := c.market(ctx, "quote", question{&draft, draft.Speed, simulate})
 	if o.Class != txn.Accepted {
 		return txn.Quote{}, o
 	}
 	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
-	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok && o.Class == txn.Accepted {
+	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok && o.Class == txn.Accepted && c.o.TrustGasLimits {
 		c.known.sawBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
 	}
 	return quote, o
@@ -72,6 +78,15 @@ func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.
 		return txn.Fees{}, o
 	}
 	return c.o.Fees.Reoffer(speed, limit, facts)
+}
+
+// Gas is what a draft takes by simulation now, with the margin. An outcome that is not ACCEPTED means what it means for Quote.
+func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
+	facts, o := c.market(ctx, "estimate gas", question{&draft, draft.Speed, true})
+	if o.Class != txn.Accepted {
+		return 0, o
+	}
+	return facts.Gas(c.o.GasMargin), o
 }
 
 // market makes numbers of the answers of one endpoint.
@@ -208,7 +223,7 @@ func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question
 	if q.draft != nil {
 		elems = append(elems, rpc.BatchElem{Method: "eth_getBalance", Args: []any{q.draft.From, "latest"}, Result: &m.balance})
 	}
-	if q.simulated() {
+	if q.simulate {
 		elems = append(elems, rpc.BatchElem{Method: "eth_estimateGas", Args: []any{callArgs(*q.draft)}, Result: &m.estimate})
 	}
 	if err := client.BatchCallContext(ctx, elems); err != nil {
@@ -236,7 +251,7 @@ func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question
 	if elems[3].Error != nil {
 		return elems[3].Error
 	}
-	if !q.simulated() {
+	if !q.simulate {
 		return nil
 	}
 	return m.simulated(e, elems[4].Error)
@@ -275,6 +290,9 @@ func callArgs(draft txn.Draft) map[string]any {
 	}
 	if len(draft.Payload.Data) > 0 {
 		args["data"] = hexutil.Bytes(draft.Payload.Data)
+	}
+	if draft.Payload.GasLimit > 0 {
+		args["gas"] = hexutil.Uint64(draft.Payload.GasLimit)
 	}
 	return args
 }

@@ -362,11 +362,11 @@ func TestQuoteArguments(t *testing.T) {
 	})
 	r := dial(t, nil, n.url())
 	to := common.HexToAddress("0xb0b")
-	if _, o := r.Quote(t.Context(), txn.Draft{From: common.HexToAddress("0xa1"), Payload: txn.Payload{To: &to, Value: *uint256.NewInt(5), Data: []byte{1, 2}}}); o.Class != txn.Accepted {
+	if _, o := r.Quote(t.Context(), txn.Draft{From: common.HexToAddress("0xa1"), Payload: txn.Payload{To: &to, Value: *uint256.NewInt(5), Data: []byte{1, 2}, GasLimit: 30000}}); o.Class != txn.Accepted {
 		t.Fatal(o)
 	}
 	if got, want := fmt.Sprint(args), fmt.Sprint(map[string]any{
-		"from": strings.ToLower(common.HexToAddress("0xa1").Hex()), "to": strings.ToLower(to.Hex()), "value": "0x5", "data": "0x0102",
+		"from": strings.ToLower(common.HexToAddress("0xa1").Hex()), "to": strings.ToLower(to.Hex()), "value": "0x5", "data": "0x0102", "gas": "0x7530",
 	}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -393,10 +393,14 @@ func TestDynamicFees(t *testing.T) {
 		base, tip := amount("base"), amount("tip")
 		fees, ok := f.DynamicFees(base, tip)
 		if !ok {
-			if f.MaxFee.IsZero() || !f.MaxFee.Lt(&base) {
-				t.Fatal("refused although the cap covers the base fee")
+			room := new(txn.Wei).Sub(&f.MaxFee, &base)
+			if f.MaxFee.IsZero() || !f.MaxFee.Lt(&base) && !room.Lt(&f.MinTip) {
+				t.Fatal("refused although the cap covers the base fee and the least tip")
 			}
 			return
+		}
+		if room := new(txn.Wei).Sub(&fees.Cap, &base); room.Lt(&f.MinTip) && fees.Cap != *new(txn.Wei).SetAllOne() {
+			t.Fatal("the cap leaves less than the least tip")
 		}
 		switch {
 		case fees.Tip.Gt(&fees.Cap):
@@ -424,4 +428,47 @@ func TestGasLimit(t *testing.T) {
 			t.Fatalf("%d of an estimate of %d in a block of %d", got, estimate, block)
 		}
 	})
+}
+
+// A node that keeps the state of few blocks says so, unlike one that cannot be asked. Another endpoint may have what it lacks.
+func TestAccountOfAPrunedState(t *testing.T) {
+	t.Parallel()
+	const head, kept = 1000, 128
+	n, archive := newNode(t), newNode(t)
+	words, newest := "missing trie node 1234 (path ) state 0x12 is not available, not found", error(nil)
+	n.set(func(n *fakeNode) {
+		n.head = head
+		n.count = func(tag string) (hexutil.Uint64, error) {
+			if at, err := hexutil.DecodeUint64(tag); err == nil && at+kept < head {
+				return 0, errors.New(words)
+			}
+			return 5, newest
+		}
+	})
+	archive.set(func(n *fakeNode) {
+		n.head = head
+		n.count = func(string) (hexutil.Uint64, error) { return 5, nil }
+	})
+	r := dial(t, nil, n.url())
+	r.mustHead(t)
+	if a, err := r.Account(t.Context(), common.Address{1}, 64); err != nil || a.Settled != 5 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := r.Account(t.Context(), common.Address{1}, 256); !errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("a state that is gone: %v", err)
+	}
+	words = "too many requests, rate limit reached"
+	if _, err := r.Account(t.Context(), common.Address{1}, 256); errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("no more calls for now: %v", err)
+	}
+	words, newest = "missing trie node", errors.New("header not found")
+	if _, err := dial(t, nil, n.url()).Account(t.Context(), common.Address{1}, 256); errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("nothing is told: %v", err)
+	}
+	newest = nil
+	both := dial(t, nil, n.url(), archive.url())
+	both.mustHead(t)
+	if a, err := both.Account(t.Context(), common.Address{1}, 256); err != nil || a.Settled != 5 {
+		t.Errorf("with an archive: %+v, %v", a, err)
+	}
 }

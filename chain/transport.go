@@ -30,15 +30,14 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// errLost ends a WebSocket connection for good: rpc.Client would connect again by itself, and whoever answers then has not been verified.
+// errLost ends a WebSocket connection for good: whoever answered on another one would not have been verified.
 var errLost = errors.New("connection lost")
 
 // notes are what a call learns beside its answer.
 type notes struct {
-	mayHaveLeft atomic.Bool     // false: surely not a byte of the request reached the other side
-	retryAfter  atomic.Int64    // nanoseconds, from the Retry-After header
-	result      json.RawMessage // what stood beside an error
-	limited     *fault          // a part of a batch was refused for a request limit: the answer counts, and the endpoint gets its rest
+	mayHaveLeft atomic.Bool  // false: surely not a byte of the request reached the other side
+	retryAfter  atomic.Int64 // nanoseconds, from the Retry-After header
+	limited     *fault       // a part of a batch was refused for a request limit: the answer counts, and the endpoint gets its rest
 }
 
 func (n *notes) hint() time.Duration {
@@ -46,14 +45,6 @@ func (n *notes) hint() time.Duration {
 		return 0
 	}
 	return time.Duration(n.retryAfter.Load())
-}
-
-// besideError is the result that stood beside an error; nil: there was none.
-func (n *notes) besideError() json.RawMessage {
-	if n == nil {
-		return nil
-	}
-	return n.result
 }
 
 type notesKey struct{}
@@ -95,18 +86,6 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64, di
 	return client, transport.CloseIdleConnections, err
 }
 
-// openWS opens a connection that is used until it breaks and never replaced behind our back.
-func openWS(ctx context.Context, url string) (*rpc.Client, error) {
-	var used atomic.Bool
-	once := func(http.Header) error { // called for each connection that rpc.Client is about to open
-		if used.Swap(true) {
-			return errLost
-		}
-		return nil
-	}
-	return rpc.DialOptions(ctx, url, rpc.WithHTTPAuth(once))
-}
-
 // noteTaker bounds answers, mends them, and keeps the one header that matters.
 type noteTaker struct {
 	*http.Transport
@@ -122,7 +101,7 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n != nil {
 		n.retryAfter.Store(int64(retryAfterHeader(resp.Header)))
 	}
-	resp.Body = &mender{ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer), notes: n}
+	resp.Body = &mender{ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer)}
 	return resp, nil
 }
 
@@ -171,14 +150,11 @@ func (e *endpoint) faultOf(err error, n *notes) *fault {
 		if f.class == txn.RateLimited {
 			f.retryAfter = max(f.retryAfter, n.hint())
 		}
-		f.result = n.besideError()
 		return f
 	}
 	var status rpc.HTTPError
 	if errors.As(err, &status) {
-		f = httpFault(status, n.hint(), e.secrets)
-		f.result = n.besideError()
-		return f
+		return httpFault(status, n.hint(), e.secrets)
 	}
 	f = &fault{class: txn.Unavailable, detail: describe(err), late: errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)}
 	if n != nil && n.mayHaveLeft.Load() {
@@ -189,12 +165,14 @@ func (e *endpoint) faultOf(err error, n *notes) *fault {
 
 // refusal is a node's own answer.
 func refusal(a Answer, secrets redactor) *fault {
+	var result json.RawMessage
+	a.Data, result = apart(a.Data)
 	a.Message = secrets.hide(a.Message)
 	if words, ok := a.Data.(string); ok {
 		a.Data = secrets.hide(words)
 	}
 	o := Classify(a)
-	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus, data: a.Data, said: o}
+	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus, data: a.Data, said: o, result: result}
 }
 
 func answerOf(err rpc.Error) Answer {

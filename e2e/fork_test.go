@@ -135,7 +135,7 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 func TestANodeForgetsItsPool(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1, nolocals: true})
-	d := newDriven(t, b, 2, "rpc_timeout: 50s, resubmit: {interval: 1s, max_attempts: 20}")
+	d := newDriven(t, b, 2, "rpc_timeout: 35s, resubmit: {interval: 1s, max_attempts: 20}")
 	s := d.begin(t, 0, "first", transfer)
 	tx := d.pending(t, s.id, 1)
 	hash := common.HexToHash(tx.GetTxHash())

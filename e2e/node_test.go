@@ -3,6 +3,8 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
@@ -48,6 +51,47 @@ type nodeOptions struct {
 	rpc           string // where the node reaches the chain; empty: directly
 	keys          string // a folder that has the keys already; empty: one of the node's own
 	lease         string // empty: defaultLease
+	secure        secure
+}
+
+// secure is how a node tells its callers apart; the zero value does not.
+type secure struct {
+	certs       string // a folder of writeCertificates; empty: plain text
+	clientCerts bool   // callers have to show one
+	tokens      string // file
+}
+
+func (s secure) config() (keys string) {
+	if s.certs != "" {
+		keys += fmt.Sprintf(", tls: {cert_file: %q, key_file: %q", filepath.Join(s.certs, "node.pem"), filepath.Join(s.certs, "node-key.pem"))
+		if s.clientCerts {
+			keys += fmt.Sprintf(", client_ca_file: %q", filepath.Join(s.certs, "ca.pem"))
+		}
+		keys += "}"
+	}
+	if s.tokens != "" {
+		keys += fmt.Sprintf(", tokens_file: %q", s.tokens)
+	}
+	return keys
+}
+
+// credentials are those of a caller who has all but a token.
+func (s secure) credentials(t *testing.T) credentials.TransportCredentials {
+	t.Helper()
+	if s.certs == "" {
+		return insecure.NewCredentials()
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(s.certs, "client.pem"), filepath.Join(s.certs, "client-key.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := os.ReadFile(filepath.Join(s.certs, "ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: "node.test", MinVersion: tls.VersionTLS12})
 }
 
 const defaultLease = "duration: 2s, renew_interval: 500ms"
@@ -73,7 +117,7 @@ func prepareNode(t *testing.T, c *testChain, o nodeOptions, url string) *node {
 	}
 	t.Cleanup(pool.Close)
 	n.pool = pool
-	n.connect(t)
+	n.connect(t, o.secure.credentials(t))
 	return n
 }
 
@@ -99,7 +143,7 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 	}
 	writeFile(t, n.config, fmt.Sprintf(`
 node: {name: %s}
-grpc: {listen: %q}
+grpc: {listen: %q%s}
 ops: {listen: %q}
 database: {url: %q, statement_timeout: 500ms}
 lease: {%s}
@@ -108,7 +152,7 @@ chains:
 signers:
   - {name: local, keystore: {dir: %q, password_file: ./password}}
 submitters:
-%s`, cmp.Or(o.name, "a"), n.addr, address(freePort(t)), n.url, cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
+%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), address(freePort(t)), n.url, cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
 		max(o.release, 1), o.keys, submitters.String()))
 }
 
@@ -150,9 +194,9 @@ func freshDatabase(t *testing.T) string {
 	return database.URL(name)
 }
 
-func (n *node) connect(t *testing.T) {
+func (n *node) connect(t *testing.T, how credentials.TransportCredentials) {
 	t.Helper()
-	conn, err := grpc.NewClient(n.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(n.addr, grpc.WithTransportCredentials(how))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestReadmeCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := readmeCommands(t, root)
+	commands := commandsOf(t, root, "README.md")
 	run := map[string]bool{"make test": true}
 	dev := startDev(t, root, "make run")
 	run["make run"] = true
@@ -53,9 +53,11 @@ func TestReadmeCommands(t *testing.T) {
 		t.Errorf("after a kill:\n%s", again.said(t))
 	}
 	again.interrupt(t)
-	for _, line := range useIt(t, root, commands) {
+	dir := t.TempDir()
+	for _, line := range useIt(t, root, dir, commands) {
 		run[line] = true
 	}
+	onALaptop(t, root, dir)
 	for _, line := range commands {
 		if !run[line] {
 			t.Errorf("the README has a command that this test does not run: %s", line)
@@ -63,18 +65,29 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-func readmeCommands(t *testing.T, root string) []string {
+// commandsOf are the lines of a document that are there to be typed.
+func commandsOf(t *testing.T, root, document string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	return typed(t, document, documentOf(t, root, document))
+}
+
+func documentOf(t *testing.T, root, document string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	return string(text)
+}
+
+// typed are the lines of a text that are there to be typed.
+func typed(t *testing.T, what, text string) (lines []string) {
+	t.Helper()
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
 	}
 	if len(lines) == 0 {
-		t.Fatal("the README has no commands")
+		t.Fatalf("%s has no commands", what)
 	}
 	return lines
 }
@@ -154,12 +167,12 @@ func (d *dev) killAll(t *testing.T) {
 	<-d.done
 }
 
-func bash(t *testing.T, dir, line string) string {
+func bash(t *testing.T, dir, line string, environment ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", line)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -181,10 +194,9 @@ func inOrder(t *testing.T, what, out string, words ...string) {
 	}
 }
 
-// useIt runs the commands of "Use it" in a folder of its own, with the README's configuration pointed at a real database and a real chain. It returns what it ran.
-func useIt(t *testing.T, root string, commands []string) []string {
+// useIt runs the commands of "Use it" in a folder, with the README's configuration pointed at a real database and a real chain. It returns what it ran.
+func useIt(t *testing.T, root, dir string, commands []string) []string {
 	t.Helper()
-	dir := t.TempDir()
 	if err := os.Symlink(filepath.Join(root, "bin"), filepath.Join(dir, "bin")); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +247,13 @@ func readmeConfig(t *testing.T, root, account string) string {
 
 func serveAndStop(t *testing.T, dir, line string) {
 	t.Helper()
-	log := filepath.Join(dir, "serve.log")
+	serving(t, dir, line, "serve.log").stop(t)
+}
+
+// serving is a node that was started as it is written, in a folder.
+func serving(t *testing.T, dir, line, log string) *process {
+	t.Helper()
+	log = filepath.Join(dir, log)
 	cmd := exec.Command("bash", "-c", "exec "+line)
 	cmd.Dir = dir
 	p := startProcess(t, cmd, log)
@@ -246,5 +264,5 @@ func serveAndStop(t *testing.T, dir, line string) {
 		}
 		return err
 	})
-	p.stop(t)
+	return p
 }

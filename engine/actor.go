@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -35,6 +36,7 @@ type actor struct {
 	ledger    store.Ledger
 	inbox     store.Inbox
 	audited   []txn.Tx // final, and a reorg could still reach them
+	ended     []txn.Tx // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
 	account   *txn.Account
 	suspicion *txn.Suspicion
@@ -158,7 +160,10 @@ func (a *actor) refresh(ctx context.Context) error {
 	if len(inbox.Queue) > 0 && len(a.inbox.Queue) > 0 && inbox.Queue[0].ID == a.inbox.Queue[0].ID {
 		inbox.Queue[0].RefusedAt = a.inbox.Queue[0].RefusedAt // what only memory knows
 	}
-	if err := a.recall(ctx, inbox.Queue); err != nil {
+	if inbox.Queue, err = a.alsoCancelled(ctx, inbox); err == nil {
+		err = a.recall(ctx, inbox.Queue)
+	}
+	if err != nil {
 		a.mail.Store(true)
 		return err
 	}
@@ -180,6 +185,27 @@ func (a *actor) couldTake() bool {
 // stand shows the auditor where the cursor stands.
 func (a *actor) stand() {
 	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
+}
+
+// alsoCancelled is the head of the queue, and what is further behind and shall be cancelled: a wish about what was given back to the queue goes to its owner. That is
+// here until the wish is written down, before which nothing is allocated.
+func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx, error) {
+	queue := inbox.Queue
+	for _, c := range inbox.Commands {
+		is := func(tx txn.Tx) bool { return tx.ID == c.Tx }
+		if len(inbox.Queue) < queueHead || c.Kind != txn.CommandCancel || slices.ContainsFunc(queue, is) || slices.ContainsFunc(a.ledger.Open, is) {
+			continue
+		}
+		tx, err := a.e.Store.Tx(ctx, c.Tx)
+		if err != nil && !errors.Is(err, store.ErrTxNotFound) {
+			return nil, err
+		}
+		if err == nil && tx.State == txn.Queued && tx.Submitter == a.id {
+			queue = append(queue, tx.Tx)
+		}
+	}
+	slices.SortFunc(queue, func(a, b txn.Tx) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
+	return queue, nil
 }
 
 // recall gives transactions that were given back to the queue their attempts of before: those are followed as long as it is not final, because whoever sends it
@@ -227,11 +253,9 @@ func (a *actor) load(ctx context.Context) error {
 		a.forget()
 		return errForeign
 	}
-	var audited []txn.Tx
-	if ledger.Cursor != nil { // otherwise it never sent anything
-		if audited, err = a.e.Store.RecentFinals(ctx, a.lease, track.auditDepth()); err != nil {
-			return err
-		}
+	audited, ended, err := a.finals(ctx, ledger, track.auditDepth())
+	if err != nil {
+		return err
 	}
 	a.forget()
 	a.track, a.chain = track, track.chain
@@ -239,8 +263,12 @@ func (a *actor) load(ctx context.Context) error {
 	for i, tx := range ledger.Open {
 		a.follow(tx.Attempts, tx.Receipt)
 		ledger.Open[i].Doubted = tx.HandedOver() // nobody has looked while there was no owner
+		ledger.Open[i].Pooled = mayBePooled(tx)
 	}
-	a.ledger, a.audited, a.account, a.suspicion, a.loaded = ledger, audited, nil, nil, true
+	for _, tx := range ended {
+		a.follow(tx.Attempts, nil)
+	}
+	a.ledger, a.audited, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, ended, nil, nil, true
 	a.taken = takenNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
@@ -250,6 +278,15 @@ func (a *actor) load(ctx context.Context) error {
 	return nil
 }
 
+// mayBePooled is the newest form of what was just loaded that a pool may have. A first hand-over is told by its answer alone: whoever crashed before that was
+// recorded may have made it. What somebody wants cancelled is left as it was: to think it in a pool would bring it there (H29).
+func mayBePooled(tx txn.Tx) int {
+	if tx.LastAnswer != "" || tx.Nonce == nil || len(tx.Attempts) == 0 || tx.CancelRequested {
+		return tx.Pooled
+	}
+	return max(tx.Pooled, tx.Attempts[len(tx.Attempts)-1].No)
+}
+
 // forget ends the following of every hash of this submitter, and of the head.
 func (a *actor) forget() {
 	if a.track == nil {
@@ -257,7 +294,7 @@ func (a *actor) forget() {
 	}
 	a.track.awaitNoHead(a.id)
 	a.track.auditNoMore(a.id)
-	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue} {
+	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue, a.ended} {
 		for _, tx := range txs {
 			a.unfollow(tx)
 		}
@@ -273,13 +310,14 @@ func (a *actor) unfollow(tx txn.Tx) {
 // view freezes what is known now.
 func (a *actor) view() txn.View {
 	a.awaitReorgs() // before the view is taken: none falls between
-	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue)
-	a.letGo(head)
-	return txn.View{
+	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
+	v := txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen,
-		Audited: a.audited, Canonical: canonical,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen, Canonical: canonical,
 	}
+	a.letGo(v)
+	v.Audited, v.Ended = a.audited, a.ended
+	return v
 }
 
 // waitsForHead tells whether the next block alone may make something to do: a second look, an answer about receipts, a decision that waits for either.

@@ -27,6 +27,9 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 		l.Submitter.Status = c.Status
 		a.log.Info("submitter status changed", "status", string(c.Status))
 	}
+	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHead {
+		a.mail.Store(true) // what is not of the head of the queue is there for a command alone
+	}
 	for _, done := range c.Commands {
 		if slices.ContainsFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID && k.Kind == txn.CommandUpdate }) {
 			a.loaded = false // what was changed is in the ledger alone
@@ -60,14 +63,14 @@ func (a *actor) applyGuard(v txn.View, c txn.Change) {
 }
 
 func (a *actor) applyWrite(v txn.View, w txn.Write) {
-	if a.applyToAudited(w) {
+	if a.applyToFinal(w) {
 		return
 	}
 	tx, queued := a.take(w.Tx)
 	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
 		noted := *cursor
 		noted.LastBlock = 0
-		if w.Next.Receipt != nil && w.Next.Nonce != nil {
+		if w.Next.Receipt != nil && w.Next.Requeued == 0 { // as the ledger tells it
 			noted.LastBlock = w.Next.Receipt.BlockNumber
 		}
 		a.ledger.Cursor = &noted
@@ -86,6 +89,8 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost
 	}
 	switch {
+	case tx.State.Final() && tx.EndedBlock > 0:
+		a.ended = append(slices.Clone(a.ended), tx)
 	case tx.State.Final():
 		a.unfollow(tx)
 		if tx.Receipt != nil {

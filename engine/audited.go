@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -19,26 +20,38 @@ func (a *actor) awaitReorgs() {
 	if len(a.audited) == 0 {
 		return
 	}
-	lowest := a.audited[0].Receipt.BlockNumber
-	for _, tx := range a.audited[1:] {
-		lowest = min(lowest, tx.Receipt.BlockNumber)
+	blocks := make([]uint64, len(a.audited))
+	for i, tx := range a.audited {
+		blocks[i] = tx.Receipt.BlockNumber
 	}
-	a.track.audit(a.id, lowest, a.wake)
+	a.track.audit(a.id, blocks, a.wake)
 }
 
-// letGo forgets final transactions that are deeper than any reorg is believed to reach.
-func (a *actor) letGo(head uint64) {
-	if head != a.headAt.number {
-		a.headAt = headSeen{head, a.e.Clock.Now()}
+// letGo forgets final transactions that are deeper than any reorg is believed to reach, once they were compared with the chain from there: while the chain was
+// away it may have grown by more than is audited.
+func (a *actor) letGo(v txn.View) {
+	if v.Head != a.headAt.number {
+		a.headAt = headSeen{v.Head, a.e.Clock.Now()}
 	}
-	if head == 0 || len(a.audited) == 0 {
-		return // nothing is known of the chain yet: a new owner compares before it lets go
+	if v.Head == 0 {
+		return // nothing is known of the chain yet
 	}
-	deep := func(tx txn.Tx) bool { return tx.Receipt.BlockNumber+a.track.auditDepth() <= head }
-	if !slices.ContainsFunc(a.audited, deep) {
+	deep := func(block uint64) bool { return block+a.track.auditDepth() <= v.Head }
+	for _, tx := range a.ended {
+		doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
+		if deep(tx.EndedBlock) && !slices.ContainsFunc(tx.Attempts, doubted) {
+			a.unfollow(tx)
+			a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(e txn.Tx) bool { return e.ID == tx.ID })
+		}
+	}
+	compared := func(tx txn.Tx) bool {
+		hash, known := v.Canonical(tx.Receipt.BlockNumber)
+		return deep(tx.Receipt.BlockNumber) && known && hash == tx.Receipt.BlockHash
+	}
+	if !slices.ContainsFunc(a.audited, compared) {
 		return
 	}
-	a.audited = slices.DeleteFunc(slices.Clone(a.audited), deep)
+	a.audited = slices.DeleteFunc(slices.Clone(a.audited), compared)
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
 	}
@@ -49,26 +62,56 @@ func (a *actor) letGo(head uint64) {
 // others, work goes first.
 func (a *actor) neededUntil() time.Time {
 	since := a.busyAt
-	if len(a.audited) > 0 && a.headAt.at.After(since) && a.e.router.count() < a.e.MaxSubmitters {
+	if len(a.audited)+len(a.ended) > 0 && a.headAt.at.After(since) && a.e.router.count() < a.e.MaxSubmitters {
 		since = a.headAt.at
 	}
 	return since.Add(a.e.IdleAfter)
 }
 
-// applyToAudited brings memory to where a write has brought a transaction that was final. It has its signed forms in the ledger alone, so all is read anew.
-func (a *actor) applyToAudited(w txn.Write) bool {
-	i := slices.IndexFunc(a.audited, func(tx txn.Tx) bool { return tx.ID == w.Tx })
-	if i < 0 {
-		return false
+// finals are the final transactions that a reorg could still reach: those with a receipt, and those that ended as never run, with their signed forms.
+func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (audited, ended []txn.Tx, err error) {
+	if ledger.Cursor == nil {
+		return nil, nil, nil // it never sent anything
 	}
-	tx := a.audited[i]
-	a.audited = slices.Delete(slices.Clone(a.audited), i, i+1)
-	tx.Status = w.Next
-	a.loaded = false
-	a.e.metrics.reorged.Add(context.Background(), 1)
-	a.log.Error("a transaction that was final is on the chain no more; it is handed over again", "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce))
-	a.tell(tx, w)
-	return true
+	all, err := a.e.Store.RecentFinals(ctx, a.lease, depth)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, tx := range all {
+		if tx.EndedBlock == 0 {
+			audited = append(audited, tx)
+			continue
+		}
+		if tx.Attempts, err = a.e.Store.SignedAttempts(ctx, a.lease, tx.ID); err != nil {
+			return nil, nil, err
+		}
+		ended = append(ended, tx)
+	}
+	return audited, ended, nil
+}
+
+// applyToFinal brings memory to where a write has brought a transaction that was final. All is read anew: what was audited has its signed forms in the ledger
+// alone.
+func (a *actor) applyToFinal(w txn.Write) bool {
+	for said, list := range map[string]*[]txn.Tx{
+		"a transaction that was final is on the chain no more; it is handed over again":                        &a.audited,
+		"a transaction that had ended as never run is on the chain; whoever was told so must know that it ran": &a.ended,
+	} {
+		i := slices.IndexFunc(*list, func(tx txn.Tx) bool { return tx.ID == w.Tx })
+		if i < 0 {
+			continue
+		}
+		tx := (*list)[i]
+		*list = slices.Delete(slices.Clone(*list), i, i+1)
+		a.unfollow(tx)
+		tx.Status = w.Next
+		a.loaded = false
+		a.e.metrics.reorged.Add(context.Background(), 1)
+		a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
+		a.tell(tx, w)
+		return true
+	}
+	return false
 }
 
 // measure counts what a write tells.

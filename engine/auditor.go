@@ -70,8 +70,13 @@ func newAuditor(e *Engine) (*auditor, error) {
 	if u.violations, err = m.Int64Counter("fencepost_audit_violation", metric.WithDescription("broken laws that audits found, each time they found them, by law")); err != nil {
 		return nil, fmt.Errorf("engine: metric fencepost_audit_violation: %w", err)
 	}
+	zero(u.audits, "result", "ok", "violation", "failed")
+	zero(u.violations, "law", auditedLaws...)
 	return u, nil
 }
+
+// auditedLaws are those that an audit can find broken.
+var auditedLaws = []string{"L1", "L2", "L3", "L4", "L5", "L6", "L8", "L10"}
 
 func (u *auditor) run(ctx context.Context) {
 	if u.e.AuditInterval < 0 {
@@ -156,15 +161,15 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 		}
 		return
 	}
-	m.from = back(next, max(auditOverlap, 2*txn.Nonce(of.submitter.Limit)))
-	elsewhere := m.compare(account, next)
+	from, elsewhere := back(next, max(auditOverlap, 2*txn.Nonce(of.submitter.Limit))), m.compare(account, next)
 	if len(found) == 0 && elsewhere == "" {
+		m.from = from
 		u.count(ctx, "ok")
 		return
 	}
 	u.count(ctx, "violation")
-	if u.stillOwned(a) {
-		u.tell(limited, a, found, elsewhere, next)
+	if u.stillOwned(a) && u.tell(limited, a, found, elsewhere, next) {
+		m.from = from // otherwise it is to be found again
 	}
 }
 
@@ -201,13 +206,13 @@ func (m *audited) compare(account *txn.Account, next txn.Nonce) string {
 	return ""
 }
 
-// tell counts and logs what was found, and has the submitter protected.
-func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string, next txn.Nonce) {
+// tell counts and logs what was found, and has the submitter protected. It tells whether that was asked for, or had been before; of two things it asks for one.
+func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string, next txn.Nonce) bool {
 	if elsewhere != "" {
 		elsewhere += u.consumer(ctx, a.standing.Load(), next).Evidence()
 		u.broken(ctx, a, "L10", elsewhere)
-		u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ReasonNonceElsewhere, Reason: elsewhere})
-		return
+		asked := u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ReasonNonceElsewhere, Reason: elsewhere})
+		return asked && len(found) == 0
 	}
 	var texts []string
 	for _, v := range found {
@@ -216,12 +221,12 @@ func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, e
 	}
 	texts = u.news(ctx, a, texts)
 	if len(texts) == 0 {
-		return
+		return true
 	}
 	if more := len(texts) - toldViolations; more > 0 {
 		texts = append(texts[:toldViolations], fmt.Sprintf("and %d more", more))
 	}
-	u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ProtectByAudit, Reason: strings.Join(texts, "; ")})
+	return u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ProtectByAudit, Reason: strings.Join(texts, "; ")})
 }
 
 // consumer asks who used a nonce; nil when that cannot be told.
@@ -252,19 +257,19 @@ func (u *auditor) news(ctx context.Context, a *actor, texts []string) []string {
 }
 
 // protect asks the owner to stop, unless something else has stopped it: then the evidence of that would be lost on the operator, and ours is found again.
-func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) {
+func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked bool) {
 	if of := a.standing.Load(); of.cursor == nil || of.cursor.Protected != nil {
-		return
+		return false
 	}
 	ask.Operator = "auditor"
 	if _, err := u.e.Store.AddCommand(ctx, a.id, ask); err != nil {
-		if errors.Is(context.Cause(ctx), context.Canceled) {
-			return // the node stops; the next owner's auditor finds it
+		if !errors.Is(context.Cause(ctx), context.Canceled) { // the node stops; the next owner's auditor finds it
+			u.log(a).Error("a submitter whose ledger is wrong could not be protected; trying again with the next audit", "error", err)
 		}
-		u.log(a).Error("a submitter whose ledger is wrong could not be protected; trying again with the next audit", "error", err)
-		return
+		return false
 	}
 	a.deliver()
+	return true
 }
 
 // log is not the owner's, which may change under our hands.

@@ -32,7 +32,7 @@ func measured(t *testing.T, o *Options) *meter {
 	return m
 }
 
-// count is the sum of a counter, by the value of its one attribute.
+// count is the sum of a counter, by the value of its one attribute; without those that are zero.
 func (m *meter) count(name string) map[string]int64 {
 	m.t.Helper()
 	var all metricdata.ResourceMetrics
@@ -47,6 +47,9 @@ func (m *meter) count(name string) map[string]int64 {
 				continue
 			}
 			for _, p := range sum.DataPoints {
+				if p.Value == 0 {
+					continue
+				}
 				for _, kv := range p.Attributes.ToSlice() {
 					counts[kv.Value.AsString()] += p.Value
 				}

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -18,40 +20,38 @@ func TestALoadIsOfOneMoment(t *testing.T) {
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
 	n.stop()
-	ctx := context.Background()
-	lease, err := r.admin.AcquireOne(ctx, r.submitters[0])
-	if err != nil || lease == nil {
-		t.Fatal(err)
-	}
-	// The new owner, in raw SQL: it ends the transaction while the loader stands between OpenTxs and OpenAttempts (held there by a lock).
-	tx, err := r.db.Pool.Begin(ctx)
+	proxy, err := pgproxy.Start(r.db.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(ctx, "LOCK TABLE tx_attempt IN ACCESS EXCLUSIVE MODE"); err != nil {
+	t.Cleanup(func() { _ = proxy.Close() })
+	loader, ctx := r.openStore("loader", proxy.URL()), t.Context()
+	lease, err := loader.AcquireOne(ctx, r.submitters[0])
+	if err != nil || lease == nil {
 		t.Fatal(err)
 	}
-	loaded := make(chan store.Ledger)
+	between := proxy.On(func(m pgproxy.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, "name: OpenAttempts ") }, pgproxy.HoldBefore) // the server sees the data as of the Bind
+	loaded := make(chan store.Ledger, 1)
 	go func() {
-		l, err := r.admin.Load(ctx, lease)
+		l, err := loader.Load(ctx, lease)
 		if err != nil {
 			t.Error(err)
 		}
 		loaded <- l
 	}()
-	r.eventually("the loader waits", func() error {
-		var waits bool
-		if err := r.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%OpenAttempts%')").Scan(&waits); err != nil || waits {
-			return err
+	r.eventually("the loader stands between OpenTxs and OpenAttempts", func() error {
+		select {
+		case <-between.Fired():
+			return nil
+		default:
+			return context.DeadlineExceeded
 		}
-		return context.DeadlineExceeded
 	})
-	if _, err := tx.Exec(ctx, "UPDATE managed_tx SET state = 'CONFIRMED', sub_state = '', executed = 'SUCCESS', version = version + 1, released_at = now(), terminal_at = now() WHERE tx_id = $1", id.String()); err != nil {
+	// The new owner, in raw SQL: it ends the transaction.
+	if _, err := r.db.Pool.Exec(ctx, "UPDATE managed_tx SET state = 'CONFIRMED', sub_state = '', executed = 'SUCCESS', version = version + 1, released_at = now(), terminal_at = now() WHERE tx_id = $1", id.String()); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	between.Release()
 	l := <-loaded
 	if len(l.Open) == 1 && len(l.Open[0].Attempts) == 0 {
 		defer func() { t.Fatalf("an open transaction without attempts was loaded; Decide: panic: %v", recover()) }()

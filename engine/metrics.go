@@ -49,18 +49,18 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		renewals:   i.counter("fencepost_lease_renew", "renewals of leases, by result: ok, error (asked again), lost"),
 		fences:     i.counter("fencepost_lease_fenced", "changes that were refused because the lease is another's, by what they were for"),
 		commits:    i.counter("fencepost_commit", "fenced commits, by outcome"),
-		sends:      i.counter("fencepost_tx_submit", "signed transactions handed to a chain, by the class of the answer"),
+		sends:      i.counter("fencepost_tx_submit", "hand-overs of signed bytes to a chain, repeated ones and those of replacements too, by the class of the answer"),
 		handOvers:  i.counter("fencepost_lease_handover", "submitters that were handed over to the node that should own them"),
 		wedged:     i.counter("fencepost_lease_wedged", "leases given up because their owner was stuck inside one step"),
 		replaced:   i.counter("fencepost_tx_replaced", "signed forms that were recorded beside an earlier one of the same nonce, by kind: BUMP, CANCEL"),
 		decisions:  i.counter("fencepost_stuck_decision", "answers of the policy for stuck transactions, by action; WAIT also stands for no answer"),
-		reorged:    i.counter("fencepost_tx_reorged_final", "transactions that were final and whose block left the chain"),
+		reorged:    i.counter("fencepost_tx_reorged_final", "transactions that were final and are not any more: their block left the chain, or what never ran is on it"),
 		forks:      i.counter("fencepost_confirmations_fork", "times that blocks which were told as confirmations were taken back"),
 		nodes:      i.gauge("fencepost_nodes", "nodes that live, this one included"),
 		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),
 		inFlight:   i.gauge("fencepost_tx_in_flight", "transactions with a nonce that are not final, of the submitters that this node owns"),
 		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
-		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (cannot pay for what is next); wedged are owners that do not end; protected are those of the whole ledger"),
+		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (the account could not pay when something of it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
 	all.accepted, all.done = labelled("class", string(txn.Accepted)), labelled("outcome", store.Done.String())
 	var err error
@@ -72,7 +72,31 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		metric.WithDescription("age of the oldest transaction without a nonce of the submitters that this node owns")); err != nil {
 		i.fail("fencepost_queue_oldest_age", err)
 	}
+	if i.err == nil {
+		all.begin()
+	}
 	return all, i.err
+}
+
+// begin has every counter there from the start, at zero, for each value that its label can have: what appears only with its first event has not increased by it,
+// as far as a query of increases can see.
+func (m metrics) begin() {
+	zero(m.acquires, "result", "first", "released", "takeover", "own", "not_owner", "error")
+	zero(m.renewals, "result", "ok", "error", "lost")
+	zero(m.fences, "op", "allocate", "replace", "submit", "start", "protect", "record")
+	zero(m.commits, "outcome", store.Done, store.Fenced, store.Conflict, store.Unsettled, store.Refused, store.Unreached)
+	zero(m.sends, "class", txn.Classes...)
+	zero(m.replaced, "kind", txn.Bump, txn.Cancel)
+	zero(m.decisions, "action", txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel)
+	for _, plain := range []metric.Int64Counter{m.handOvers, m.wedged, m.reorged, m.forks} {
+		plain.Add(context.Background(), 0)
+	}
+}
+
+func zero[V any](c metric.Int64Counter, label string, values ...V) {
+	for _, v := range values {
+		c.Add(context.Background(), 0, labelled(label, fmt.Sprint(v)))
+	}
 }
 
 // instruments makes instruments until one fails.

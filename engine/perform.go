@@ -2,9 +2,16 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fencepost/fencepost/txn"
 )
+
+// calls bounds what one step asks of chain and signer in all, however often it asks: one that is slow is told to the transaction like any other failure, and its owner
+// is not taken to be stuck for it. The last fifth of the time is for the ledger. That these calls are over says nothing of the lease: ctx alone does.
+func (a *actor) calls(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, a.e.ProgressTimeout/5*4)
+}
 
 // perform does the one outside effect of a step, if it has one, and tells what shall be recorded.
 func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Change, error) {
@@ -36,9 +43,16 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 // more, and only if there is none is the look at the account that follows a suspicion.
 func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Change, error) {
 	a.doubt(s.Tx)
-	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
+	calls, cancel := a.calls(ctx)
+	defer cancel()
+	account, err := a.askAccount(calls, v, s)
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
+	}
+	if errors.Is(err, txn.ErrNoState) && s.For != 0 {
+		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth", s.Depth, "error", err)
+		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
+		return txn.NoOldState(v, s), nil
 	}
 	if err != nil {
 		a.log.Debug("account cannot be looked at", "error", err)
@@ -60,6 +74,18 @@ func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccou
 	a.account = &account
 	a.tellSuspicion(v.Suspicion, account)
 	return txn.Change{}, nil
+}
+
+// askAccount asks for the account as deep as it takes, or where no endpoint has that state, as deep as does.
+func (a *actor) askAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Account, error) {
+	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
+	if !errors.Is(err, txn.ErrNoState) || s.Least == 0 || s.Least >= s.Depth {
+		return account, err
+	}
+	a.log.Warn("no endpoint tells the state that a decision asks for; going by a newer one", "depth", s.Depth, "least", s.Least, "error", err)
+	account, err = a.chain.Account(ctx, v.Submitter.Address, s.Least)
+	account.Shallow = true
+	return account, err
 }
 
 // takenNonce is a look at the account that found the nonce of a transaction used, for which no receipt of ours was known.
@@ -111,7 +137,9 @@ func (a *actor) tellSuspicion(before *txn.Suspicion, account txn.Account) {
 
 // investigate asks who used the nonce. That nobody can tell is no reason to wait: the finding stands without it.
 func (a *actor) investigate(ctx context.Context, v txn.View, s txn.Investigate) (txn.Change, error) {
-	by, err := a.chain.Consumer(ctx, v.Submitter.Address, s.Finding.Nonce)
+	calls, cancel := a.calls(ctx)
+	defer cancel()
+	by, err := a.chain.Consumer(calls, v.Submitter.Address, s.Finding.Nonce)
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err()
 	}
@@ -130,7 +158,9 @@ func (a *actor) investigate(ctx context.Context, v txn.View, s txn.Investigate) 
 
 // askWho asks who used the nonce of a transaction that an operator decides on. That nobody can tell is an answer.
 func (a *actor) askWho(ctx context.Context, v txn.View, s txn.AskWho) (txn.Change, error) {
-	by, err := a.chain.Consumer(ctx, v.Submitter.Address, *s.Tx.Nonce)
+	calls, cancel := a.calls(ctx)
+	defer cancel()
+	by, err := a.chain.Consumer(calls, v.Submitter.Address, *s.Tx.Nonce)
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err()
 	}
@@ -147,15 +177,17 @@ func (a *actor) prepare(ctx context.Context, v txn.View, s txn.Prepare) (txn.Cha
 	if err := a.e.Gate(ctx, BeforeQuote, a.id); err != nil {
 		return txn.Change{}, err
 	}
+	calls, cancel := a.calls(ctx)
+	defer cancel()
 	var p txn.Preparation
-	p.Quote, p.Outcome = a.chain.Quote(ctx, txn.Draft{
+	p.Quote, p.Outcome = a.chain.Quote(calls, txn.Draft{
 		From: v.Submitter.Address, Payload: s.Tx.Payload, Speed: s.Tx.Terms.Speed, MaxFee: txn.Lower(s.Tx.Terms.MaxFee, v.Submitter.MaxFee),
 	})
 	if p.Outcome.Class == txn.Accepted {
 		if err := a.e.Gate(ctx, BeforeSign, a.id); err != nil {
 			return txn.Change{}, err
 		}
-		p.Signed, p.SignErr = a.e.Signer.Sign(ctx, v.Submitter.Signer, txn.Unsigned{
+		p.Signed, p.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, txn.Unsigned{
 			ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: s.Nonce, Payload: s.Tx.Payload, Fees: p.Quote.Fees, GasLimit: p.Quote.GasLimit,
 		})
 	}
@@ -173,7 +205,9 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 	if err := a.e.Gate(ctx, BeforeSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
-	answer := a.chain.Send(ctx, txn.Signed{Hash: s.Attempt.Hash, Raw: s.Attempt.Raw})
+	calls, cancel := a.calls(ctx)
+	defer cancel()
+	answer := a.chain.Send(calls, txn.Signed{Hash: s.Attempt.Hash, Raw: s.Attempt.Raw})
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
 	}
@@ -181,6 +215,10 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 	a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
+	}
+	if s.For != 0 {
+		a.doubt(s.Tx)
+		return txn.HandedBack(v, s, answer), nil
 	}
 	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
 		a.doubt(s.Tx)

@@ -25,7 +25,8 @@ type Chain interface {
 	// Send hands signed bytes to the chain. It never fails: whatever happened is an outcome, and what is not known is AMBIGUOUS. A node that answers another
 	// hash than the one given did not accept these bytes.
 	Send(ctx context.Context, signed txn.Signed) txn.Outcome
-	// Account looks at an account; settled is the depth of Account.Settled below the head.
+	// Account looks at an account; settled is the depth of Account.Settled below the head. An error that is txn.ErrNoState as well says that the account can be
+	// looked at, and not as deep as that.
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	// Consumer tells who used a nonce of an account, as far as the node can still tell: nil when it is not used, or when that is not to be found out.
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
@@ -35,6 +36,8 @@ type Chain interface {
 	// Fees are what the market asks now at a speed, for a replacement; limit is its cap per unit of gas, zero for none, and counts in place of the one that Quote
 	// keeps to. As with Quote, what keeps anything from being offered is an outcome.
 	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
+	// Gas is what a draft takes by simulation, with the configured margin. As with Quote, a refusal is an outcome.
+	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
 	// Pooled looks for the attempts of one nonce in the pool of one node. It is a hint: pools differ, and nothing may rest on it.
 	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error)
 	// Tagged is the newest block that the chain calls "safe" or "finalized"; nil when it calls none so yet. A node that does not know such tags is an error that

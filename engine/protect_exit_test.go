@@ -120,7 +120,9 @@ func TestAligningForward(t *testing.T) {
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
 	w.chain.Mine(1)
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
-	w.chain.MineEmpty(int(w.policy.Confirmations))
+	w.chain.MineEmpty(int(w.policy.Confirmations)) // as deep as what is final, but not as what is passed over
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.chain.MineEmpty(int(w.policy.AuditDepth - w.policy.Confirmations))
 	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 0}), txn.ResultProtectionChanged)
 	w.want(w.exit(txn.ActionAlign), txn.Applied)
 	if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != 4 {
@@ -150,6 +152,9 @@ func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *watched, id txn.TxI
 	w.inject(w.outsider(1))
 	w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
+	if auditDepth == 0 { // so deep as what was left open comes to that it can be decided on
+		w.chain.MineEmpty(int(complete(w.policy).AuditDepth))
+	}
 	return w, id, n
 }
 
@@ -211,20 +216,35 @@ func (w *watched) signed(raw []byte) txn.Signed {
 	return txn.Signed{}
 }
 
-// The chain has lost what was final. That is no lag: it grows past the block that the ledger knows, and still lacks it.
+// The chain has lost what was final and is audited no more. That is no lag: it grows past the block that the ledger knows, and still lacks it.
 func TestAChainThatLostWhatWasFinal(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
-	w.policy.AuditDepth = 4
 	n := w.node()
 	w.confirmed("one")
-	n.stop()
+	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		return chaintest.Fault{Down: call.Method == chaintest.MethodQuote}
+	})
+	id := w.create(0, "two", transfer()) // keeps its owner
+	audited := func(is bool) func() error {
+		return func() error {
+			track := n.engine.trackers[w.chain.ID()]
+			track.mu.Lock()
+			defer track.mu.Unlock()
+			if (len(track.audits) > 0) != is {
+				return errors.New("not yet")
+			}
+			return nil
+		}
+	}
+	w.eventually("it is audited", audited(true))
+	w.chain.MineEmpty(int(w.policy.AuditDepth) + 1)
+	w.eventually("it is deep, and let go", audited(false))
 	if err := w.chain.Rollback(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
-	w.chain.MineEmpty(9) // what was final is deeper than it is audited; see TestAReorgAfterFinality for what is not
-	w.node()
-	id := w.create(0, "two", transfer())
+	w.chain.MineEmpty(20) // see TestAReorgAfterFinality for what is not so deep
+	w.chain.Intercept(nil)
 	w.eventually("it waits", func() error {
 		tx, err := w.admin.Tx(context.Background(), id)
 		if err == nil && tx.Reason != txn.ReasonChainBehind {

@@ -8,17 +8,22 @@ import (
 
 // replace asks for the fees of another signed form and signs it. Nothing is sent: it is recorded first, and handed over by the next step.
 func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Change, error) {
+	calls, cancel := a.calls(ctx)
+	defer cancel()
 	var r txn.Replacement
 	var market txn.Fees
-	market, r.Outcome = a.chain.Fees(ctx, s.Tx.Terms.Speed, s.Limit)
+	market, r.Outcome = a.chain.Fees(calls, s.Tx.Terms.Speed, s.Limit)
+	if s.Kind == txn.Cancel && r.Outcome.Class == txn.Accepted {
+		s.Estimate = a.cancelGas(calls, v, s)
+	}
 	if err := a.e.Gate(ctx, BeforeReplace, a.id); err != nil {
 		return txn.Change{}, err
 	}
-	if r.Outcome.Class == txn.Accepted {
+	if r.Outcome.Class == txn.Accepted && !s.InVain() {
 		var ok bool
 		r.Fees, ok = s.Offer(market)
 		r.Capped = !ok
-		r.Signed, r.SignErr = a.e.Signer.Sign(ctx, v.Submitter.Signer, s.Unsigned(v, r.Fees))
+		r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, s.Unsigned(v, r.Fees))
 	}
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
@@ -29,6 +34,17 @@ func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Cha
 	return txn.Replaced(v, s, r), a.e.Gate(ctx, BeforeRecordReplacement, a.id)
 }
 
+// cancelGas asks what a form that cancels takes on this chain; 0: nobody says. That holds no cancel up: it has what the last one had, or what a transfer takes.
+func (a *actor) cancelGas(ctx context.Context, v txn.View, s txn.Replace) uint64 {
+	self := v.Submitter.Address
+	gas, o := a.chain.Gas(ctx, txn.Draft{From: self, Payload: txn.Nothing(self)})
+	if o.Class != txn.Accepted {
+		a.log.Debug("the gas of a cancel cannot be estimated", "tx_id", s.Tx.ID.String(), "outcome", string(o.Class), "detail", o.Detail)
+		return 0
+	}
+	return gas
+}
+
 // diagnose looks for a transaction in a pool. That nobody can tell changes nothing: it is handed over all the same.
 func (a *actor) diagnose(ctx context.Context, v txn.View, s txn.Diagnose) error {
 	var hashes []txn.Hash
@@ -37,7 +53,9 @@ func (a *actor) diagnose(ctx context.Context, v txn.View, s txn.Diagnose) error 
 			hashes = append(hashes, attempt.Hash)
 		}
 	}
-	found, err := a.chain.Pooled(ctx, v.Submitter.Address, *s.Tx.Nonce, hashes)
+	calls, cancel := a.calls(ctx)
+	defer cancel()
+	found, err := a.chain.Pooled(calls, v.Submitter.Address, *s.Tx.Nonce, hashes)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

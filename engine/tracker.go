@@ -34,8 +34,10 @@ type tracker struct {
 	lower  int                    // passes in a row in which the head was one that the view has below its tip
 
 	mu      sync.Mutex
-	window  window    // published view
-	movedAt time.Time // when its tip became another
+	window  window              // published view
+	beneath map[uint64]txn.Hash // audited blocks below it; never changed in place
+	movedAt time.Time           // when its tip became another
+	outages outages             // those that still matter
 	follows map[txn.Hash]*follow
 	tagged  *place
 	waits   map[txn.SubmitterID]func() // who wants to be woken by the next head, whatever it has
@@ -75,7 +77,7 @@ const (
 // complete fills in what the configuration left open.
 func complete(p txn.Policy) txn.Policy {
 	if p.AuditDepth == 0 {
-		p.AuditDepth = auditFactor * p.Confirmations
+		p.AuditDepth = min(auditFactor*p.Confirmations, maxWindow-2)
 	}
 	p.LagGrace = orDefault(p.LagGrace, lagGrace)
 	return p
@@ -172,7 +174,14 @@ func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.
 			}
 		}
 	}
-	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }, t.window.hashAt // a window is a value
+	in, beneath := t.window, t.beneath // neither is changed in place
+	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }, func(number uint64) (txn.Hash, bool) {
+		if hash, ok := in.hashAt(number); ok {
+			return hash, true
+		}
+		hash, ok := beneath[number]
+		return hash, ok
+	}
 }
 
 func (t *tracker) inclusion(hash txn.Hash) txn.Inclusion {
@@ -257,7 +266,7 @@ func (t *tracker) pass(ctx context.Context) error {
 	answers := t.lookUp(ctx, t.toLookUp(next, added, gap))
 	next, older := t.reachDown(ctx, next, t.heights(added, answers))
 	next = t.deepen(ctx, next)
-	t.publish(news{next, added, answers, older, tagged})
+	t.publish(news{next, added, gap, answers, older, t.readBeneath(ctx, next, gap), tagged})
 	return nil
 }
 
@@ -409,8 +418,10 @@ func (t *tracker) reachDown(ctx context.Context, next window, heights []uint64) 
 type news struct {
 	next    window
 	added   []txn.Block
+	gap     bool // blocks went by unseen
 	answers []txn.ReceiptAnswer
 	older   map[uint64]txn.Hash // canonical blocks below the window
+	beneath map[uint64]txn.Hash // and those that are audited
 	tagged  *txn.Block          // nil: not asked for, or not told
 }
 
@@ -427,10 +438,24 @@ func (t *tracker) publish(n news) {
 		clear(t.waits)
 		t.movedAt = t.clock.Now()
 	}
-	t.wakeAudits(n.next)
-	t.window = n.next
+	t.wakeAudits(n.next, n.beneath)
+	if n.gap {
+		t.outages = t.outages.and(outage{t.window.tip().Number, t.clock.Now()})
+	}
+	t.window, t.beneath = n.next, n.beneath
 	moved = t.mark(n.tagged) || moved
-	changed := map[*follow]bool{}
+	changed := t.take(n)
+	for _, f := range t.follows {
+		f.above = t.aboveOf(f, n.older)
+		if first || changed[f] || moved && f.receipt != nil {
+			f.wake()
+		}
+	}
+}
+
+// take puts into the view what the answers prove, and tells what is new by that.
+func (t *tracker) take(n news) (changed map[*follow]bool) {
+	changed = map[*follow]bool{}
 	for _, a := range n.answers {
 		f := t.follows[a.Hash]
 		if f == nil {
@@ -448,12 +473,7 @@ func (t *tracker) publish(n news) {
 			f.listed = nil
 		}
 	}
-	for _, f := range t.follows {
-		f.above = t.aboveOf(f, n.older)
-		if first || changed[f] || moved && f.receipt != nil {
-			f.wake()
-		}
-	}
+	return changed
 }
 
 // judge says what an answer proves under the view: only a receipt of a canonical block is inclusion, and "no receipt" is absence only when no canonical block

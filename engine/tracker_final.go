@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,19 +16,19 @@ import (
 
 // auditing is an owner of final transactions that a reorg could still reach.
 type auditing struct {
-	lowest uint64 // block of any of them
+	blocks []uint64 // of them
 	wake   func()
 }
 
 // auditDepth is how deep final transactions are compared with the chain.
 func (t *tracker) auditDepth() uint64 { return min(t.policy.AuditDepth, maxWindow-2) }
 
-// audit has an owner woken when blocks are replaced, and the view reach down to its lowest.
-func (t *tracker) audit(id txn.SubmitterID, lowest uint64, wake func()) {
+// audit has an owner woken when blocks are replaced, and the view tell of these blocks.
+func (t *tracker) audit(id txn.SubmitterID, blocks []uint64, wake func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.audits[id] = auditing{lowest, wake}
-	if !t.window.empty() && lowest < t.window.first().Number {
+	t.audits[id] = auditing{blocks, wake}
+	if !t.window.empty() && slices.Min(blocks) < t.window.first().Number {
 		t.nudgeNow()
 	}
 }
@@ -40,20 +41,28 @@ func (t *tracker) auditNoMore(id txn.SubmitterID) {
 }
 
 // auditedAbove is the last block that is audited no more; store.Nowhere when the chain has stood still for so long, or is not known yet: one that makes no blocks
-// makes no reorgs either.
+// makes no reorgs either. Where blocks went by unseen, what was audited before is for so long more: an owner shall compare it.
 func (t *tracker) auditedAbove(still time.Duration) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.window.empty() || t.clock.Now().Sub(t.movedAt) >= still {
+	now := t.clock.Now()
+	if t.window.empty() || now.Sub(t.movedAt) >= still {
 		return store.Nowhere
 	}
 	tip := t.window.tip().Number
+	if t.outages = t.outages.since(now.Add(-still)); len(t.outages) > 0 {
+		tip = min(tip, t.outages[0].tip)
+	}
 	return tip - min(tip, t.auditDepth())
 }
 
 // wakeAudits wakes them when the next view lacks blocks that this one has, or has older ones.
-func (t *tracker) wakeAudits(next window) {
+func (t *tracker) wakeAudits(next window, beneath map[uint64]txn.Hash) {
 	same := !t.window.empty() && next.holds(t.window.tip().Number, t.window.tip().Hash) && next.first().Number >= t.window.first().Number
+	for number := range beneath {
+		_, known := t.beneath[number]
+		same = same && known
+	}
 	if same {
 		return
 	}
@@ -65,9 +74,9 @@ func (t *tracker) wakeAudits(next window) {
 // deepen extends the window down to what is audited, a few blocks in each pass. What cannot be read is read in a later one.
 func (t *tracker) deepen(ctx context.Context, next window) window {
 	t.mu.Lock()
-	lowest, deepest := next.first().Number, next.tip().Number-min(next.tip().Number, t.auditDepth())
+	lowest, deepest := next.first().Number, t.deepest(next)
 	for _, a := range t.audits {
-		lowest = min(lowest, max(a.lowest, deepest))
+		lowest = min(lowest, max(slices.Min(a.blocks), deepest))
 	}
 	t.mu.Unlock()
 	for range maxWalk {
@@ -81,6 +90,40 @@ func (t *tracker) deepen(ctx context.Context, next window) window {
 		next = next.below(*parent)
 	}
 	return next
+}
+
+// deepest is the lowest block that the window is extended to.
+func (t *tracker) deepest(next window) uint64 {
+	return next.tip().Number - min(next.tip().Number, t.auditDepth())
+}
+
+// readBeneath reads the canonical hashes of audited blocks that are lower still, a few in each pass: the chain, or all who followed it, were away for longer than is
+// audited, and what was final is let go of only once it was compared. What was read holds as long as the view goes on without a gap.
+func (t *tracker) readBeneath(ctx context.Context, next window, gap bool) map[uint64]txn.Hash {
+	t.mu.Lock()
+	known, wanted := t.beneath, map[uint64]bool{}
+	for _, a := range t.audits {
+		for _, number := range a.blocks {
+			if number < min(next.first().Number, t.deepest(next)) {
+				wanted[number] = true
+			}
+		}
+	}
+	t.mu.Unlock()
+	beneath, left := map[uint64]txn.Hash{}, maxWalk
+	for _, number := range slices.Sorted(maps.Keys(wanted)) {
+		if hash, ok := known[number]; ok && !gap {
+			beneath[number] = hash
+			continue
+		}
+		if left--; left < 0 {
+			break
+		}
+		if b, err := t.chain.BlockByNumber(ctx, number); err == nil && b != nil {
+			beneath[number] = b.Hash
+		}
+	}
+	return beneath
 }
 
 // readOlder reads the canonical hash of a block far below the window, and of those above it that are told with it. Only whole is it any use: it is read again

@@ -13,10 +13,11 @@ type window struct {
 // maxWindow bounds what is kept of a chain.
 const maxWindow = 4096
 
-// windowLimit is enough to see a block from its inclusion past its finality, with as much again for reorgs, and for as long as it is audited; at least 128.
+// windowLimit is enough to see a block from its inclusion past its finality, with as much again for reorgs, and for as long as it is audited, however
+// many blocks a pass adds; at least 128.
 func windowLimit(p txn.Policy) int {
 	const least = 128
-	return int(min(max(least, 2*p.Confirmations+2, p.AuditDepth+2), maxWindow))
+	return int(min(max(least, 2*p.Confirmations+2, p.AuditDepth+2+maxWalk), maxWindow))
 }
 
 func (w window) empty() bool      { return len(w.blocks) == 0 }

@@ -2,10 +2,14 @@ package engine
 
 import (
 	"encoding/binary"
+	"log/slog"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -136,6 +140,23 @@ func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
 	} {
 		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptAnswer{}); known != c.known || receipt != nil {
 			t.Errorf("%s: known %v, receipt %v", name, known, receipt)
+		}
+	}
+}
+
+// What the configuration allows is compared: no key promises a depth that no view has.
+func TestTheAuditDepthIsWhatIsConfigured(t *testing.T) {
+	t.Parallel()
+	for configured, want := range map[uint64]uint64{0: 80, 20: 20, config.MostAuditDepth: config.MostAuditDepth, config.MostAuditDepth + 1: config.MostAuditDepth} {
+		tr := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: txn.Policy{Confirmations: 20, AuditDepth: configured}}, clock.Real{}, slog.New(slog.DiscardHandler))
+		if got := tr.auditDepth(); got != want {
+			t.Errorf("%d is compared as %d, want %d", configured, got, want)
+		}
+	}
+	for confirmations, want := range map[uint64]uint64{20: 80, 2000: config.MostAuditDepth} {
+		decided := complete(txn.Policy{Confirmations: confirmations}).AuditDepth
+		if told := (config.Finality{}).Depth(confirmations); told != want || decided != want {
+			t.Errorf("with %d confirmations %d is configured and %d decided by, want %d", confirmations, told, decided, want)
 		}
 	}
 }

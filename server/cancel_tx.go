@@ -18,7 +18,7 @@ const cancelTries = 3
 // repeated gets the answer of the first one, and leaves no other command behind.
 func (s *txService) CancelTx(ctx context.Context, r *pb.CancelTxRequest) (*pb.CancelTxResponse, error) {
 	for range cancelTries {
-		outcome, info, err := s.cancel(ctx, r.GetTxId())
+		outcome, info, err := s.cancel(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -30,13 +30,15 @@ func (s *txService) CancelTx(ctx context.Context, r *pb.CancelTxRequest) (*pb.Ca
 }
 
 // cancel is one look and one attempt; it has no outcome when the transaction came back into the queue in between.
-func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelOutcome, info store.TxInfo, err error) {
+func (s *txService) cancel(ctx context.Context, r *pb.CancelTxRequest) (outcome pb.CancelOutcome, info store.TxInfo, err error) {
+	text := r.GetTxId()
 	id, info, err := s.txByID(ctx, text)
 	if err != nil {
 		return outcome, info, err
 	}
+	ask := store.Ask{Kind: txn.CommandCancel, Tx: &id, Reason: r.GetReason(), Operator: r.GetOperator()}
 	if info.State == txn.Queued && info.Requeued == 0 {
-		cancelled, err := s.store.CancelQueued(ctx, id)
+		cancelled, err := s.store.CancelQueuedFor(ctx, id, ask)
 		if err != nil {
 			return outcome, info, onTx(text, err)
 		}
@@ -58,7 +60,7 @@ func (s *txService) cancel(ctx context.Context, text string) (outcome pb.CancelO
 		return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 	}
 	// A nonce is taken, or was: only the owner can sign something else for it and tell whether it ran, and only the chain decides.
-	if _, err := s.store.AddCommand(ctx, id.Submitter(), store.Ask{Kind: txn.CommandCancel, Tx: &id}); err != nil {
+	if _, err := s.store.AddCommand(ctx, id.Submitter(), ask); err != nil {
 		return outcome, info, onTx(text, err)
 	}
 	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"buf.build/go/protovalidate"
@@ -16,7 +17,7 @@ import (
 // requests are the messages that callers send, for the rules to be compiled at start.
 func requests() []proto.Message {
 	return []proto.Message{
-		&pb.CreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.SpeedUpTxRequest{}, &pb.WatchTxRequest{},
+		&pb.CreateTxRequest{}, &pb.BatchCreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.SpeedUpTxRequest{}, &pb.WatchTxRequest{},
 		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{}, &pb.UpdateSubmitterRequest{}, &pb.PauseSubmitterRequest{},
 		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{}, &pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
 	}
@@ -57,9 +58,19 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
 }
 
+const labelKey = "1 to 63 of a-z, 0-9, \"-\", \"_\", \".\" and \"/\", starting with a letter"
+
+// labelText is the path of a label that is asked for, rather than given.
+var labelText = regexp.MustCompile(`^labels\[[0-9]+\]$`)
+
 // sentence says what must hold, where the rule's own words are about the rule and not about the value.
 func sentence(v *protovalidate.Violation) string {
+	field := protovalidate.FieldPathString(v.Proto.GetField())
 	switch rule := v.Proto.GetRuleId(); {
+	case rule == "string.pattern" && labelText.MatchString(field):
+		return "must be written as \"key=value\", where the key is " + labelKey
+	case rule == "string.pattern" && strings.HasPrefix(field, "labels["):
+		return "must have a key of " + labelKey
 	case rule == "required" && v.FieldDescriptor == nil:
 		return "names nothing; set exactly one of its fields"
 	case rule == "required":
@@ -68,11 +79,11 @@ func sentence(v *protovalidate.Violation) string {
 		return "must not be unspecified; name one"
 	case rule == "enum.not_in":
 		return "must not be unspecified; leave it out, or name one"
-	case rule == "string.pattern" && v.FieldDescriptor.Name() == "address":
+	case rule == "string.pattern" && field == "address":
 		return "must be \"0x\" followed by 40 hex digits"
-	case rule == "string.pattern" && v.FieldDescriptor.Name() == "max_fee":
+	case rule == "string.pattern" && (field == "max_fee" || field == "terms.max_fee"):
 		return "must be a whole number of wei in decimal digits, or empty to set no limit"
-	case rule == "string.pattern" && v.FieldDescriptor.Name() == "name":
+	case rule == "string.pattern" && field == "name":
 		return "must be 1 to 64 of a-z, 0-9, \"-\", \"_\" and \".\", starting with a letter"
 	}
 	return v.Proto.GetMessage()
@@ -92,13 +103,31 @@ func (f *finder) walk(m protoreflect.Message, path string) {
 	f.findUnknown(m, path)
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		at := join(path, string(field.Name()))
-		if field.IsList() {
+		switch {
+		case field.FullName() == batchRequests: // each is checked, and answered, for itself
+			return true
+		case field.IsMap():
+			f.entries(field, value.Map(), at)
+			return true
+		case field.IsList():
 			for i := range value.List().Len() {
 				f.value(field, value.List().Get(i), fmt.Sprintf("%s[%d]", at, i))
 			}
 			return true
 		}
 		f.value(field, value, at)
+		return true
+	})
+}
+
+// batchRequests is the field whose items have an answer each.
+const batchRequests = "fencepost.v1.BatchCreateTxRequest.requests"
+
+func (f *finder) entries(field protoreflect.FieldDescriptor, entries protoreflect.Map, path string) {
+	entries.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+		at := fmt.Sprintf("%s[%q]", path, key.String())
+		f.value(field.MapKey(), key.Value(), at)
+		f.value(field.MapValue(), value, at)
 		return true
 	})
 }

@@ -99,18 +99,17 @@ func wireTx(t store.TxInfo) *pb.Tx {
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
 		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
-		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above),
+		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
 	}
 }
 
 // wireOperator tells what only operators need.
 func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
 	out := &pb.OperatorDetails{
-		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), SubmitAttempts: uint32(t.SubmitAttempts), AcceptedAttempt: uint32(t.Accepted),
-		Diagnosis: string(t.Diagnosis),
+		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), AcceptedAttempt: uint32(t.Accepted), Diagnosis: string(t.Diagnosis),
 	}
-	if t.Nonce != nil {
-		out.Nonce = new(uint64(*t.Nonce))
+	if t.Nonce != nil { // before, it is tries to prepare that are counted, and nothing was handed over
+		out.Nonce, out.SubmitAttempts = new(uint64(*t.Nonce)), uint32(t.SubmitAttempts)
 	}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, &pb.Attempt{

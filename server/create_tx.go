@@ -14,11 +14,8 @@ import (
 
 // CreateTx queues a transaction.
 func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
-	intent, err := s.intent(r)
+	intent, err := s.intent(ctx, r)
 	if err != nil {
-		return nil, err
-	}
-	if intent.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter()); err != nil {
 		return nil, err
 	}
 	info, created, err := s.store.CreateTx(ctx, intent)
@@ -50,12 +47,12 @@ func (s *txService) underProtection(ctx context.Context, submitter txn.Submitter
 	}
 	p := inForce(info)
 	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
-		"it is under protection %d (%s) and takes no new transactions until an operator decides; look at the evidence with \"fencepost submitter show %s\", "+
-			"decide with \"fencepost submitter exit-protect %s --protection %d\", then repeat the call", p.ID, p.Reason, info.Name, info.Name, p.ID)
+		"it is under protection %d (%s) and takes no new transactions until an operator decides; \"fencepost submitter show %s\" tells the evidence and the commands to decide with; "+
+			"then repeat the call", p.ID, p.Reason, info.Name)
 }
 
 // intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
-func (s *txService) intent(r *pb.CreateTxRequest) (store.Intent, error) {
+func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.Intent, error) {
 	if size := len(r.GetPayload().GetData()); size > s.limits.PayloadBytes {
 		return store.Intent{}, payloadTooLarge(size, s.limits.PayloadBytes)
 	}
@@ -64,7 +61,8 @@ func (s *txService) intent(r *pb.CreateTxRequest) (store.Intent, error) {
 	if found = append(found, more...); len(found) > 0 {
 		return store.Intent{}, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
 	}
-	return store.Intent{RequestID: r.GetRequestId(), Payload: payload, Terms: terms}, nil
+	submitter, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	return store.Intent{Submitter: submitter, RequestID: r.GetRequestId(), Payload: payload, Terms: terms, Labels: r.GetLabels()}, err
 }
 
 func payloadOfWire(p *pb.Payload) (out txn.Payload, found []violation) {

@@ -13,6 +13,7 @@ type demand struct {
 	kind      txn.CommandKind
 	status    txn.SubmitterStatus
 	reason    string
+	operator  string
 }
 
 // demand records the command unless it is needless or recorded already, waits until an owner has applied it, and tells how the submitter stands then. A
@@ -36,7 +37,7 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 	command := int64(0)
 	if last != nil && last.Kind == d.kind {
 		command = last.ID
-	} else if command, err = s.store.AddCommand(ctx, id, store.Ask{Kind: d.kind, Reason: d.reason}); err != nil {
+	} else if command, err = s.store.AddCommand(ctx, id, store.Ask{Kind: d.kind, Reason: d.reason, Operator: d.operator}); err != nil {
 		return info, onSubmitter(d.submitter, err)
 	}
 	if _, err := s.awaitCommand(ctx, id, command); err != nil {

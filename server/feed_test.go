@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
@@ -62,6 +63,41 @@ func txOf(n int) (id txn.TxID, submitter txn.SubmitterID) {
 	return id, txn.SubmitterID(1 + n%2)
 }
 
+// labelsOf are those of a transaction; some have none.
+func labelsOf(n int) map[string]string {
+	labels := map[string]string{}
+	if n%4 != 0 {
+		labels["odd"] = fmt.Sprint(n % 2)
+	}
+	if n >= 4 {
+		labels["big"] = ""
+	}
+	return labels
+}
+
+// targets are those of streams.
+func targets() (all []target) {
+	for submitter := range txn.SubmitterID(3) {
+		for _, labels := range []map[string]string{nil, {"odd": "1"}, {"odd": "0"}, {"big": ""}, {"big": "", "odd": "1"}, {"odd": "2"}, {"absent": ""}} {
+			all = append(all, target{submitter: submitter}.withLabels(labels))
+		}
+	}
+	return all
+}
+
+// isFor tells whether an event is for a target.
+func isFor(t target, e store.EventInfo) bool {
+	if t.submitter != 0 && t.submitter != e.Submitter {
+		return false
+	}
+	for _, label := range strings.Fields(t.labels) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(e.Labels)), func(key string) bool { return key+"="+e.Labels[key] == label }) {
+			return false
+		}
+	}
+	return true
+}
+
 func (ft *feedTest) begin(t *rapid.T) {
 	var events []store.EventInfo
 	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(0, 7), 1, 3, rapid.ID).Draw(t, "txs") {
@@ -70,7 +106,7 @@ func (ft *feedTest) begin(t *rapid.T) {
 			continue
 		}
 		ft.busy[id] = true
-		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1}})
+		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1}, Labels: labelsOf(n)})
 	}
 	ft.model.begin(events...)
 }
@@ -99,7 +135,7 @@ func (ft *feedTest) read(t *rapid.T) {
 // join opens a fresh stream: what is committed by then lies before it.
 func (ft *feedTest) join(t *rapid.T, what target) *reader {
 	r := &reader{
-		place: &place{feed: ft.feed, target: what, wake: make(chan struct{}, 1)}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
+		place: &place{feed: ft.feed, target: what, labels: what.labelSet(), wake: make(chan struct{}, 1)}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
 	}
 	ft.model.failures = 0
 	ft.read(t)
@@ -162,7 +198,7 @@ func (r *reader) receive(t *rapid.T, e placed) {
 	switch {
 	case r.seen[name(e.EventInfo)]:
 		t.Fatalf("event %s was delivered twice", name(e.EventInfo))
-	case !r.place.target.matches(e.EventInfo):
+	case !isFor(r.place.target, e.EventInfo):
 		t.Fatalf("event %s is for another stream", name(e.EventInfo))
 	case e.Seq <= r.last[e.Tx]:
 		t.Fatalf("event %s came after event %d", name(e.EventInfo), r.last[e.Tx])
@@ -187,7 +223,7 @@ func (ft *feedTest) finish(t *rapid.T) {
 		for ft.take(t, r) {
 		}
 		for _, e := range ft.model.committed {
-			if r.place.target.matches(e) && !r.seen[name(e)] {
+			if isFor(r.place.target, e) && !r.seen[name(e)] {
 				t.Fatalf("stream %d of %v was never given event %s, written by %s", i, r.place.target, name(e), e.Xid)
 			}
 		}
@@ -213,7 +249,7 @@ func TestFeedDeliversEveryEventOnce(t *testing.T) {
 				ft.model.spared, ft.model.failures = rapid.IntRange(0, 3).Draw(t, "spared"), rapid.IntRange(1, 2).Draw(t, "failures")
 			},
 			"join": func(t *rapid.T) {
-				ft.join(t, rapid.SampledFrom([]target{{}, {submitter: 1}, {submitter: 2}}).Draw(t, "target"))
+				ft.join(t, rapid.SampledFrom(targets()).Draw(t, "target"))
 			},
 			"resume": ft.resume,
 			"take": func(t *rapid.T) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -23,6 +24,9 @@ func ours(method string) bool { return strings.HasPrefix(method, "/fencepost.v1.
 func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 	c := s.begin(info.FullMethod)
 	defer func() { err = c.end(ctx, recover(), err) }()
+	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
 	if message, ok := request.(proto.Message); ok && ours(info.FullMethod) {
 		if err := s.check(message); err != nil {
 			return nil, err
@@ -61,6 +65,9 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 		}
 		err = c.end(stream.Context(), recover(), context.Cause(ctx))
 	}()
+	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+		return err
+	}
 	return handler(service, &checkedStream{ServerStream: stream, ctx: ctx, server: s, ours: ours(info.FullMethod)})
 }
 
@@ -109,6 +116,10 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 	s := statusOf(err, c.id)
 	attributes = append(attributes, slog.String("code", s.Code().String()), slog.String("reason", reasonOf(s)))
 	level := levelOf(s.Code())
+	if errors.Is(err, errDraining) { // each open stream has one: that is told once, with their number
+		c.server.drained.Add(1)
+		level = slog.LevelDebug
+	}
 	if level > slog.LevelInfo {
 		attributes = append(attributes, slog.String("cause", err.Error()))
 	}

@@ -2,6 +2,13 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
@@ -11,9 +18,15 @@ import (
 // operatorPage bounds a page in the operator's view, which costs a read for each transaction. A page may be shorter than asked for.
 const operatorPage = 100
 
+// pageBytes is how long a page becomes before it ends, so that clients that read 4 MiB, which is what gRPC's do unless told otherwise, can read it; and what
+// answers in JSON, which is longer, within their limit. What is left of that is for the last row.
+const pageBytes = 2 << 20
+
 // ListTxs pages through transactions, newest first.
 func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
-	asked := question(&pb.ListTxsRequest{Submitter: r.GetSubmitter(), States: r.GetStates()})
+	asked := question(&pb.ListTxsRequest{
+		Submitter: r.GetSubmitter(), States: slices.Compact(slices.Sorted(slices.Values(r.GetStates()))), Labels: r.GetLabels(), CreatedFrom: r.GetCreatedFrom(), CreatedBefore: r.GetCreatedBefore(),
+	})
 	filter, err := s.filter(ctx, r, asked)
 	if err != nil {
 		return nil, err
@@ -25,16 +38,18 @@ func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.List
 		return nil, on("transactions", err)
 	}
 	response := &pb.ListTxsResponse{}
-	if len(infos) > size {
-		infos = infos[:size]
-		response.NextPageToken = pageToken(asked, infos[size-1].ID[:])
-	}
-	for _, info := range infos {
+	bytes := 0
+	for i, info := range infos {
+		if i == size || bytes >= pageBytes {
+			response.NextPageToken = pageToken(asked, infos[i-1].ID[:])
+			break
+		}
 		tx, err := s.view(ctx, info, r.GetView())
 		if err != nil {
 			return nil, err
 		}
 		response.Txs = append(response.Txs, tx)
+		bytes += proto.Size(tx)
 	}
 	return response, nil
 }
@@ -46,6 +61,9 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []by
 	}
 	for _, state := range r.GetStates() {
 		filter.States = append(filter.States, stateOfWire(state))
+	}
+	if err := narrow(&filter, r); err != nil {
+		return filter, err
 	}
 	last, err := parsePageToken(r.GetPageToken(), asked)
 	if err != nil {
@@ -59,4 +77,42 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []by
 		filter.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter())
 	}
 	return filter, err
+}
+
+// selectors are the labels that transactions shall have, each written as key=value.
+func selectors(texts []string) (labels map[string]string, found []violation) {
+	for i, text := range texts {
+		key, value, _ := strings.Cut(text, "=")
+		if other, twice := labels[key]; twice && other != value {
+			found = append(found, violation{fmt.Sprintf("labels[%d]", i), fmt.Sprintf("asks for another value of %q than one before it, and no transaction has two; name one", key)})
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, found
+}
+
+// narrow reads the labels and the time of a filter, all that is wrong with them at once.
+func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
+	labels, found := selectors(r.GetLabels())
+	filter.Labels = labels
+	for field, bound := range map[string]struct {
+		of *timestamppb.Timestamp
+		to *time.Time
+	}{"created_from": {r.GetCreatedFrom(), &filter.CreatedFrom}, "created_before": {r.GetCreatedBefore(), &filter.CreatedBefore}} {
+		switch {
+		case bound.of == nil:
+		case bound.of.CheckValid() != nil:
+			found = append(found, violation{field, "must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds"})
+		default:
+			*bound.to = bound.of.AsTime()
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b violation) int { return strings.Compare(a.field, b.field) })
+	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 
 	"go.opentelemetry.io/otel/metric"
@@ -21,5 +22,12 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		metric.WithDescription("Reads of the feed's head by the tailer of the node"), metric.WithUnit("{read}"))
 	catchUps, err3 := meter.Int64Counter("fencepost.watch.ledger_reads",
 		metric.WithDescription("Pages that streams read from the ledger themselves, because they resumed or fell behind"), metric.WithUnit("{read}"))
-	return &metrics{watchers, polls, catchUps}, errors.Join(err1, err2, err3)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	for _, c := range []metric.Int64Counter{polls, catchUps} { // there before their first event, which is none to a query of increases otherwise
+		c.Add(context.Background(), 0)
+	}
+	watchers.Add(context.Background(), 0)
+	return &metrics{watchers, polls, catchUps}, nil
 }

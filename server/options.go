@@ -25,7 +25,13 @@ type Options struct {
 	Logger      *slog.Logger                     // nil: quiet
 	Clock       clock.Clock                      // nil: the machine's
 	Limits      Limits                           // zero fields: the defaults
-	Credentials credentials.TransportCredentials // nil: plain text
+	Credentials credentials.TransportCredentials // nil: plain text. HTTP/1.1 needs "http/1.1" among the protocols of a TLS configuration
+
+	// AllowedOrigins are the web sites whose pages may call from a browser, as in "https://example.com"; "*" is any. Empty: none.
+	AllowedOrigins []string
+
+	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN". Empty: everybody may call.
+	Tokens []string
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
@@ -68,6 +74,12 @@ type Limits struct {
 // messageSlack is how much a message may exceed the payload limit before the transport refuses it, without a reason: what is over the limit by less gets the
 // sentence that names the limit.
 const messageSlack = 4 << 20
+
+// messageBytes is the largest message that is read.
+func (l *Limits) messageBytes() int { return l.PayloadBytes + messageSlack }
+
+// bodyBytes is the largest body that is read over HTTP, packed or not: base64 and escapes make it longer than the message.
+func (l *Limits) bodyBytes() int { return 2 * l.messageBytes() }
 
 func (o *Options) complete() {
 	if o.Logger == nil {

@@ -2,32 +2,62 @@ package server
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
-// target is what a stream watches: one transaction, else the transactions of one submitter, else all.
+// target is what a stream watches: one transaction, else the transactions of one submitter, else all; of those, the ones with certain labels.
 type target struct {
 	tx        txn.TxID
 	submitter txn.SubmitterID
+	labels    string // each as key=value on a line of its own, in order, so that targets can be compared; values have no line breaks
 }
 
-// targetsOf are the targets that an event is for.
-func targetsOf(e store.EventInfo) [3]target {
-	return [3]target{{tx: e.Tx}, {submitter: e.Submitter}, {}}
-}
-
-func (t target) matches(e store.EventInfo) bool {
-	switch {
-	case t.tx != txn.TxID{}:
-		return e.Tx == t.tx
-	default:
-		return t.submitter == 0 || e.Submitter == t.submitter
+// withLabels narrows a target to the transactions that have all of these labels.
+func (t target) withLabels(labels map[string]string) target {
+	lines := make([]string, 0, len(labels))
+	for key, value := range labels {
+		lines = append(lines, key+"="+value)
 	}
+	slices.Sort(lines)
+	t.labels = strings.Join(lines, "\n")
+	return t
 }
 
-// streams are the places of the streams that are open, by what they watch: a new event costs only as much as there are streams that it is for.
+// labelSet are the labels that a target asks for; nil: none.
+func (t target) labelSet() map[string]string {
+	if t.labels == "" {
+		return nil
+	}
+	set := map[string]string{}
+	for line := range strings.SplitSeq(t.labels, "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		set[key] = value
+	}
+	return set
+}
+
+// sign is the target by which streams are found: of several labels the first alone.
+func (t target) sign() target {
+	t.labels, _, _ = strings.Cut(t.labels, "\n")
+	return t
+}
+
+// signsOf are the signs of the streams that an event may be for.
+func signsOf(e store.EventInfo) []target {
+	signs := []target{{tx: e.Tx}, {submitter: e.Submitter}, {}}
+	for key, value := range e.Labels {
+		label := key + "=" + value
+		signs = append(signs, target{submitter: e.Submitter, labels: label}, target{labels: label})
+	}
+	return signs
+}
+
+// streams are the places of the streams that are open, by the sign of what they watch: a new event costs only as much as there are streams that it may be for.
+// A stream of several labels is woken by the first of them.
 type streams struct {
 	count  int // those that still wait for their place included
 	places map[target]map[*place]struct{}
@@ -36,16 +66,18 @@ type streams struct {
 func newStreams() streams { return streams{places: map[target]map[*place]struct{}{}} }
 
 func (s *streams) add(p *place) {
-	if s.places[p.target] == nil {
-		s.places[p.target] = map[*place]struct{}{}
+	sign := p.target.sign()
+	if s.places[sign] == nil {
+		s.places[sign] = map[*place]struct{}{}
 	}
-	s.places[p.target][p] = struct{}{}
+	s.places[sign][p] = struct{}{}
 }
 
 func (s *streams) remove(p *place) {
-	delete(s.places[p.target], p)
-	if len(s.places[p.target]) == 0 {
-		delete(s.places, p.target)
+	sign := p.target.sign()
+	delete(s.places[sign], p)
+	if len(s.places[sign]) == 0 {
+		delete(s.places, sign)
 	}
 }
 
@@ -57,7 +89,7 @@ func (s *streams) tell(c *chunk) {
 	}
 	told := map[target]bool{}
 	for i, e := range c.events {
-		for _, t := range targetsOf(e) {
+		for _, t := range signsOf(e) {
 			if told[t] {
 				continue
 			}
@@ -81,6 +113,7 @@ func (s *streams) signalAll() {
 type place struct {
 	feed   *feed
 	target target
+	labels map[string]string // that the target asks for
 	epoch  int64
 	wake   chan struct{} // there may be something to take; capacity 1
 
@@ -118,7 +151,7 @@ func (f *feed) join(ctx context.Context, t target, fresh bool) (*place, error) {
 	}
 	f.mu.Unlock()
 	f.metrics.watchers.Add(ctx, 1)
-	p := &place{feed: f, target: t, wake: make(chan struct{}, 1)}
+	p := &place{feed: f, target: t, labels: t.labelSet(), wake: make(chan struct{}, 1)}
 	if err := p.enter(ctx, need); err != nil {
 		p.leave()
 		return nil, err
@@ -240,13 +273,28 @@ func (p *place) pick(chunks []chunk) (events []placed) {
 				return events
 			}
 			next, from = next+1, c.position(n)
-			if p.target.matches(c.events[n]) {
+			if p.matches(&c.events[n]) {
 				events = append(events, placed{c.events[n], from})
 			}
 		}
 	}
 	p.advance(next, from)
 	return events
+}
+
+func (p *place) matches(e *store.EventInfo) bool {
+	switch {
+	case p.target.tx != txn.TxID{}:
+		return e.Tx == p.target.tx
+	case p.target.submitter != 0 && p.target.submitter != e.Submitter:
+		return false
+	}
+	for key, value := range p.labels {
+		if got, has := e.Labels[key]; !has || got != value {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *place) advance(next uint64, from store.Position) {
@@ -292,7 +340,7 @@ func (p *place) catchUp(ctx context.Context) (events []placed, err error) {
 		if err != nil {
 			return nil, err
 		}
-		events, p.from = placeAll(before, after, until, page), after
+		events, p.from = p.placeAll(before, after, until, page), after
 	}
 	if p.goal != nil && p.from.Until == "" && p.from.Seen == p.goal.snapshot {
 		p.next, p.behind, p.goal = p.goal.index, false, nil
@@ -312,11 +360,13 @@ func (p *place) aim(ctx context.Context) (snapshot string, err error) {
 	return p.goal.snapshot, nil
 }
 
-// placeAll gives each event of a page its place, as a chunk of the ring would.
-func placeAll(before, after store.Position, until string, page []store.EventInfo) (events []placed) {
+// placeAll gives each event of a page that is for this stream its place, as a chunk of the ring would.
+func (p *place) placeAll(before, after store.Position, until string, page []store.EventInfo) (events []placed) {
 	c := chunk{before: before, after: after, until: until, events: page}
-	for i, e := range page {
-		events = append(events, placed{e, c.position(i)})
+	for i := range page {
+		if p.matches(&page[i]) {
+			events = append(events, placed{page[i], c.position(i)})
+		}
 	}
 	return events
 }

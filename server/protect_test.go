@@ -132,7 +132,7 @@ func TestProtectAndResume(t *testing.T) {
 	}
 	_, err := n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
 	s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PROTECTED")
-	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`, `"fencepost submitter exit-protect alice --protection 1"`} {
+	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`, "the commands to decide with"} {
 		if !strings.Contains(s.Message(), says) {
 			t.Errorf("%q is not in %q", says, s.Message())
 		}
@@ -307,7 +307,7 @@ func TestResolveStuck(t *testing.T) {
 		t.Errorf("blocking: %v", b)
 	}
 	end = o.deciding(at(1))
-	refused(lost, fail, "nonce 1 is not used by anybody in the blocks that are at least 2 below the newest")
+	refused(lost, fail, "nonce 1 is not used by anybody in the blocks that are at least 8 below the newest")
 	end()
 	o.deciding(at(2))
 	before := k.count("submitter_command")
@@ -411,7 +411,7 @@ func TestExitAtTheSameMoment(t *testing.T) {
 // Calls that wait for an owner have the time for it; the others end when the database is silent.
 func TestMethodsThatWait(t *testing.T) {
 	t.Parallel()
-	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands", "CreateTx", "GetTx", "ListTxs", "CancelTx"}
+	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands", "CreateTx", "BatchCreateTx", "GetTx", "ListTxs", "CancelTx"}
 	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc, pb.TxService_ServiceDesc} {
 		for _, m := range service.Methods {
 			if full := "/" + service.ServiceName + "/" + m.MethodName; waits(full) == slices.Contains(quick, m.MethodName) {

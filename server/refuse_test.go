@@ -66,6 +66,7 @@ func watchBad(change func(*pb.WatchTxRequest)) proto.Message {
 
 const (
 	createTx     = "TxService/CreateTx"
+	batchCreate  = "TxService/BatchCreateTx"
 	getTx        = "TxService/GetTx"
 	listTxs      = "TxService/ListTxs"
 	cancelTx     = "TxService/CancelTx"
@@ -154,6 +155,39 @@ func termsRefusals() []refusal {
 	}
 }
 
+func labelsBad(labels map[string]string) proto.Message {
+	return createBad(func(r *pb.CreateTxRequest) { r.Labels = labels })
+}
+
+func labelRefusals() []refusal {
+	type m = map[string]string
+	many := m{}
+	for i := range 17 {
+		many[fmt.Sprint("k", i)] = ""
+	}
+	return []refusal{
+		bad("label in capitals", createTx, labelsBad(m{"Team": ""}), `labels["Team"]`, "starting with a letter"),
+		bad("label without a name", createTx, labelsBad(m{"": "a"}), `labels[""]`, "starting with a letter"),
+		bad("label too long", createTx, labelsBad(m{strings.Repeat("a", 64): ""}), "", "starting with a letter"),
+		bad("value too long", createTx, labelsBad(m{"a": strings.Repeat("é", 129)}), `labels["a"]`, "at most 128 characters"),
+		bad("value with a line break", createTx, labelsBad(m{"a": "b\nc"}), `labels["a"]`, "control characters"),
+		bad("value with a NUL", createTx, labelsBad(m{"a": "b\x00"}), `labels["a"]`, "NUL"),
+		bad("too many labels", createTx, labelsBad(many), "labels", "at most 16 entries"),
+	}
+}
+
+func batchRefusals() []refusal {
+	many := make([]*pb.CreateTxRequest, 1001)
+	for i := range many {
+		many[i] = &pb.CreateTxRequest{}
+	}
+	return []refusal{
+		bad("nothing", batchCreate, &pb.BatchCreateTxRequest{}, "requests", "at least 1 item"),
+		bad("too many", batchCreate, &pb.BatchCreateTxRequest{Requests: many}, "requests", "no more than 1000"),
+		unknown("a field of tomorrow", batchCreate, with(&pb.BatchCreateTxRequest{Requests: many[:1]}, 9), "9", "BatchCreateTxRequest"),
+	}
+}
+
 func createRefusals() []refusal {
 	c := createBad
 	return append(append(payloadRefusals(), termsRefusals()...),
@@ -207,10 +241,24 @@ func readRefusals(other string) []refusal {
 		bad("token of another list", listTxs, &pb.ListTxsRequest{PageToken: pageToken(question(&pb.ListTxsRequest{}), []byte("bob"))},
 			"page_token", "not one that ListTxs gave"),
 		noSubmitter(listTxs, &pb.ListTxsRequest{Submitter: "nobody"}),
+		bad("a view that does not exist", listTxs, &pb.ListTxsRequest{View: 9}, "view", "defined enum"),
+		unknown("a field of tomorrow", listTxs, with(&pb.ListTxsRequest{}, 50), "50", "ListTxsRequest"),
+		bad("label without a value", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "team"}}, "labels[1]", `written as "key=value"`),
+		bad("label asked for twice", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "a=c"}}, "labels[1]", "no transaction has two"),
+		bad("labels too many", listTxs, &pb.ListTxsRequest{Labels: strings.Split(strings.Repeat("a=b ", 17), " ")[:17]}, "labels", "no more than 16"),
+		bad("label with a NUL", listTxs, &pb.ListTxsRequest{Labels: []string{"a=\x00"}}, "labels[0]", "NUL"),
+		bad("a time that is none", listTxs, &pb.ListTxsRequest{CreatedFrom: &timestamppb.Timestamp{Seconds: 1 << 60}, CreatedBefore: &timestamppb.Timestamp{Nanos: -1}},
+			"created_before created_from", "years 1 to 9999"),
+		bad("token of other labels", listTxs, &pb.ListTxsRequest{Labels: []string{"a=c"}, PageToken: pageToken(question(&pb.ListTxsRequest{Labels: []string{"a=b"}}), make([]byte, 16))},
+			"page_token", "another filter"),
+		bad("token of another time", listTxs, &pb.ListTxsRequest{CreatedFrom: &timestamppb.Timestamp{}, PageToken: pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16))},
+			"page_token", "another filter"),
 
 		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
 		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
-		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 2), "2", "CancelTxRequest"),
+		bad("reason too long", cancelTx, &pb.CancelTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("operator too long", cancelTx, &pb.CancelTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9", "CancelTxRequest"),
 
 		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
 		bad("reason too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
@@ -231,6 +279,11 @@ func watchRefusals(other string, alien, expired string) []refusal {
 		noSubmitter(watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "nobody"}}),
 		bad("all, until final", watchTx, w(func(r *pb.WatchTxRequest) { r.UntilFinal = true }), "until_final", "name one"),
 		bad("heartbeat too often", watchTx, w(func(r *pb.WatchTxRequest) { r.Heartbeat = durationpb.New(1) }), "heartbeat", "greater than or equal to 1s"),
+		bad("a label without a value", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels = []string{"order"} }), "labels[0]", "key=value"),
+		bad("a label of two lines", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b\nc=d"} }), "labels[0]", "key=value"),
+		bad("two values of a label", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b", "a=c"} }), "labels[1]", "no transaction has two"),
+		bad("labels of one transaction", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}, Labels: []string{"a=b"}}, "labels", "leave them out"),
+		bad("token of other labels", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels, r.ResumeToken = []string{"a=b"}, allToken(1, "1:1:") }), "resume_token", "stream of something else"),
 		bad("token made up", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }), "resume_token", "not one that WatchTx gave"),
 		bad("token mangled", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "a.what" }), "resume_token", "not one that WatchTx gave"),
 		bad("token of another stream", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = alien }), "resume_token", "stream of something else"),
@@ -254,9 +307,13 @@ func submitterRefusals() []refusal {
 		bad("start_from a word", register, r(func(r *pb.RegisterSubmitterRequest) { r.StartFrom = "now" }), "start_from", "exact next nonce"),
 		{"name taken", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "alice" }),
 			codes.AlreadyExists, "SUBMITTER_EXISTS", "", "registered with other settings"},
+		unknown("a field of tomorrow", register, with(r(func(*pb.RegisterSubmitterRequest) {}), 50), "50", "RegisterSubmitterRequest"),
+		unknown("a field of tomorrow", listSubs, with(&pb.ListSubmittersRequest{}, 50), "50", "ListSubmittersRequest"),
 		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
 		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"}, "page_token", "not one that this service gave"),
 		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
+		bad("operator too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		bad("operator too long", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
 		bad("reason with a NUL", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
 	}
 	refusals = append(append(refusals, decisionRefusals()...), updateRefusals()...)
@@ -295,6 +352,10 @@ func updateRefusals() []refusal {
 			"update_mask", `names "signer", which cannot be changed; name on_failure, max_fee, or both`),
 		bad("mask of everything", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"*"} }), "update_mask", "name on_failure, max_fee, or both"),
 		bad("mask with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"\x00"} }), "update_mask.paths[0]", "NUL"),
+		bad("reason too long", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Reason = strings.Repeat("a", 513) }), "reason", "at most 512"),
+		bad("reason with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Reason = "a\x00" }), "reason", "NUL"),
+		bad("operator too long", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = strings.Repeat("a", 129) }), "operator", "at most 128"),
+		bad("operator with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		bad("policy of tomorrow", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.OnFailure = 9 }), "on_failure", "defined enum"),
 		bad("cap beyond 256 bits", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = tooBig }), "max_fee", "above 2^256-1"),
 		bad("cap in gwei", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "1.5" }), "max_fee", "whole number of wei"),
@@ -337,6 +398,7 @@ func decisionRefusals() []refusal {
 		bad("no decision", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
 		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }), "reason", "at least 1 character"),
 		bad("blank reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "   " }), "reason", "must say why; it is blank"),
+		bad("operator with a NUL", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		noTx("a UUID of somebody else", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),
 		unknown("a field of tomorrow", resolveStuck, with(resolveBad(func(*pb.ResolveStuckRequest) {}), 50), "50", "update the server"),
 
@@ -370,8 +432,9 @@ func TestBadInputIsRefused(t *testing.T) {
 
 	before := k.stored()
 	refusals := append(createRefusals(), readRefusals(uuid.NewString())...)
-	refusals = append(refusals, submitterRefusals()...)
+	refusals = append(append(append(refusals, submitterRefusals()...), labelRefusals()...), batchRefusals()...)
 	refusals = append(refusals, watchRefusals(uuid.NewString(), oneToken(epoch, txID(t, tx), 1), allToken(epoch-1, head))...)
+	checkCoverage(t, refusals)
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -85,6 +86,55 @@ func TestGetTxTellsTheWholeLife(t *testing.T) {
 	}
 }
 
+// Clients read 4 MiB unless they are told otherwise: a page ends before, and so does the answer to a batch, whatever call data it is of.
+func TestAnswersFitIntoWhatClientsRead(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	want := 0
+	for part := range 2 {
+		asks := make([]*pb.CreateTxRequest, 33)
+		for i := range asks {
+			asks[i] = ask("alice", fmt.Sprint(part, "-", i), "1")
+			asks[i].Payload.Data = make([]byte, 126<<10)
+		}
+		for _, r := range n.batch(asks...) {
+			if want++; !r.GetCreated() || r.GetTx().GetPayload().GetValue() != "1" || r.GetTx().GetPayload().GetData() != nil {
+				t.Fatalf("result %d of a batch is %v", want, r)
+			}
+		}
+	}
+	got := 0
+	for ask := (&pb.ListTxsRequest{}); got == 0 || ask.GetPageToken() != ""; {
+		r, err := n.txs.ListTxs(k.ctx, ask)
+		k.must(err)
+		for _, tx := range r.GetTxs() {
+			if len(tx.GetPayload().GetData()) != 126<<10 {
+				t.Fatalf("the call data of %s is %d bytes", tx.GetTxId(), len(tx.GetPayload().GetData()))
+			}
+		}
+		if got += len(r.GetTxs()); len(r.GetTxs()) == 0 {
+			t.Fatal("an empty page")
+		}
+		ask.PageToken = r.GetNextPageToken()
+	}
+	if got != want {
+		t.Errorf("the pages have %d transactions, want %d", got, want)
+	}
+	n.http("GET", "/api/v1/tx", "").want(t, 200)
+	one := k.serve(func(o *Options) { o.Limits.PayloadBytes = 6 << 20 })
+	one.dial(one.conn.Target(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+	large := ask("alice", "large", "1")
+	large.Payload.Data = make([]byte, 5<<20)
+	one.batch(large)
+	r, err := one.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 10})
+	k.must(err)
+	if len(r.GetTxs()) != 1 || r.GetNextPageToken() == "" {
+		t.Errorf("a page of a long row has %d", len(r.GetTxs()))
+	}
+}
+
 func TestListTxsPagesThroughAll(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -118,6 +168,16 @@ func TestListTxsPagesThroughAll(t *testing.T) {
 				t.Errorf("of %q the pages have %v, want %v", submitter, got, ids)
 			}
 		}
+	}
+	ask := &pb.ListTxsRequest{PageSize: 1, States: []pb.TxState{pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_QUEUED}}
+	first, err := n.txs.ListTxs(k.ctx, ask)
+	k.must(err)
+	slices.Reverse(ask.States)
+	if ask.PageToken = first.GetNextPageToken(); ask.GetPageToken() == "" {
+		t.Fatal("one page")
+	}
+	if _, err := n.txs.ListTxs(k.ctx, ask); err != nil {
+		t.Errorf("the same states in another order: %v", err)
 	}
 	r, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}})
 	k.must(err)

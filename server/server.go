@@ -8,6 +8,13 @@
 // (check.go). A handler checks the rest, calls the store, and returns ordinary errors; errors.go is the one place that turns them into a gRPC status. So no
 // text of a driver reaches a caller, and every error has a reason from the ErrorReason enum and a sentence that says what to do.
 //
+// # Tongues
+//
+// One port speaks gRPC, gRPC-Web, Connect, and JSON over HTTP by the paths of the contract (front.go). Package port tells the connections apart: those of gRPC
+// go to grpc-go's own transport, the rest to net/http, behind which a transcoder calls a second grpc.Server with the same services and interceptors. The JSON
+// stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go), and, where tokens are configured, so is every
+// call without one (admission.go).
+//
 // # Watching
 //
 // One tailer per node (feed.go) reads the ledger's events and keeps the newest in a ring that all WatchTx streams of the node share. A stream holds a place in
@@ -32,12 +39,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"buf.build/go/protovalidate"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -45,24 +55,31 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/port"
 )
 
 // Server serves the API of one node.
 type Server struct {
-	store   Store
-	log     *slog.Logger
-	clock   clock.Clock
-	limits  Limits
-	known   known
-	rules   protovalidate.Validator
-	feed    *feed
-	metrics *metrics
-	health  *health.Server
-	grpc    *grpc.Server
+	store  Store
+	log    *slog.Logger
+	clock  clock.Clock
+	limits Limits
+	known  known
+	rules  protovalidate.Validator
+
+	admission admission
+	feed      *feed
+	metrics   *metrics
+	health    *health.Server
+	grpc      *grpc.Server // for gRPC, with a transport of its own
+	inner     *grpc.Server // for all that is transcoded
+	http      *http.Server
+	creds     credentials.TransportCredentials
 
 	// draining ends, with errDraining as its cause, when the node begins to stop.
 	draining context.Context
 	drain    context.CancelCauseFunc
+	drained  atomic.Int64 // calls that ended because of it
 }
 
 // New makes a server that does nothing before Serve.
@@ -82,40 +99,70 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: make the metrics: %w", err)
 	}
-	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), rules: rules, metrics: m}
+	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), admission: newAdmission(o.Tokens), rules: rules, metrics: m}
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
 	s.health = health.NewServer()
-	s.grpc = grpc.NewServer(s.options(o)...)
-	s.register()
+	s.creds = o.Credentials
+	s.grpc, s.inner = grpc.NewServer(s.options(o)...), grpc.NewServer(append(s.common(o), grpc.ChainUnaryInterceptor(markCreated))...)
+	s.register(s.grpc)
+	s.register(s.inner)
+	front, err := newFront(s, s.inner, o.AllowedOrigins)
+	if err != nil {
+		return nil, err
+	}
+	s.http = s.newHTTP(front)
 	return s, nil
 }
 
-// options are those of the transport, and the interceptors.
-func (s *Server) options(o Options) []grpc.ServerOption {
-	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(s.limits.PayloadBytes + messageSlack),
-		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
-		// A client that vanished holds a stream until a ping goes unanswered.
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
-		// Watchers idle for long: let clients ping as well, but not at a rate that costs something.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.limits.PingTimeout, PermitWithoutStream: true}),
+// common are the options of both servers: what is read, and the interceptors.
+func (s *Server) common(o Options) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider))),
 		grpc.UnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 	}
+}
+
+// options are those of gRPC's own transport as well.
+func (s *Server) options(o Options) []grpc.ServerOption {
+	options := append(s.common(o),
+		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
+		// A client that vanished holds a stream until a ping goes unanswered.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
+		// Watchers idle for long: let clients ping as well, but not at a rate that costs something.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.limits.PingTimeout, PermitWithoutStream: true}))
 	if o.Credentials != nil {
-		options = append(options, grpc.Creds(o.Credentials))
+		options = append(options, grpc.Creds(port.Received{}))
 	}
 	return options
 }
 
+// newHTTP gives HTTP the limits that gRPC has, as far as it knows them.
+func (s *Server) newHTTP(handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // of encryption nothing is left when a connection comes here
+	return &http.Server{
+		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
+		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: int(s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
+		},
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of broken clients
+	}
+}
+
+// idleConnections is how long HTTP keeps a connection that has no request.
+const idleConnections = 5 * time.Minute
+
 // register adds the services. None is healthy before Serve.
-func (s *Server) register() {
-	pb.RegisterTxServiceServer(s.grpc, &txService{Server: s})
-	pb.RegisterSubmitterServiceServer(s.grpc, &submitterService{Server: s})
-	healthpb.RegisterHealthServer(s.grpc, s.health)
-	reflection.RegisterV1(s.grpc)
+func (s *Server) register(to *grpc.Server) {
+	pb.RegisterTxServiceServer(to, &txService{Server: s})
+	pb.RegisterSubmitterServiceServer(to, &submitterService{Server: s})
+	healthpb.RegisterHealthServer(to, s.health)
+	reflection.RegisterV1(to)
 	for _, name := range healthNames() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_NOT_SERVING)
 	}
@@ -138,36 +185,58 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	for _, name := range healthNames() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
-	served := make(chan error, 1)
-	background.Go(func() { served <- s.grpc.Serve(listener) })
+	split := port.New(listener, port.Options{Credentials: s.creds, Patience: s.limits.PingAfter, Clock: s.clock})
+	served := make(chan error, 3)
+	for _, serve := range []func() error{split.Run, func() error { return s.grpc.Serve(split.GRPC()) }, func() error { return s.http.Serve(split.HTTP()) }} {
+		background.Go(func() { served <- serve() })
+	}
 	select {
 	case err := <-served:
-		s.grpc.Stop()
+		split.Close()
+		s.cut()
 		return fmt.Errorf("server: serve %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
-		s.stop()
+		s.stop(split)
 		return nil
 	}
 }
 
 // stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the grace. Calls that outlive it are cut off, and have as long again
 // to return; one that does not even then is left behind, since the process is about to end.
-func (s *Server) stop() {
+func (s *Server) stop(split *port.Split) {
+	defer func() {
+		s.log.Info("calls are ended by the stop of the node; another answers them", "calls", s.drained.Load())
+	}()
 	s.health.Shutdown()
 	s.drain(errDraining)
+	split.Close()
 	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	go func() {
 		defer close(done)
-		s.grpc.GracefulStop()
+		var both sync.WaitGroup
+		both.Go(s.grpc.GracefulStop)
+		both.Go(func() { _ = s.http.Shutdown(ctx) }) // what is left is cut off below
+		both.Wait()
+		s.inner.Stop()
 	}()
 	if s.within(s.limits.Grace, done) {
 		return
 	}
 	s.log.Warn("calls outlived the grace of the server and are cut off", "grace", s.limits.Grace)
-	s.grpc.Stop()
+	cancel()
+	s.cut()
 	if !s.within(s.limits.Grace, done) {
 		s.log.Error("calls do not return although they were cut off")
 	}
+}
+
+// cut ends what is under way.
+func (s *Server) cut() {
+	s.grpc.Stop()
+	_ = s.http.Close()
+	s.inner.Stop()
 }
 
 // within tells whether done is closed before d has passed.

@@ -12,7 +12,9 @@ type Store interface {
 	feedStore
 
 	CreateTx(ctx context.Context, intent store.Intent) (info store.TxInfo, created bool, err error)
-	CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error)
+	// CreateTxs is CreateTx for many, with a fate for each.
+	CreateTxs(ctx context.Context, intents []store.Intent) []store.Created
+	CancelQueuedFor(ctx context.Context, id txn.TxID, ask store.Ask) (cancelled bool, err error)
 	AddCommand(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (id int64, err error)
 	CommandResult(ctx context.Context, submitter txn.SubmitterID, id int64) (result string, done bool, err error)
 	// Commands tells what was asked of the owners of a submitter, newest first, those before a number; 0: from the newest.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"strings"
@@ -11,7 +12,8 @@ import (
 )
 
 // A resume token says what it is a place in, so that it cannot be used for something else: "t" one transaction, then its id, the epoch of the feed and the
-// number of the last event; "s" one submitter, then its id and the position in the feed; "a" all, then the position. Callers pass it on unread.
+// number of the last event; "s" one submitter, then its id and the position in the feed; "a" all, then the position. Of certain labels, a digest of them comes
+// before the position. Callers pass it on unread.
 
 // resumeToken is a token that was read.
 type resumeToken struct {
@@ -27,6 +29,9 @@ const (
 	tokenAll       = "a"
 )
 
+// labelDigest is how many bytes tell labels apart.
+const labelDigest = 12
+
 // prefix is the part of a token that says what it is a place in.
 func prefix(t target) string {
 	var raw []byte
@@ -36,6 +41,10 @@ func prefix(t target) string {
 		kind, raw = tokenOne, t.tx[:]
 	case t.submitter != 0:
 		kind, raw = tokenSubmitter, binary.BigEndian.AppendUint32(nil, uint32(t.submitter))
+	}
+	if t.labels != "" {
+		digest := sha256.Sum256([]byte(t.labels))
+		raw = append(raw, digest[:labelDigest]...)
 	}
 	return kind + base64.RawURLEncoding.EncodeToString(raw) + "."
 }

@@ -19,19 +19,19 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context, r *pb.UpdateSubm
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.updated(ctx, id, change)
+	info, err := s.updated(ctx, id, change, store.Ask{Kind: txn.CommandUpdate, Reason: r.GetReason(), Operator: r.GetOperator()})
 	if err != nil {
 		return nil, onSubmitter(r.GetSubmitter(), err)
 	}
 	return &pb.UpdateSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-func (s *Server) updated(ctx context.Context, id txn.SubmitterID, change store.PolicyChange) (info store.SubmitterInfo, err error) {
+func (s *Server) updated(ctx context.Context, id txn.SubmitterID, change store.PolicyChange, ask store.Ask) (info store.SubmitterInfo, err error) {
 	if err = s.store.SetPolicies(ctx, id, change); err != nil {
 		return info, err
 	}
 	// A command that is under way already does: its owner reads the policies after it has recorded that, and so after they were written here.
-	v, err := s.obtain(ctx, id, store.Ask{Kind: txn.CommandUpdate})
+	v, err := s.obtain(ctx, id, ask)
 	if err != nil {
 		return info, err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// many streams the events of one submitter or of all. A new stream takes its place first and then shows what is not final, so that nothing is missed in
+// many streams the events of one submitter or of all, or of those of them that have certain labels. A new stream takes its place first and then shows what is not final, so that nothing is missed in
 // between; an event between the two is therefore delivered although the snapshot shows it already, which its seq and the snapshot's version tell. A heartbeat
 // ends the snapshots and brings the first token.
 func (w *watch) many(ctx context.Context, token resumeToken) error {
@@ -78,7 +78,7 @@ func notFinal() (states []txn.State) {
 
 // snapshots shows the transactions that are not final, newest first, page by page.
 func (w *watch) snapshots(ctx context.Context) error {
-	filter := store.TxFilter{Submitter: w.target.submitter, States: notFinal(), Limit: w.limits.PageEvents}
+	filter := store.TxFilter{Submitter: w.target.submitter, Labels: w.target.labelSet(), States: notFinal(), Limit: w.limits.PageEvents}
 	for {
 		var page []store.TxInfo
 		err := w.patiently(ctx, func(ctx context.Context) (err error) {

@@ -59,7 +59,11 @@ func (c *collector) until(id string, seq uint64) *collector {
 
 // events lists what the ledger has of a submitter, or of all.
 func (k *kit) events(submitter string) map[string]bool {
-	rows, err := k.db.Pool.Query(k.ctx, "SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING (submitter_id) WHERE $1 = '' OR s.name = $1", submitter)
+	return k.eventsWhere("WHERE $1 = '' OR s.name = $1", submitter)
+}
+
+func (k *kit) eventsWhere(condition string, arguments ...any) map[string]bool {
+	rows, err := k.db.Pool.Query(k.ctx, "SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING (submitter_id) "+condition, arguments...)
 	k.must(err)
 	defer rows.Close()
 	all := map[string]bool{}
@@ -341,5 +345,61 @@ func TestSlowReader(t *testing.T) {
 	slow.until(marker, 1).compare("the slow reader", events)
 	if s.own.Load() == 0 {
 		t.Error("the slow reader was never behind: the test does not show what it is for")
+	}
+}
+
+// A watch by labels tells of the transactions that have all of them, and of no other: as snapshots, live, and from wherever it is resumed.
+func TestWatchByLabels(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
+	owners := map[string]*owner{"alice": k.own(k.register("alice")), "bob": k.own(k.register("bob"))}
+	create := func(submitter string, labels map[string]string) string {
+		r, err := n.txs.CreateTx(k.ctx, labelled(submitter, rand(), labels))
+		k.must(err)
+		return r.GetTx().GetTxId()
+	}
+	all := map[string]string{"order": "17", "note": "x"}
+	first := create("alice", all)
+	lives := [][2]string{
+		{"alice", first}, {"alice", create("alice", map[string]string{"order": "18", "note": "x"})}, {"bob", create("bob", map[string]string{"note": "x"})},
+	}
+	asks := map[string]*pb.WatchTxRequest{"alice": watchSubmitter("alice"), "": watchAll()}
+	asks["alice"].Labels, asks[""].Labels = []string{"order=17"}, []string{"order=17", "note=x", "order=17"}
+	watchers := map[string]*collector{}
+	for who, ask := range asks {
+		watchers[who] = collect(t, n.watch(ask))
+		snapshot, err := watchers[who].stream.Recv()
+		k.must(err)
+		beat, err := watchers[who].stream.Recv()
+		k.must(err)
+		if snapshot.GetSnapshot().GetTxId() != first || beat.GetHeartbeat() == nil {
+			t.Errorf("the watch of %q begins with %v and %v", who, snapshot, beat)
+		}
+	}
+	for range 3 {
+		for _, labels := range []map[string]string{all, {"order": "17"}, {"order": "18", "note": "x"}, nil} {
+			lives = append(lives, [2]string{"alice", create("alice", labels)}, [2]string{"bob", create("bob", labels)})
+		}
+	}
+	for _, l := range lives {
+		owners[l[0]].live(txID(t, l[1]))
+	}
+	marker := create("alice", all)
+	for who, c := range watchers {
+		where := map[string]string{"alice": "s.name = 'alice' AND t.labels->>'order' = '17'", "": "t.labels->>'order' = '17' AND t.labels->>'note' = 'x'"}[who]
+		want := k.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where)
+		delete(want, first+"/1") // a snapshot showed it
+		c.until(marker, 1).compare(fmt.Sprintf("the watch of %q", who), want)
+		for i := range c.got {
+			ask := proto.CloneOf(asks[who])
+			slices.Reverse(ask.Labels) // in whatever order they are named
+			e := c.got[i].GetEvent()
+			if delete(want, fmt.Sprint(e.GetTxId(), "/", e.GetSeq())); len(want) == 0 {
+				break
+			}
+			ask.ResumeToken = c.got[i].GetResumeToken()
+			collect(t, n.watch(ask)).until(marker, 1).compare(fmt.Sprintf("the watch of %q, resumed after message %d", who, i), want)
+		}
 	}
 }

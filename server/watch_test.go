@@ -198,7 +198,7 @@ func TestWatchManyBeginsWithSnapshots(t *testing.T) {
 var counter atomic.Int64
 
 // rand is a request id that was not used before.
-func rand() string { return fmt.Sprint("r", counter.Add(1)) }
+func rand() string { return fmt.Sprint("another-", counter.Add(1)) }
 
 // An idle stream beats, and its token holds.
 func TestHeartbeat(t *testing.T) {

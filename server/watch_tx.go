@@ -42,6 +42,10 @@ func (s *txService) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxSer
 
 // target finds what is to be watched.
 func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target, err error) {
+	labels, err := narrowed(r)
+	if err != nil {
+		return t, err
+	}
 	switch what := r.GetTarget().(type) {
 	case *pb.WatchTxRequest_TxId:
 		if t.tx, err = txn.ParseTxID(what.TxId); err != nil {
@@ -54,10 +58,23 @@ func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target,
 	case *pb.WatchTxRequest_Submitter:
 		t.submitter, err = s.lookup(ctx, "submitter", what.Submitter)
 	}
-	if r.GetUntilFinal() && t.tx == (txn.TxID{}) && err == nil {
-		err = invalidField("until_final", "ends the stream of one transaction; name one, by tx_id or request, or leave it out")
+	return t.withLabels(labels), err
+}
+
+// narrowed refuses what goes with one transaction alone, or with many, and returns the labels that are asked for.
+func narrowed(r *pb.WatchTxRequest) (labels map[string]string, err error) {
+	one := r.GetTxId() != "" || r.GetRequest() != nil
+	if !one && r.GetUntilFinal() {
+		return nil, invalidField("until_final", "ends the stream of one transaction; name one, by tx_id or request, or leave it out")
 	}
-	return t, err
+	if one && len(r.GetLabels()) > 0 {
+		return nil, invalidField("labels", "select among many transactions; leave them out, or name a submitter or all instead of one transaction")
+	}
+	labels, found := selectors(r.GetLabels())
+	if len(found) > 0 {
+		return nil, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+	}
+	return labels, nil
 }
 
 // watch is one stream under way.

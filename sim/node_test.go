@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
@@ -205,7 +206,7 @@ func (l *logger) Handle(_ context.Context, r slog.Record) error {
 	for _, a := range l.attrs {
 		line += " " + a.String()
 	}
-	defect := false
+	defect := strings.HasPrefix(r.Message, "the database refuses a change") // what the law asks for and the ledger forbids
 	r.Attrs(func(a slog.Attr) bool {
 		defect = defect || a.Key == "panic"
 		line += " " + a.String()

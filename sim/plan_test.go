@@ -67,9 +67,7 @@ func (p Plan) policy() txn.Policy {
 	policy := txn.Policy{
 		Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit, ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second, BumpPermille: bumpPermille,
 	}
-	if p.Seed%2 == 0 {
-		policy.Bump = txn.Bumping{Enabled: true, MinInterval: resubmit, MaxAttempts: resubmitMax}
-	}
+	policy.Bump = txn.Bumping{Enabled: p.Seed%2 == 0, MinInterval: resubmit, MaxAttempts: resubmitMax} // cancels rise in any case
 	return policy
 }
 

@@ -127,6 +127,14 @@ func (p chainPort) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (tx
 	return p.c.Fees(ctx, speed, limit)
 }
 
+func (p chainPort) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
+	ctx, err := p.ask(ctx, chaintest.MethodGas, p.n.w.submitterAt(draft.From), nil)
+	if err != nil {
+		return 0, txn.Outcome{Class: txn.Unavailable}
+	}
+	return p.c.Gas(ctx, draft)
+}
+
 func (p chainPort) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error) {
 	ctx, err := p.ask(ctx, chaintest.MethodPooled, p.n.w.submitterAt(address), nil)
 	if err != nil {

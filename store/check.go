@@ -98,6 +98,8 @@ func checkWrite(w txn.Write) error {
 		return errors.New("its nonce is beyond 2^63-1")
 	case w.From == txn.Queued && w.Kind != txn.EventAllocated && next.Nonce != nil && (next.Receipt == nil || !next.Released || next.Requeued == 0):
 		return fmt.Errorf("%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it was requeued has its own again", w.Kind, *next.Nonce)
+	case next.EndedBlock > 0 && (!next.State.Final() || next.Receipt != nil || !storable(next.EndedBlock)):
+		return fmt.Errorf("it would end as never run at block %d, as %s and with receipt %v", next.EndedBlock, next.State, next.Receipt)
 	case w.Delay < 0:
 		return fmt.Errorf("its delay is %v", w.Delay)
 	}

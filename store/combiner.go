@@ -58,18 +58,18 @@ func newCombiner[T item](l limits, send func(bool, []T) *refusal, refuse func(T,
 	return &combiner[T]{limits: l, send: send, refuse: refuse}
 }
 
-// put hands an item over; unless it returns an error the item will be ended.
-func (c *combiner[T]) put(it T) error {
+// put hands items over, all or none; unless it returns an error they will be ended. They go together as far as a group has room.
+func (c *combiner[T]) put(items ...T) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
 		return errClosed
-	case c.outstanding >= c.limits.outstanding:
+	case c.outstanding+len(items) > c.limits.outstanding:
 		return errFull
 	}
-	c.outstanding++
-	c.waiting = append(c.waiting, it)
+	c.outstanding += len(items)
+	c.waiting = append(c.waiting, items...)
 	if !c.sending {
 		c.sending = true
 		c.running.Go(c.sendAll)

@@ -17,21 +17,15 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	if err != nil {
 		return txn.Tx{}, err
 	}
-	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+	status, err := toStatus(r)
 	if err != nil {
 		return txn.Tx{}, err
 	}
 	tx := txn.Tx{
 		ID: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID, RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
 		Payload: txn.Payload{Value: value, Data: r.Data, GasLimit: uint64(r.GasLimit)}, Terms: txn.Terms{Speed: txn.Speed(r.Speed), CancelLate: r.CancelLate},
-		Status: txn.Status{
-			State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
-			TxHash: toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
-			SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
-			Accepted: int(r.AcceptedAttempt), LastAnswer: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
-			Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
-		},
-		Token: txn.Token(r.FencingToken), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Status: status,
+		Token:  txn.Token(r.FencingToken), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	if r.MaxFee != nil {
 		if tx.Terms.MaxFee, err = toWei(*r.MaxFee); err != nil {
@@ -48,24 +42,47 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		to := txn.Address(r.ToAddress)
 		tx.Payload.To = &to
 	}
-	if r.Nonce != nil {
-		nonce := txn.Nonce(*r.Nonce)
-		tx.Nonce = &nonce
-	}
 	if r.TerminalAt != nil {
 		tx.FinalAt = *r.TerminalAt
 	}
 	return tx, nil
 }
 
-// toDueTx also turns the times that are left, by the database's clock, into times of ours: nothing is judged by comparing one clock's time with the other's.
-func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis int64) (txn.Tx, error) {
+// toStatus makes of a row what changes with each move.
+func toStatus(r db.ManagedTx) (txn.Status, error) {
+	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+	if err != nil {
+		return txn.Status{}, err
+	}
+	status := txn.Status{
+		State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
+		TxHash: toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
+		SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
+		Accepted: int(r.AcceptedAttempt), LastAnswer: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
+		Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
+	}
+	if r.Nonce != nil {
+		nonce := txn.Nonce(*r.Nonce)
+		status.Nonce = &nonce
+	}
+	if r.EndedBlock != nil {
+		status.EndedBlock = uint64(*r.EndedBlock)
+	}
+	return status, nil
+}
+
+// toDueTx also turns the times that are left or have passed, by the database's clock, into times of ours: nothing is judged by comparing one clock's time with the
+// other's.
+func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis, waitedMillis int64) (txn.Tx, error) {
 	tx, err := toTx(r)
 	if err == nil && dueMillis > 0 {
 		tx.Due = s.clock.Now().Add(time.Duration(dueMillis) * time.Millisecond)
 	}
 	if err == nil && r.NotAfter != nil {
 		tx.LateAt = s.clock.Now().Add(time.Duration(lateMillis) * time.Millisecond)
+	}
+	if err == nil && r.WaitingSince != nil {
+		tx.WaitingSince = s.clock.Now().Add(-time.Duration(waitedMillis) * time.Millisecond)
 	}
 	return tx, err
 }
@@ -173,13 +190,17 @@ func toEvent(r db.EventsSinceRow) (EventInfo, error) {
 	if err != nil {
 		return EventInfo{}, err
 	}
+	labels, err := toLabels(r.Labels)
+	if err != nil {
+		return EventInfo{}, err
+	}
 	return EventInfo{
 		Event: txn.Event{
 			Tx: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq, Kind: txn.Kind(r.Kind), State: txn.State(r.State),
 			Sub: txn.Sub(r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
 			NewFork: r.NewFork, Above: toBlocks(r.Above), At: r.CreatedAt,
 		},
-		SubmitterName: r.SubmitterName, Xid: r.Xid,
+		SubmitterName: r.SubmitterName, Xid: r.Xid, Labels: labels,
 	}, nil
 }
 

@@ -10,8 +10,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// maxCreateBytes bounds a grouped insert.
-const maxCreateBytes = 1 << 20
+// maxCreateBytes bounds a grouped insert: the largest batch that the API takes goes as one.
+const maxCreateBytes = 5 << 20
+
+// createsPerChange is how many transactions a grouped insert holds for each change that a fenced statement may hold: it is far lighter.
+const createsPerChange = 4
 
 // CreateTx queues a transaction, or finds the one that was queued under its request id: created tells which. It shares a statement with whatever else is
 // created on this node at the moment.
@@ -19,31 +22,70 @@ const maxCreateBytes = 1 << 20
 // Errors: ErrKeyReused when the request id stands for another payload, ErrPaused and ErrProtected when the submitter takes no new transactions,
 // ErrSubmitterNotFound, and ErrUnavailable, after which a call with the same request id is safe.
 func (s *Store) CreateTx(ctx context.Context, intent Intent) (info TxInfo, created bool, err error) {
-	verb := fmt.Sprintf("create transaction %q of submitter %d", intent.RequestID, intent.Submitter)
+	fate := s.CreateTxs(ctx, []Intent{intent})[0]
+	return fate.Info, fate.Created, fate.Err
+}
+
+// Created is what became of an intent; see CreateTx.
+type Created struct {
+	Info    TxInfo
+	Created bool
+	Err     error
+}
+
+// CreateTxs is CreateTx for many at once: they have a fate each, in their order, share their statements, and are queued in their order. Of two with the same
+// request id the first is queued.
+func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
+	fates, jobs := make([]Created, len(intents)), make([]*createJob, len(intents))
+	var put []*createJob
+	for i, intent := range intents {
+		if jobs[i], fates[i].Err = s.newCreateJob(intent); fates[i].Err == nil {
+			put = append(put, jobs[i])
+		}
+	}
+	refused := s.creates.put(put...)
+	woken := map[txn.SubmitterID]bool{}
+	for i, job := range jobs {
+		if job == nil {
+			continue
+		}
+		if fates[i] = s.await(ctx, job, refused); fates[i].Created {
+			woken[job.intent.Submitter] = true
+		}
+	}
+	for submitter := range woken {
+		s.wakes.queue(submitter)
+		s.wakes.told()
+	}
+	return fates
+}
+
+func (s *Store) newCreateJob(intent Intent) (*createJob, error) {
 	if !storable(intent.Payload.GasLimit) {
-		return TxInfo{}, false, fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", verb)
+		return nil, fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", intent.verb())
 	}
 	id, err := txn.NewTxID(s.clock.Now(), intent.Submitter)
 	if err != nil {
-		return TxInfo{}, false, fmt.Errorf("store: %s: %w", verb, err)
+		return nil, fmt.Errorf("store: %s: %w", intent.verb(), err)
 	}
-	job := &createJob{intent: intent, id: id, hash: txn.RequestHash(intent.Payload, intent.Terms), ended: make(chan struct{})}
-	if err := s.creates.put(job); err != nil {
-		return TxInfo{}, false, s.failed(ctx, verb, err)
+	return &createJob{intent: intent, id: id, hash: txn.RequestHash(intent.Payload, intent.Terms), ended: make(chan struct{})}, nil
+}
+
+// await waits until a job that was put, unless it was refused, has ended.
+func (s *Store) await(ctx context.Context, job *createJob, refused error) Created {
+	verb := job.intent.verb()
+	if refused != nil {
+		return Created{Err: s.failed(ctx, verb, refused)}
 	}
 	select {
 	case <-job.ended:
 	case <-ctx.Done(): // it may well be created: its request id tells
-		return TxInfo{}, false, fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))
+		return Created{Err: fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))}
 	}
 	if job.err != nil {
-		return TxInfo{}, false, fmt.Errorf("store: %s: %w", verb, job.err)
+		return Created{Err: fmt.Errorf("store: %s: %w", verb, job.err)}
 	}
-	if job.created {
-		s.wakes.queue(intent.Submitter)
-		s.wakes.told()
-	}
-	return job.info, job.created, nil
+	return Created{Info: job.info, Created: job.created}
 }
 
 // createJob is an intent on its way.
@@ -58,7 +100,14 @@ type createJob struct {
 	ended   chan struct{}
 }
 
-func (j *createJob) size() int  { return 200 + len(j.intent.RequestID) + len(j.intent.Payload.Data) }
+func (j *createJob) size() int {
+	size := 200 + len(j.intent.RequestID) + len(j.intent.Payload.Data)
+	for key, value := range j.intent.Labels {
+		size += 2 * (len(key) + len(value)) // once in the row, once as a row
+	}
+	return size
+}
+
 func (j *createJob) key() int64 { return 0 }
 
 func (j *createJob) fail(err error) {
@@ -74,7 +123,7 @@ func (j *createJob) won(r db.InsertTxsRow) {
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		},
-		SubmitterName: r.SubmitterName,
+		SubmitterName: r.SubmitterName, Labels: j.intent.Labels,
 	}
 	j.created = true
 	close(j.ended)
@@ -136,11 +185,6 @@ func failAll(group []*createJob, err error) {
 	}
 }
 
-type requestKey struct {
-	submitter txn.SubmitterID
-	requestID string
-}
-
 // findCreated ends jobs whose row was not inserted: with the transaction that has their key, or with the reason why there is none.
 func (s *Store) findCreated(ctx context.Context, group []*createJob) {
 	ids, requests := make([]int32, len(group)), make([]string, len(group))
@@ -152,18 +196,18 @@ func (s *Store) findCreated(ctx context.Context, group []*createJob) {
 		failAll(group, sayWhy(err))
 		return
 	}
-	winners := make(map[requestKey]TxInfo, len(rows))
+	winners := make(map[RequestKey]TxInfo, len(rows))
 	for _, r := range rows {
 		info, err := toInfo(r.ManagedTx, r.SubmitterName)
 		if err != nil {
 			failAll(group, err)
 			return
 		}
-		winners[requestKey{info.Submitter, info.RequestID}] = info
+		winners[RequestKey{info.Submitter, info.RequestID}] = info
 	}
 	var left []*createJob
 	for _, job := range group {
-		if winner, ok := winners[requestKey{job.intent.Submitter, job.intent.RequestID}]; ok {
+		if winner, ok := winners[job.intent.Key()]; ok {
 			job.found(winner)
 			continue
 		}
@@ -233,6 +277,7 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		p.MaxFees = append(p.MaxFees, terms.MaxFee.Dec())
 		p.NotAfterUs = append(p.NotAfterUs, notAfter)
 		p.CancelLates = append(p.CancelLates, terms.CancelLate)
+		p.LabelSets = append(p.LabelSets, labelSet(job.intent.Labels))
 	}
 	return p
 }

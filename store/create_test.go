@@ -100,8 +100,11 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	if why := stores[0].sendCreates(false, jobs); why != nil {
 		t.Fatal(why.err)
 	}
-	if z, x, y := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq, jobs[2].info.QueueSeq; x > y || y > z {
-		t.Fatalf("x, y and z were inserted as %d, %d and %d", x, y, z)
+	if order := value[string](k, "SELECT string_agg(request_id, '' ORDER BY ctid) FROM managed_tx WHERE request_id IN ('x', 'y', 'z')"); order != "xyz" {
+		t.Fatalf("x, y and z were inserted as %s", order)
+	}
+	if z, x, y := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq, jobs[2].info.QueueSeq; z > x || x > y {
+		t.Fatalf("z, x and y, asked for in this order, are queued as %d, %d and %d", z, x, y)
 	}
 }
 

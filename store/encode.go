@@ -101,6 +101,7 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {
 	p.WWaiting = append(p.WWaiting, !next.WaitingSince.IsZero())
 	p.WDiagnosis = append(p.WDiagnosis, string(next.Diagnosis))
 	p.WAbove = append(p.WAbove, blocks(next.Above))
+	p.WEndedBlock = append(p.WEndedBlock, int64(next.EndedBlock))
 	p.WNewFork = append(p.WNewFork, w.NewFork)
 	p.WTold = append(p.WTold, blocks(w.Told))
 	p.WLate = append(p.WLate, w.Late)

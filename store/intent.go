@@ -21,8 +21,15 @@ var ErrCommandNotFound = errors.New("no such command")
 // CancelQueued cancels a transaction that never had a nonce, and tells whether it did. When it did not, the transaction is in a later state, or final, or was
 // given back to the queue: then it may have run, and its owner alone can tell.
 func (s *Store) CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error) {
+	return s.CancelQueuedFor(ctx, id, Ask{})
+}
+
+// CancelQueuedFor is CancelQueued for somebody who says who or why, which is kept with the commands.
+func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID, ask Ask) (cancelled bool, err error) {
 	verb := fmt.Sprintf("cancel transaction %s", id)
-	_, err = s.read().CancelQueued(ctx, db.CancelQueuedParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled})
+	_, err = s.read().CancelQueued(ctx, db.CancelQueuedParams{
+		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled, Why: ask.Reason, Operator: ask.Operator,
+	})
 	switch {
 	case err == nil:
 		s.wakes.wake(id.Submitter())

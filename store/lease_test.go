@@ -201,6 +201,22 @@ func TestOrphansThatAreAudited(t *testing.T) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
 	}
+	// What ran before it was given back to the queue is in an older block than the nonces before its own.
+	k.exec("UPDATE managed_tx SET receipt_block = 5 WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
+	if found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337, Above: 9}}, 10); err != nil || !slices.Equal(found, []txn.SubmitterID{queued, final}) {
+		t.Errorf("by the nonce before: %v %v", found, err)
+	}
+	k.exec("UPDATE managed_tx SET receipt_block = 60 WHERE submitter_id = $1 AND receipt_block = 5", int32(final))
+	// So does one that ended as never run no longer ago than that, whatever is final besides.
+	k.exec("UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"+
+		" WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
+	for above, want := range map[uint64][]txn.SubmitterID{69: {queued, final}, 70: {queued}, Nowhere: {queued}} {
+		found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337, Above: above}}, 10)
+		k.must(err)
+		if !slices.Equal(found, want) {
+			t.Errorf("above %d: %v, want %v", above, found, want)
+		}
+	}
 	if found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337}}, 1); err != nil || !slices.Equal(found, []txn.SubmitterID{queued}) {
 		t.Errorf("one alone: %v %v", found, err)
 	}

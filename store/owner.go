@@ -65,7 +65,7 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 		return l, err
 	}
 	for _, r := range rows {
-		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs)
+		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
 		if err != nil {
 			return l, err
 		}
@@ -114,7 +114,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 		boxes[id] = Inbox{}
 	}
 	for _, r := range txs {
-		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs)
+		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
 		if err != nil {
 			return nil, s.failed(ctx, verb, err)
 		}
@@ -151,7 +151,8 @@ const (
 	mostRecent  = 4096
 )
 
-// RecentFinals reads the final transactions whose block is less than depth below the newest one's: those that a reorg could still reach. Without attempts.
+// RecentFinals reads the final transactions whose block is less than depth below the newest one's, and those that ended as never run no longer ago than that
+// although there are signed forms of them: what a reorg could still reach. Without attempts.
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
 	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{

@@ -165,6 +165,10 @@ func TestLastBlock(t *testing.T) {
 			t.Fatalf("after nonce %d: %+v, want block %d", n, c, block)
 		}
 	}
+	k.exec("UPDATE managed_tx SET requeued = 1 WHERE submitter_id = $1 AND nonce = 1", int32(id))
+	if c := k.load(s, l).Cursor; c.LastBlock != 0 {
+		t.Errorf("it was given back to the queue, and may have ended by a form of another nonce: %+v", c)
+	}
 }
 
 // requeued is the write that gives a STUCK transaction back to the queue.

@@ -38,28 +38,6 @@ func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID, requ
 	return toInfo(rows[0].ManagedTx, rows[0].SubmitterName)
 }
 
-// Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before.
-func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
-	p := db.ListTxsParams{SubmitterID: int32(filter.Submitter), Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit)}
-	if filter.Before == (txn.TxID{}) {
-		p.Before = uuid.Max
-	}
-	for _, state := range filter.States {
-		p.States = append(p.States, string(state))
-	}
-	rows, err := s.read().ListTxs(ctx, p)
-	if err != nil {
-		return nil, s.failed(ctx, "list transactions", err)
-	}
-	infos := make([]TxInfo, len(rows))
-	for i, r := range rows {
-		if infos[i], err = toInfo(r.ManagedTx, r.SubmitterName); err != nil {
-			return nil, s.failed(ctx, "list transactions", err)
-		}
-	}
-	return infos, nil
-}
-
 // Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever has those can send them.
 func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error) {
 	verb := fmt.Sprintf("read the attempts of transaction %s", id)
@@ -84,5 +62,9 @@ func toInfo(row db.ManagedTx, submitter string) (TxInfo, error) {
 	if err != nil {
 		return TxInfo{}, fmt.Errorf("store: read transaction %s: %w", row.TxID, err)
 	}
-	return TxInfo{Tx: tx, SubmitterName: submitter}, nil
+	labels, err := toLabels(row.Labels)
+	if err != nil {
+		return TxInfo{}, fmt.Errorf("store: read the labels of transaction %s: %w", row.TxID, err)
+	}
+	return TxInfo{Tx: tx, SubmitterName: submitter, Labels: labels}, nil
 }

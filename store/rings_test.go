@@ -96,8 +96,8 @@ func TestFencedStatementsStartFromTheFence(t *testing.T) {
 func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
-		"InsertTxs":         {"INSERT INTO managed_tx", "INSERT INTO tx_event"},
-		"CancelQueued":      {"INSERT INTO tx_event", "UPDATE managed_tx"},
+		"InsertTxs":         {"INSERT INTO managed_tx", "INSERT INTO tx_event", "INSERT INTO tx_label"},
+		"CancelQueued":      {"INSERT INTO submitter_command", "INSERT INTO tx_event", "UPDATE managed_tx"},
 		"InsertCommand":     {"INSERT INTO submitter_command"},
 		"AcquireLeases":     {"UPDATE submitter_lease"},
 		"AcquireLease":      {"UPDATE submitter_lease"},
@@ -129,8 +129,11 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 		}
 	}
 	columns := regexp.MustCompile(`INSERT INTO managed_tx \(([^)]*)\)`).FindStringSubmatch(sqls["InsertTxs"])
-	if columns == nil || regexp.MustCompile(`\b(state|nonce|version|fencing_token|queue_seq)\b`).MatchString(columns[1]) {
+	if columns == nil || regexp.MustCompile(`\b(state|nonce|version|fencing_token)\b`).MatchString(columns[1]) {
 		t.Errorf("InsertTxs chooses what the table chooses for a queued transaction: %v", columns)
+	}
+	if !strings.Contains(sqls["InsertTxs"], "nextval('queue_seq')            AS queue_seq,") || !strings.Contains(sqls["InsertTxs"], "i.queue_seq, NULLIF(") {
+		t.Error("InsertTxs does not draw its places in the queue from the sequence")
 	}
 	if queued := strings.Index(sqls["CancelQueued"], "t.state = 'QUEUED'"); queued < 0 || !strings.Contains(sqls["CancelQueued"][queued:], "FOR NO KEY UPDATE") {
 		t.Error("CancelQueued does not lock a queued transaction before it writes")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,32 +30,54 @@ type Migration struct {
 var ErrLedgerInUse = errors.New("the ledger holds submitters: a step back would lose every transaction and every request_id, " +
 	"and what was sent could be sent again; repeat with force if that is what you want")
 
-// CheckSchema compares the schema of the database with what this program was built for: ErrSchema says which of the two is older, and what to do.
+// CheckSchema compares the steps that the database has taken with those that this program was built for: ErrSchema says which of the two is older, and what to do.
+// A step that is missing in the middle counts like one at the end. A newer schema is good as long as its steps say that programs of this one's version still work on
+// it, so that nodes of two releases can work side by side.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	version, err := s.own().SchemaVersion(ctx)
+	taken, err := s.own().SchemaVersions(ctx)
 	if err != nil {
 		return s.failed(ctx, "check the schema", err)
 	}
-	switch wanted := latest(); {
-	case version < wanted:
-		return fmt.Errorf("store: check the schema: %w: it has version %d and this program needs %d; run \"fencepost migrate up\"", ErrSchema, version, wanted)
-	case version > wanted:
-		return fmt.Errorf("store: check the schema: %w: this program is older than the database, which has version %d where %d is known here; "+
-			"run a newer fencepost", ErrSchema, version, wanted)
+	steps := known()
+	wanted, version := slices.Max(steps), int64(0)
+	if len(taken) > 0 {
+		version = slices.Max(taken)
+	}
+	for _, step := range steps {
+		switch {
+		case slices.Contains(taken, step):
+		case version < wanted:
+			return fmt.Errorf("store: check the schema: %w: it has version %d and this program needs %d; run \"fencepost migrate up\"", ErrSchema, version, wanted)
+		default:
+			return fmt.Errorf("store: check the schema: %w: it has version %d, but not its step %d; run \"fencepost migrate up\"", ErrSchema, version, step)
+		}
+	}
+	if version == wanted {
+		return nil
+	}
+	oldest, err := s.own().MinNodeSchema(ctx)
+	if err != nil {
+		return s.failed(ctx, "check the schema", err)
+	}
+	if oldest > wanted {
+		return fmt.Errorf("store: check the schema: %w: this program is older than the database, which has version %d and needs a program that knows %d at least, where "+
+			"%d is known here; run a newer fencepost", ErrSchema, version, oldest, wanted)
 	}
 	return nil
 }
 
 // latest is the newest version that this program knows.
-func latest() int64 {
-	var newest int64
+func latest() int64 { return slices.Max(known()) }
+
+// known are the versions of the steps that this program knows.
+func known() (versions []int64) {
 	names, _ := fs.Glob(queries.Migrations, "migrations/*.sql") // the pattern is good
 	for _, name := range names {
 		if v, err := goose.NumericComponent(name); err == nil {
-			newest = max(newest, v)
+			versions = append(versions, v)
 		}
 	}
-	return newest
+	return versions
 }
 
 // Migrate brings the schema to the newest version, making it (and a schema of that name, if one is given) where there is none, and returns the steps that it
@@ -154,7 +177,8 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string, step func(*go
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files, goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files, goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+		goose.WithAllowOutofOrder(true)) // a step that is missing in the middle is taken like any other
 	if err != nil {
 		return err
 	}

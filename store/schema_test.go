@@ -3,11 +3,16 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
 // blank is a schema without a ledger.
@@ -66,12 +71,65 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	s := k.open("a")
 	k.must(s.CheckSchema(k.ctx))
 	k.exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, TRUE)")
-	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "this program is older than the database") {
-		t.Fatalf("a newer ledger: %v", err)
+	for oldest, good := range map[int64]bool{latest() - 1: true, latest(): true, latest() + 1: false, 99999: false} {
+		k.exec("UPDATE ledger SET min_node_schema = $1", oldest)
+		switch err := s.CheckSchema(k.ctx); {
+		case good && err != nil:
+			t.Errorf("a newer ledger that programs of version %d still work on: %v", oldest, err)
+		case !good && (!errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "this program is older than the database")):
+			t.Errorf("a newer ledger for programs of version %d: %v", oldest, err)
+		}
 	}
 	k.exec("DELETE FROM goose_db_version WHERE version_id > 0")
 	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "run \"fencepost migrate up\"") {
 		t.Fatalf("an older ledger: %v", err)
+	}
+}
+
+// TestAStepIsMissingInTheMiddle: the newest step says nothing of those before it.
+func TestAStepIsMissingInTheMiddle(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	schema := k.blank()
+	_, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	s := k.open("a", func(c *Config) { c.Schema = schema })
+	k.must(s.CheckSchema(k.ctx))
+	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
+	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "but not its step 7; run \"fencepost migrate up\"") {
+		t.Errorf("without step 7: %v", err)
+	}
+	done, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	if len(done) != 1 || done[0].Version != 7 {
+		t.Errorf("done %+v", done)
+	}
+	k.must(s.CheckSchema(k.ctx))
+}
+
+// TestStepsSayWhoWorksOnThem: what a step does to older programs is decided when it is written, and not when a node refuses to start.
+func TestStepsSayWhoWorksOnThem(t *testing.T) {
+	t.Parallel()
+	const first = 8 // which brought the number
+	files, err := filepath.Glob("../queries/migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		version, err := goose.NumericComponent(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up, _, _ := strings.Cut(string(text), "-- +goose Down")
+		sets := strings.Contains(up, fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
+		if version > first && !sets && !strings.Contains(up, "-- min_node_schema stays: ") {
+			t.Errorf("%s neither sets min_node_schema to %d nor says \"-- min_node_schema stays: \" and why older programs can live with it", file, version)
+		}
 	}
 }
 
@@ -105,6 +163,28 @@ func TestMigrateDown(t *testing.T) {
 	}
 	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) {
 		t.Fatalf("%v", err)
+	}
+}
+
+// TestWhatWasSignedBeforeAnswersWereKept migrates a ledger of before: nobody knows what was refused, so a pool may have whatever is signed.
+func TestWhatWasSignedBeforeAnswersWereKept(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
+	s := k.open("a")
+	id, lease := k.owned(s, "alice")
+	signed, queued := k.queue(s, id, "signed"), k.queue(s, id, "queued")
+	k.done(s, lease, take(signed, 0))
+	k.must(migrating(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) error {
+		if _, err := p.DownTo(k.ctx, 4); err != nil {
+			return err
+		}
+		_, err := p.Up(k.ctx)
+		return err
+	}))
+	for tx, want := range map[string]int{signed.ID.String(): 1, queued.ID.String(): 0} {
+		if got := value[int](k, "SELECT pooled_attempt FROM managed_tx WHERE tx_id = $1", tx); got != want {
+			t.Errorf("the newest that a pool may have is %d, want %d", got, want)
+		}
 	}
 }
 

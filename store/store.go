@@ -70,7 +70,7 @@ type Config struct {
 
 	LeaseDuration    time.Duration // 0: 10 s
 	StatementTimeout time.Duration // of fenced statements, on the server's side; 0: a quarter of LeaseDuration. Below a third of it
-	MaxGroupChanges  int           // in one fenced statement, and transactions in one grouped insert; 0: 256
+	MaxGroupChanges  int           // in one fenced statement; a grouped insert holds four times as many transactions. 0: 256
 	MaxGroupBytes    int           // of one fenced statement, so that it fits the socket's buffer; 0: 128 KiB. A larger change goes alone
 	APIConns         int           // pool of callers; 0: 8
 	OwnerConns       int           // pool of owners: loads, inboxes, sweeps; 0: 4
@@ -158,7 +158,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	}
 	s.commits = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: cfg.MaxGroupBytes, outstanding: maxOutstanding}, s.sendCommits, s.refuseCommit)
 	s.notices = newNotices(s)
-	s.creates = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: maxCreateBytes, outstanding: maxOutstanding}, s.sendCreates, s.refuseCreate)
+	s.creates = newCombiner(limits{items: createsPerChange * cfg.MaxGroupChanges, bytes: maxCreateBytes, outstanding: maxOutstanding}, s.sendCreates, s.refuseCreate)
 	return s, nil
 }
 

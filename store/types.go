@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -80,19 +81,35 @@ type Intent struct {
 	RequestID string
 	Payload   txn.Payload
 	Terms     txn.Terms
+	Labels    map[string]string // no part of the request's identity: nothing of what is sent depends on them
 }
 
-// TxInfo is a transaction as readers get it: with the name of its submitter.
+// RequestKey names a transaction for ever.
+type RequestKey struct {
+	Submitter txn.SubmitterID
+	RequestID string
+}
+
+// Key is what names the transaction.
+func (i Intent) Key() RequestKey { return RequestKey{i.Submitter, i.RequestID} }
+
+func (i Intent) verb() string {
+	return fmt.Sprintf("create transaction %q of submitter %d", i.RequestID, i.Submitter)
+}
+
+// TxInfo is a transaction as readers get it: with the name of its submitter, and what only readers ask for.
 type TxInfo struct {
 	txn.Tx
 	SubmitterName string
+	Labels        map[string]string
 }
 
 // EventInfo is an event as readers get it, with its place in the feed.
 type EventInfo struct {
 	txn.Event
 	SubmitterName string
-	Xid           string // of the transaction that wrote it
+	Xid           string            // of the transaction that wrote it
+	Labels        map[string]string // of the transaction; in the feed only
 }
 
 // SubmitterInfo is a submitter with what is known of its owner, cursor and queue.
@@ -138,10 +155,13 @@ type PolicyChange struct {
 
 // TxFilter selects and pages transactions, newest first.
 type TxFilter struct {
-	Submitter txn.SubmitterID // 0: all
-	States    []txn.State     // empty: all
-	Before    txn.TxID        // zero: from the newest
+	Submitter txn.SubmitterID   // 0: all
+	States    []txn.State       // empty: all
+	Labels    map[string]string // each of them; empty: all
+	Before    txn.TxID          // zero: from the newest
 	Limit     int
+
+	CreatedFrom, CreatedBefore time.Time // by the database's clock; zero: all
 }
 
 // Ledger is what the owner of a submitter has in memory.

@@ -3,7 +3,9 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -64,7 +66,7 @@ func stopWaiting(v View, head Tx) (Step, bool) {
 	}
 	next := head.Status
 	next.WaitingSince = time.Time{}
-	return Record{Change{Writes: []Write{v.move(head, "", next, head.Due.Sub(v.Now))}}}, true
+	return Record{Change{Writes: []Write{v.move(head, "", next, max(0, head.Due.Sub(v.Now)))}}}, true
 }
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
@@ -111,6 +113,20 @@ func AccountUnseen(v View, s LookAtAccount) Change {
 		return Change{} // the next hand-over asks again
 	}
 	return backOff(v, s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
+}
+
+// NoOldState tells what follows for a command that rests on older state than any endpoint tells.
+func NoOldState(v View, s LookAtAccount) Change {
+	i := slices.IndexFunc(v.Commands, func(c Command) bool { return c.ID == s.For })
+	if i < 0 {
+		return Change{}
+	}
+	c := v.Commands[i]
+	if s.Least > 0 { // not even that is there
+		return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest; use one that keeps older state", min(s.Least, s.Depth)))
+	}
+	return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
+		"use an endpoint that keeps older state, or find out from a block explorer that it is, and not by this transaction, and say %s_UNPROVEN", s.Depth, *s.Tx.Nonce, c.Action))
 }
 
 // Preparation is what quoting and signing gave.
@@ -178,6 +194,27 @@ func refused(v View, tx Tx, reason, message string) Change {
 	return c
 }
 
+// refusedBefore are the reasons that count refusals; saysNothing those of an answer that says nothing of the draft, and so neither counts as one nor ends the count:
+// of a node that answers every second time the refusals are as many in a row as it answers.
+var (
+	refusedBefore = map[string]bool{ReasonPrepareReverted: true, ReasonInvalid: true}
+	saysNothing   = map[string]bool{ReasonChainUnavailable: true, ReasonChainBehind: true}
+)
+
+// unanswered lets what was refused wait, for as long as others wait that get no answer a few times in a row. Its reason, and the count with it, stay.
+func unanswered(v View, tx Tx, reason, message string, hint time.Duration) Change {
+	const tries = 3
+	next := tx.Status
+	refusal, _, _ := strings.Cut(tx.LastError, sinceThen)
+	next.Sub, next.LastError = BackingOff, refusal+sinceThen+reason+": "+message
+	if next.WaitingSince.IsZero() {
+		next.WaitingSince = v.Now
+	}
+	return Change{Writes: []Write{v.move(tx, "", next, max(Backoff(tries), hint))}}
+}
+
+const sinceThen = "; since then "
+
 // failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
 func failUnsent(v View, tx Tx, reason, message string) Change {
 	if !neverRan(v, tx) {
@@ -199,6 +236,9 @@ func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
 
 // wait is backOff without an end.
 func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
+	if saysNothing[reason] && refusedBefore[tx.Reason] {
+		return unanswered(v, tx, reason, message, hint)
+	}
 	next, kind := tx.Status, Kind("")
 	if tx.Reason != reason {
 		kind, next.SubmitAttempts = EventDelayed, 0

@@ -31,7 +31,7 @@ type CursorInit struct {
 type Take struct{ Nonce Nonce }
 
 // Protection stops the taking of nonces until an operator decides. What is in flight is still followed and its recorded bytes handed over; nothing new is
-// signed (requirements H18, H19).
+// signed (requirements H18, H19), but under a protection because something ran that was given up, the cancel that fills the nonce it holds.
 type Protection struct {
 	Expect   Nonce // the cursor must still stand here: else it was our own allocation that looked like somebody else's
 	Reason   string
@@ -101,7 +101,7 @@ const (
 	ActionAlignKeep Action = "ALIGN_FORWARD_KEEP_QUEUE"
 	ActionFail      Action = "FAIL"    // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
 	ActionRequeue   Action = "REQUEUE" // RESOLVE: put it back at its place in the queue, to be sent under another nonce
-	ActionRetry     Action = "RETRY"   // RESOLVE: count its hand-overs anew, beginning at once
+	ActionRetry     Action = "RETRY"   // RESOLVE: count its hand-overs anew, beginning at once; of what is being cancelled, hand the original over once more
 	// RESOLVE: as FAIL and REQUEUE, when no endpoint can show any more who used the nonce; the operator has found out otherwise that it was not this transaction
 	ActionFailUnproven    Action = "FAIL_UNPROVEN"
 	ActionRequeueUnproven Action = "REQUEUE_UNPROVEN"

@@ -9,7 +9,7 @@ import (
 // Policy is how a chain's transactions are followed.
 type Policy struct {
 	Confirmations    uint64        // canonical blocks above the receipt's that make it final
-	ReleaseDepth     uint64        // depth at which the next nonce may be taken: 1 is "its receipt is in a canonical block"
+	ReleaseDepth     uint64        // depth at which the next nonce may be taken; 0: once it is final. See releases
 	AuditDepth       uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
 	LagGrace         time.Duration // how long the chain may lack what the ledger has before that is no lag any more
 	TellAbove        bool          // each block above the receipt's is an event
@@ -19,7 +19,7 @@ type Policy struct {
 	ResubmitMaxAge   time.Duration // age of its first form after which it is STUCK as well, whatever nodes have answered; 0: none
 	Diagnose         bool          // look into the pool before a transaction is handed over again
 	Stuck            bool          // a stuck policy is there to be asked
-	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced
+	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced, and no cancel offers more by itself
 	BumpPermille     uint64        // what a replacement multiplies both fees by at least, in thousandths; pools ask for at least 1100
 	BumpMaxFee       Wei           // most per unit of gas that a replacement offers; zero: no limit
 }
@@ -33,6 +33,7 @@ type View struct {
 	Open      []Tx    // with a nonce and not final, lowest nonce first
 	Queue     []Tx    // head of the queue, in order
 	Audited   []Tx    // final, with a receipt, and not yet so deep that no reorg is believed possible; without attempts
+	Ended     []Tx    // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion
@@ -55,7 +56,8 @@ type (
 	LookAtAccount struct {
 		Tx    Tx
 		Depth uint64
-		For   int64 // the command that needs it; 0: none
+		Least uint64 // depth that does when no endpoint tells the state at Depth; 0: none, and NoOldState tells what follows
+		For   int64  // the command that needs it; 0: none
 	}
 	// Investigate asks who used a nonce, for the operator; Investigated tells what follows, whether that was found or not.
 	Investigate struct{ Finding Finding }
@@ -70,10 +72,11 @@ type (
 		Nonce Nonce
 		Slot  int16
 	}
-	// Broadcast hands recorded bytes to the chain; Sent tells what follows.
+	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and HandedBack of what an operator asks for.
 	Broadcast struct {
 		Tx      Tx
 		Attempt Attempt
+		For     int64 // the command that asks for it; 0: none
 	}
 )
 
@@ -88,10 +91,8 @@ func (Broadcast) step()     {}
 // Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
 // would have been taken without it.
 func Decide(v View) Step {
-	if len(v.Commands) > 0 {
-		if step, ok := obey(v, v.Commands[0]); ok {
-			return step
-		}
+	if step, ok := heed(v); ok {
+		return step
 	}
 	if change := follow(v); !change.Empty() {
 		return Record{change}
@@ -118,6 +119,26 @@ func Decide(v View) Step {
 	}
 	return Rest{Until: nextDue(v)}
 }
+
+// heed carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
+// protects or cancels. Behind a decision to leave a protection everything waits for that.
+func heed(v View) (Step, bool) {
+	for i, c := range v.Commands {
+		switch {
+		case i > 0 && c.Kind == CommandExitProtect:
+			return nil, false
+		case i > 0 && !atOnce[c.Kind]:
+			continue
+		}
+		if step, ok := obey(v, c); ok {
+			return step, true
+		}
+	}
+	return nil, false
+}
+
+// atOnce are the commands that need nothing from outside.
+var atOnce = map[CommandKind]bool{CommandPause: true, CommandResume: true, CommandCancel: true, CommandProtect: true, CommandUpdate: true}
 
 // obey carries out one command. ok is false while it waits for what the chain shows.
 func obey(v View, c Command) (step Step, ok bool) {
@@ -173,6 +194,9 @@ func cancel(v View, id TxID) (Write, bool) {
 		return v.move(tx, EventCancelRequested, next, 0), true
 	}
 	for _, tx := range v.Queue {
+		if tx.ID == id && tx.CancelRequested {
+			return Write{}, true
+		}
 		if tx.ID == id && tx.Requeued > 0 { // what was signed for it before may have run
 			next := tx.Status
 			next.CancelRequested = true
@@ -229,11 +253,11 @@ func followOne(v View, tx Tx) (Write, bool) {
 		return reorged(v, tx)
 	}
 	next := tx.Status
-	next.Released = tx.Released || seen.Confirmations+1 >= v.Policy.ReleaseDepth
+	next.Released = tx.Released || v.Policy.releases(seen)
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		if next.Above = nil; tx.Reason != ProtectRanBefore { // that stays told
+		if next.Above = nil; !tx.staysTold() {
 			next.Reason, next.LastError = "", ""
 		}
 		w := v.move(tx, EventIncluded, next, 0)
@@ -243,7 +267,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if w, ok := tellAbove(v, tx, seen); ok {
 		return w, true
 	}
-	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && tx.Reason == ProtectRanBefore) {
+	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && ranAnyway(tx.Reason)) {
 		return final(v, tx, e), true
 	}
 	if next.Released != tx.Released {
@@ -259,7 +283,9 @@ func reorged(v View, tx Tx) (Write, bool) {
 	}
 	next := tx.Status
 	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, nil, 0, ""
-	next.TxHash, next.Above = tx.newest().Hash, nil
+	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see again
+		next.TxHash = tx.newest().Hash
+	}
 	w := v.move(tx, EventReorged, next, 0)
 	w.NewFork = true
 	return w, true
@@ -277,14 +303,8 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 	case cancelled && tx.Rejected != "":
 		kind, next.State, next.Executed, next.Reason, next.LastError = EventFailed, Failed, No, ReasonRejected, tx.Rejected
 	case cancelled:
-		kind, next.State, next.Executed, next.Reason = EventCancelled, Cancelled, No, ReasonCancelled
-		switch {
-		case tx.CancelRequested:
-		case tx.Reason == ProtectRanBefore:
-			next.Reason, next.LastError = ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
-		default:
-			next.Reason, next.LastError = ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
-		}
+		kind, next.State, next.Executed = EventCancelled, Cancelled, No
+		next.Reason, next.LastError = tx.whyCancelled()
 	case tx.Receipt.Success:
 		next.State, next.Executed, next.Reason, next.LastError = Confirmed, Success, "", ""
 		switch r := earlier.Receipt; {
@@ -292,14 +312,32 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 			next.Reason = ProtectRanBefore
 			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
+		case tx.Reason == ProtectRanEnded:
+			next.Reason, next.LastError = ProtectRanEnded, tx.ranEnded()
 		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
+	case tx.Reason == ProtectRanEnded:
+		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranEnded()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
 	}
 	return v.move(tx, kind, next, 0)
+}
+
+// whyCancelled says what its cancel, which is final, was signed for. Of what was final before, and reorged, there is no reason left that says so.
+func (tx Tx) whyCancelled() (reason, message string) {
+	anew := tx.Reason == ReasonReorgedFinal && !tx.Terms.CancelLate
+	switch {
+	case tx.CancelRequested:
+		return ReasonCancelled, ""
+	case tx.Reason == ProtectRanBefore, anew && tx.Requeued > 0:
+		return ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+	case tx.Reason == ProtectRanEnded, anew:
+		return ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
+	}
+	return ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 }
 
 // nextDue is when time alone makes something to do.
@@ -314,6 +352,9 @@ func nextDue(v View) time.Time {
 		if tx.Receipt == nil {
 			earlier(tx.Due)
 			earlier(v.overdueAt(tx))
+			if tx.Terms.CancelLate && tx.newest().Kind != Cancel {
+				earlier(tx.LateAt)
+			}
 		}
 	}
 	for i, tx := range v.Queue {
@@ -346,6 +387,9 @@ func (v View) seen(tx Tx) Inclusion {
 func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 	if kind != "" {
 		next.Version = tx.Version + 1
+	}
+	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
+		next.EndedBlock = max(v.Head, 1)
 	}
 	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
 }

@@ -39,6 +39,7 @@ type Account struct {
 	Latest    Nonce // next nonce by the newest block
 	Pending   Nonce // next nonce by the node's pool
 	Settled   Nonce // next nonce as of the block that is the asked depth below the head
+	Shallow   bool  // Settled is as of LookAtAccount.Least, since no endpoint tells older state. The owner's
 	Head      uint64
 	HeadHash  Hash
 	HasCode   bool // a contract or delegated account: others can raise its nonce
@@ -74,6 +75,9 @@ type Used struct {
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.
 var ErrUnavailable = errors.New("unavailable")
 
+// ErrNoState marks an ErrUnavailable of an account whose newest state was told, and the older one was not: no endpoint keeps that for us. Asking again does not help.
+var ErrNoState = errors.New("no endpoint tells the state of so old a block")
+
 // ErrKeyMissing says that a signer holds no key for the account.
 var ErrKeyMissing = errors.New("no key for this account")
 
@@ -102,6 +106,12 @@ const (
 	ExecutionReverted      Class = "REVERTED"
 	Ambiguous              Class = "AMBIGUOUS"
 )
+
+// Classes lists every class.
+var Classes = []Class{
+	Accepted, AlreadyKnown, NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, FeeCapBelowBaseFee, InsufficientFunds, PoolFull, RateLimited, Unavailable,
+	Unauthorized, WrongChain, Invalid, ExecutionReverted, Ambiguous,
+}
 
 // Outcome is a node's answer to a send, or to an estimate.
 type Outcome struct {

@@ -5,6 +5,14 @@ import (
 	"slices"
 )
 
+// releases tells whether the next nonce may be taken after what is in a block. Depths begin with 1, the block of the receipt at the head of the chain; so depth d
+// has d-1 blocks above. Confirmations count those above alone: what is final is one deeper than their number. As many as they are, if more than 1, therefore mean
+// what they are meant for, "only when final", the chain's own tag included, and what is final is never waited for any longer (law L5).
+func (p Policy) releases(seen Inclusion) bool {
+	onlyFinal := p.ReleaseDepth == 0 || p.ReleaseDepth > 1 && p.ReleaseDepth >= p.Confirmations
+	return seen.Final || !onlyFinal && seen.Confirmations+1 >= p.ReleaseDepth
+}
+
 // tellAbove tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
 // chain any more (newFork; C24).
 func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
@@ -49,6 +57,7 @@ func audit(v View) Change {
 		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonReorgedFinal, Evidence: c.Writes[0].Next.LastError}
 	case len(c.Writes) == 0 && guard != nil && guard.EndsByItself() && !slices.ContainsFunc(v.Open, func(tx Tx) bool { return tx.Released }):
 		c.Unprotect = &Unprotection{ID: guard.ID, Expect: v.Cursor.Next, To: v.Cursor.Next, Reason: "all that was reorged is final again"}
+		c.Writes = dueAgain(v)
 	}
 	return c
 }

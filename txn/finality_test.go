@@ -314,3 +314,56 @@ func TestWhatWasFinalIsNotReplaced(t *testing.T) {
 		t.Fatalf("%+v, asked %v", tx.Status, w.asked)
 	}
 }
+
+// The next nonce may be taken at the depth that the policy names, which begins with 1 in the newest block. As many as the confirmations, and 0, are "only when
+// final", by the chain's own tag too; and what is final is never waited for any longer.
+func TestTheDepthOfRelease(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		depth, confirmations uint64
+		above                uint64 // blocks above the receipt's
+		final, want          bool
+	}{
+		{1, 5, 0, false, true},
+		{2, 5, 0, false, false}, {2, 5, 1, false, true},
+		{4, 5, 2, false, false}, {4, 5, 3, false, true},
+		{5, 5, 4, false, false}, {5, 5, 5, true, true}, // one block after the depth would be
+		{5, 5, 7, false, false}, // deep enough, and above the chain's finalized block
+		{4, 5, 7, false, true},  // a depth below that knows of no tag
+		{0, 5, 4, false, false}, {0, 5, 9, false, false}, {0, 5, 5, true, true},
+		{1, 1, 0, false, true}, // 1 is the first block, whatever makes it final
+		{0, 1, 0, false, false}, {0, 1, 1, true, true},
+		{7, 5, 5, true, true}, {7, 5, 6, false, false}, // never after it is final
+	} {
+		p := Policy{ReleaseDepth: c.depth, Confirmations: c.confirmations}
+		if got := p.releases(Inclusion{Known: true, Receipt: &Receipt{}, Confirmations: c.above, Final: c.final}); got != c.want {
+			t.Errorf("depth %d of %d with %d above, final %t: %t", c.depth, c.confirmations, c.above, c.final, got)
+		}
+	}
+}
+
+// A nonce that is released only when final is taken with the very commit that says so, or later, and never before.
+func TestReleasedOnlyWhenFinal(t *testing.T) {
+	t.Parallel()
+	for _, depth := range []uint64{0, policy.Confirmations} {
+		p := policy
+		p.ReleaseDepth = depth
+		w := newWorld(2, p)
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		w.include(b.Attempt.Hash, true)
+		for len(w.nonces) < 2 {
+			if len(w.final) == 0 && w.view.Cursor.Next != 1 {
+				t.Fatalf("depth %d: the next nonce is taken %d blocks above", depth, w.head-w.included[b.Attempt.Hash].BlockNumber)
+			}
+			step := Decide(w.view)
+			if _, ok := step.(Rest); ok {
+				w.head++
+			}
+			w.do(t, step, Outcome{Class: Accepted}, accepted)
+		}
+		if above := w.head - w.included[b.Attempt.Hash].BlockNumber; above != p.Confirmations {
+			t.Errorf("depth %d: released with %d above, final with %d", depth, above, p.Confirmations)
+		}
+	}
+}

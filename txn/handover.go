@@ -2,11 +2,13 @@ package txn
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 // overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
-// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again.
+// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
+// the next one is due stays as it was, so that a policy which always says RETRY is asked once an interval.
 func overdue(v View) (c Change) {
 	for _, tx := range v.Open {
 		at := v.overdueAt(tx)
@@ -19,7 +21,7 @@ func overdue(v View) (c Change) {
 		if tx.LastError != "" {
 			next.LastError += "; last: " + tx.LastError
 		}
-		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, 0))
+		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, max(0, tx.Due.Sub(v.Now))))
 	}
 	return c
 }
@@ -45,18 +47,47 @@ func dueBroadcast(v View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed || !mayGo(v, tx) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed && !lateNow(v, tx) || !mayGo(v, tx) {
 			return nil, false
 		}
-		if tx.Reason == ProtectRanBefore && tx.newest().Kind != Cancel {
-			return fill(v, tx)
+		if heldBack(v, tx) {
+			return lookMeanwhile(v, tx), true
 		}
-		if v.Cursor.Protected != nil && tx.CancelRequested && tx.Pooled == 0 && tx.newest().Kind != Cancel {
-			return nil, false // no pool has it, and its cancel may not be signed now: it is not what would bring it there (H29)
+		if ranAnyway(tx.Reason) && tx.newest().Kind != Cancel {
+			return replace(v, tx, Cancel, 0), true // it does nothing, and fills the nonce
 		}
 		return handOver(v, tx), true
 	}
 	return nil, false
+}
+
+// lateNow tells whether its deadline asks for a cancel at once, whenever the next hand-over is due: nobody has tried to make one yet. Whoever tries is next due an
+// interval later.
+func lateNow(v View, tx Tx) bool {
+	s, ok := replacement(v, tx)
+	return ok && s.Late && tx.Due.Before(tx.LateAt.Add(v.Policy.ResubmitInterval))
+}
+
+// heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or the one
+// that cancels. What shall be cancelled is not handed over meanwhile, whether or not a pool may have it (H29 goes before H19); but what was final is, since nobody is
+// told of two ends (H22), and its protection ends by nothing else. The protection because something ran forbids the former least: what is signed takes no new nonce,
+// and each moment that it waits is one in which the other form may run a second time.
+func heldBack(v View, tx Tx) bool {
+	p := v.Cursor.Protected
+	switch {
+	case p == nil || tx.newest().Kind == Cancel:
+		return false
+	case ranAnyway(tx.Reason):
+		return !ranAnyway(p.Reason)
+	}
+	return tx.Reason != ReasonReorgedFinal && (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now))
+}
+
+// lookMeanwhile has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.
+func lookMeanwhile(v View, tx Tx) Step {
+	next := tx.Status
+	next.Doubted = true
+	return Record{Change{Writes: []Write{v.move(tx, "", next, v.Policy.ResubmitInterval)}}}
 }
 
 // handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
@@ -94,13 +125,14 @@ func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
 
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
 func Sent(v View, b Broadcast, answer Outcome) Change {
+	answer = b.believed(answer)
 	tx, next := b.Tx, answered(b, answer)
 	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.taken()
 	if !taken {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
-	case answer.Class == Invalid && tx.Accepted == 0 && b.Attempt.Kind != Cancel: // no node ever took any form: a cancel uses the nonce up (H13)
+	case answer.Class == Invalid && tx.Pooled == 0 && b.Attempt.Kind != Cancel: // no node can have any form: a cancel uses the nonce up (H13)
 		next, delay = rejected(tx, next, answer), v.Policy.ResubmitInterval
 		if tx.Rejected == "" && v.Cursor.Protected == nil {
 			delay = 0 // what cancels it is signed next
@@ -128,6 +160,15 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }
 
+// believed is what an answer is taken for. That these bytes can never pass is not said by one node for all, once a pool may have them: they may be included yet.
+func (b Broadcast) believed(answer Outcome) Outcome {
+	if answer.Class == Invalid && b.Attempt.No <= b.Tx.Pooled {
+		answer.Class = Ambiguous
+		answer.Detail = strings.TrimSuffix("a node says that it can never pass, and another may have it: "+answer.Detail, ": ")
+	}
+	return answer
+}
+
 // answered is what an answer adds to what is known of the forms, whatever follows from it.
 func answered(b Broadcast, answer Outcome) Status {
 	next, claimed := b.Tx.Status, b.Tx.Turn.Claimed
@@ -143,6 +184,9 @@ func answered(b Broadcast, answer Outcome) Status {
 	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
 	if answer.taken() {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
+		if b.Attempt.Kind != Cancel {
+			next.Rejected = "" // whoever said so was wrong, and nothing was signed on that word yet
+		}
 	}
 	if !refusals[answer.Class] && !unasked(answer.Class) {
 		next.Pooled = max(next.Pooled, b.Attempt.No)
@@ -151,7 +195,10 @@ func answered(b Broadcast, answer Outcome) Status {
 }
 
 // keepsReason tells whether its reason stays, whatever is answered, until a block has it.
-func (tx Tx) keepsReason() bool { return tx.State == Stuck || tx.Reason == ProtectRanBefore }
+func (tx Tx) keepsReason() bool { return tx.State == Stuck || tx.staysTold() }
+
+// staysTold tells whether its reason stays, in blocks and out of them, until it is final: as long as that, what was promised of it once does not hold.
+func (tx Tx) staysTold() bool { return ranAnyway(tx.Reason) || tx.Reason == ReasonReorgedFinal }
 
 func (o Outcome) taken() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
 
@@ -179,12 +226,14 @@ func (tx Tx) HandedOver() bool {
 	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
 }
 
-// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told twice of different ends (H22).
+// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
+// nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
 func (tx Tx) again() Attempt {
-	if was := tx.attempt(tx.TxHash); tx.Reason == ReasonReorgedFinal && was.No > 0 {
-		return was
+	was := tx.attempt(tx.TxHash)
+	if tx.Reason != ReasonReorgedFinal || was.No == 0 || was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
+		return tx.newest()
 	}
-	return tx.newest()
+	return was
 }
 
 const (

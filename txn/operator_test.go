@@ -67,6 +67,22 @@ func TestExitProtect(t *testing.T) {
 	}
 }
 
+// Numbers are passed over for good: as for a FAIL, what used them has to lie as deep as is audited, and as deep as what is final where that is deeper.
+func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
+	t.Parallel()
+	for _, audited := range []uint64{0, guarded.AuditDepth} {
+		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations, ActionAlign: max(audited, guarded.Confirmations), ActionAlignKeep: max(audited, guarded.Confirmations)} {
+			w := idle(t)
+			w.view.Policy.AuditDepth = audited
+			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere}
+			w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}}
+			if look, ok := Decide(w.view).(LookAtAccount); !ok || look.Depth != depth || look.For != 5 {
+				t.Errorf("%s, audited %d deep: %+v", action, audited, Decide(w.view))
+			}
+		}
+	}
+}
+
 func TestExitProtectWithoutProtection(t *testing.T) {
 	t.Parallel()
 	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != ResultNotProtected {
@@ -109,7 +125,9 @@ func TestResolve(t *testing.T) {
 		"fail, not settled":                  {ActionFail, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
 		"requeue, not settled":               {ActionRequeue, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
 		"fail, included":                     {ActionFail, used, func(w *world) { w.include(w.view.Open[0].newest().Hash, true) }, ResultRefused},
-		"fail, on its way":                   {ActionFail, used, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
+		"fail, not STUCK":                    {ActionFail, used, func(w *world) { w.view.Open[0].State = Tracking }, Applied},
+		"fail, not STUCK, not settled":       {ActionFail, Account{Latest: 1, Pending: 1}, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
+		"requeue, on its way":                {ActionRequeue, used, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
 		"requeue, to be cancelled":           {ActionRequeue, used, func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
 		"requeue, cancelled by its deadline": {ActionRequeue, used, func(w *world) { w.view.Open[0].Attempts[0].Kind = Cancel }, ResultRefused},
 		"fail, nobody can tell who":          {ActionFail, used, func(w *world) { w.consumer = nil }, ResultRefused},
@@ -151,11 +169,11 @@ func TestResolve(t *testing.T) {
 // The owner looks as deep as the decision needs, and waits until the receipts are known once more.
 func TestResolveLooksDeepAndWaits(t *testing.T) {
 	t.Parallel()
-	for action, depth := range map[Action]uint64{ActionFail: guarded.Confirmations, ActionRequeue: guarded.AuditDepth} {
+	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven, ActionRequeueUnproven} {
 		w := lost(t)
 		w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}}
 		look, ok := Decide(w.view).(LookAtAccount)
-		if !ok || look.Depth != depth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
+		if !ok || look.Depth != guarded.AuditDepth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
 			t.Fatalf("%s: %+v", action, look)
 		}
 		w.look(Account{Latest: 1, Pending: 1, Settled: 1, For: 5})
@@ -264,21 +282,107 @@ func TestARestoredQueueIsNotSentUnseen(t *testing.T) {
 	}
 }
 
-// That somebody else has used the number of a transaction which is not STUCK is no reason to decide about it: it may be on its way, and is followed first.
-func TestWhatIsNotStuckIsNotResolved(t *testing.T) {
+// That somebody else has used the number of a transaction which is not STUCK is no reason to give it back to the queue: it may be on its way, and is followed first.
+func TestWhatIsNotStuckIsNotRequeued(t *testing.T) {
 	t.Parallel()
-	for _, action := range []Action{ActionFail, ActionRequeue} {
+	for _, action := range []Action{ActionRequeue, ActionRequeueUnproven} {
 		w := newWorld(1, guarded)
 		b := until[Broadcast](t, w) // recorded, and handed to nobody yet
-		w.elsewhere = *b.Tx.Nonce + 1
-		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: action, Tx: b.Tx.ID}}
-		for range 5 {
-			if len(w.view.Commands) > 0 {
-				w.do(t, Decide(w.view), Outcome{Class: Accepted}, accepted)
-			}
+		w.elsewhere, w.consumer = *b.Tx.Nonce+1, &Consumer{Block: 50, TxHash: Hash{0xee}}
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(got, ResultRefused) || w.view.Open[0].Nonce == nil {
+			t.Errorf("%s: %s", action, got)
 		}
-		if len(w.results) != 1 || w.results[0].Result == Applied || len(w.view.Open) != 1 || w.view.Open[0].Nonce == nil {
-			t.Errorf("%s: %+v", action, w.results)
+	}
+}
+
+// A decision rests on the nonce alone, before anybody has found out that it is lost: then it is what puts the submitter under protection, until somebody decides on
+// that as well (L10). What the ledger has in a block is followed first.
+func TestAFailBeforeTheLossWasFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before *Protected
+		want   string
+	}{
+		"not protected":      {nil, ReasonNonceElsewhere},
+		"one that ends":      {&Protected{ID: 1, Reason: ReasonReorgedFinal}, ReasonNonceElsewhere},
+		"one that does not":  {&Protected{ID: 1, Reason: ProtectByOperator}, ProtectByOperator},
+		"as it would itself": {&Protected{ID: 1, Reason: ReasonNonceElsewhere}, ReasonNonceElsewhere},
+	} {
+		w := newWorld(1, guarded)
+		b := until[Broadcast](t, w)
+		w.view.Cursor.Protected = c.before
+		w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
+		got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: b.Tx.ID}, ahead)
+		if got != Applied || len(w.final) != 1 || w.final[0].Executed != No || protected(w) == nil || protected(w).Reason != c.want {
+			t.Errorf("%s: %s, %+v, %+v", name, got, w.final, protected(w))
+		}
+		w.settle(t)
+		if p := protected(w); p == nil || p.Reason != c.want {
+			t.Errorf("%s: %+v without a decision to leave it", name, p)
+		}
+	}
+	w, b := sent(t, 1)
+	w.include(b.Attempt.Hash, true)
+	w.settle(t)
+	delete(w.included, b.Attempt.Hash)
+	w.elsewhere = 1
+	w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionFail, Tx: b.Tx.ID}}
+	w.do(t, until[LookAtAccount](t, w), Outcome{}, accepted)
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	if tx := w.view.Open[0]; tx.Receipt != nil || w.kindCount(EventReorged) != 1 {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// A decision that waits for the chain holds up nobody who protects, pauses or cancels; what needs the chain waits behind it, and so does everything behind a decision
+// to leave a protection.
+func TestADecisionThatWaitsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		behind []CommandKind
+		want   []CommandKind // that are carried out meanwhile
+	}{
+		"all that never wait":         {[]CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate, CommandResume, "SHRUG"}, []CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate, CommandResume}},
+		"what waits as well":          {[]CommandKind{CommandResolve, CommandSpeedUp, CommandCancel}, []CommandKind{CommandCancel}},
+		"what comes after a decision": {[]CommandKind{CommandCancel, CommandExitProtect, CommandProtect}, []CommandKind{CommandCancel}},
+	} {
+		w := lost(t)
+		id := w.view.Open[0].ID
+		w.unknown[w.view.Open[0].newest().Hash] = true // the chain is away
+		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionFail, Tx: id}}
+		for i, kind := range c.behind {
+			w.view.Commands = append(w.view.Commands, Command{ID: int64(i + 2), Kind: kind, Tx: id, Expect: 1})
+		}
+		w.settle(t)
+		var got []CommandKind
+		for _, r := range w.results {
+			got = append(got, c.behind[r.ID-2])
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// Without the state that a decision rests on it is refused with what helps; which is more than to ask again.
+func TestADecisionWithoutOldState(t *testing.T) {
+	t.Parallel()
+	for action, words := range map[Action]string{
+		ActionFail: "say FAIL_UNPROVEN", ActionRequeue: "say REQUEUE_UNPROVEN", ActionFailUnproven: "3 blocks below the newest; use one that keeps", ActionAlign: "3 blocks below the newest; use one that keeps",
+	} {
+		w := lost(t)
+		c := Command{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}
+		if action == ActionAlign {
+			c = Command{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}
+		}
+		w.view.Commands = []Command{c}
+		look := Decide(w.view).(LookAtAccount)
+		if proven := action == ActionFail || action == ActionRequeue; proven != (look.Least == 0) || look.Depth != guarded.AuditDepth {
+			t.Errorf("%s: %+v", action, look)
+		}
+		w.apply(t, NoOldState(w.view, look))
+		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, words) || strings.Contains(got, "ask again") {
+			t.Errorf("%s: %s", action, got)
 		}
 	}
 }

@@ -74,21 +74,30 @@ func protect(v View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	if f, ok := ranBefore(v); ok {
-		return Record{Investigated(v, Investigate{f}, nil)}, true
-	}
-	if v.Cursor.Protected == nil {
-		if f, ok := finding(v); ok {
-			if f.Used {
-				return Investigate{f}, true
-			}
+	for _, ran := range []func(View) (Finding, bool){ranEnded, ranBefore} {
+		if f, ok := ran(v); ok {
 			return Record{Investigated(v, Investigate{f}, nil)}, true
 		}
+	}
+	if f, ok := finding(v); ok && v.isNews(f) {
+		if f.Used {
+			return Investigate{f}, true
+		}
+		return Record{Investigated(v, Investigate{f}, nil)}, true
 	}
 	if tx, ok := lowestMissing(v); ok && tx.Doubted && v.seen(tx).Known {
 		return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
 	}
 	return nil, false
+}
+
+// isNews tells whether anybody has to be told of a finding. Under protection that is only which transaction lost its nonce: until it says so nobody can decide on
+// it, and a protection that ends by itself must not end over it (L10). One that is handed over again because an operator says RETRY is, before it says so again.
+func (v View) isNews(f Finding) bool {
+	if v.Cursor.Protected == nil {
+		return true
+	}
+	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere && (f.Tx.LastAnswer != "" || ranAnyway(f.Tx.Reason) || heldBack(v, *f.Tx))
 }
 
 // finding is what the newest look at the account proves, together with an older one.
@@ -144,13 +153,13 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 	switch {
 	case f.Tx == nil:
 		return c
-	case f.Reason == ProtectRanBefore:
-		c.Writes = []Write{toldRanBefore(v, f)}
+	case ranAnyway(f.Reason):
+		c.Writes = []Write{toldRan(v, f)}
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
-	if f.Tx.State == Stuck {
-		kind = ""
+	if f.Tx.State == Stuck && f.Tx.Reason == f.Reason {
+		kind = "" // told before
 	}
 	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
 	c.Writes = []Write{v.move(*f.Tx, kind, next, v.Policy.ResubmitInterval)}
@@ -216,7 +225,7 @@ func exitProtect(v View, c Command) (Step, bool) {
 	case c.Expect != v.Cursor.Protected.ID:
 		return refuse(ResultProtectionChanged, "protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect)
 	case v.Account == nil || v.Account.For != c.ID:
-		return LookAtAccount{Depth: v.Policy.Confirmations, For: c.ID}, true
+		return LookAtAccount{Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
 	}
 	a, next := v.Account, v.Cursor.Next
 	missing, inFlight := lowestMissing(v)
@@ -252,88 +261,28 @@ func exitProtect(v View, c Command) (Step, bool) {
 	return Record{unprotect(v, c, next)}, true
 }
 
+// depthOf is how deep the settled nonce of a decision lies. Numbers that are passed over are for good, so that this rests on no block that may still change.
+func (v View) depthOf(c Command) uint64 {
+	if c.Action == ActionAlign || c.Action == ActionAlignKeep {
+		return v.Policy.deepest()
+	}
+	return v.Policy.Confirmations
+}
+
 func unprotect(v View, c Command, to Nonce) Change {
 	done := told(c, Applied, "")
 	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason}
+	done.Writes = dueAgain(v)
 	return done
 }
 
-// resolve carries out an operator's decision on a transaction whose nonce somebody else has used, once that is beyond doubt.
-func resolve(v View, c Command) (Step, bool) {
-	refuse := func(result, sentence string, args ...any) (Step, bool) {
-		return Record{told(c, result, fmt.Sprintf(sentence, args...))}, true
-	}
-	tx, ok := open(v, c.Tx)
-	if ok && c.Expect != 0 && c.Expect != tx.Version {
-		return refuse(ResultRefused, "it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
-	}
-	depth, requeue := v.Policy.Confirmations, c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
-	proven := c.Action == ActionFail || c.Action == ActionRequeue
-	switch c.Action {
-	case ActionFail, ActionFailUnproven:
-	case ActionRetry:
-		return retry(v, c)
-	case ActionRequeue, ActionRequeueUnproven:
-		depth = max(depth, v.Policy.AuditDepth)
-	default:
-		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
-	}
-	if !ok {
-		return refuse(ResultRefused, "it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
-	}
-	if v.Account == nil || v.Account.For != c.ID {
-		return LookAtAccount{Tx: tx, Depth: depth, For: c.ID}, true
-	}
-	switch seen, e := v.seen(tx), v.earlier(tx); {
-	case seen.Known && seen.Receipt != nil:
-		return refuse(ResultRefused, "it is in block %d; it becomes final by itself", seen.Receipt.BlockNumber)
-	case tx.State != Stuck:
-		return refuse(ResultRefused, "it is %s, not STUCK; it is still on its way", tx.State)
-	case v.Account.Settled <= highest(tx):
-		return refuse(ResultRefused, "nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included", highest(tx), depth, v.Account.Settled)
-	case !seen.Known || !e.Known || v.Head < v.Account.Head:
-		return nil, false // the receipts are being looked up once more
-	case e.Receipt != nil && requeue:
-		return refuse(ResultRefused, "it ran under nonce %d, in block %d, before it was given back to the queue: FAIL ends it by that receipt", tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber)
-	case e.Receipt != nil && !e.Final:
-		return refuse(ResultRefused, "it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final", tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber)
-	case requeue && tookBack(tx):
-		return refuse(ResultRefused, "it has given up nonce %d once already: FAIL it", *tx.Nonce)
-	case tx.givenUp() && requeue:
-		return refuse(ResultRefused, "it shall not run any more, since %s: FAIL it", tx.whyGivenUp())
-	case v.Used == nil || v.Used.For != c.ID:
-		return AskWho{Tx: tx, For: c.ID}, true
-	case (Finding{Tx: &tx}).RefutedBy(v.Used.By):
-		return refuse(ResultRefused, "it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt", v.Used.By.TxHash.Hex(), *tx.Nonce, v.Used.By.Block)
-	case v.Used.By == nil && proven:
-		return refuse(ResultRefused, "no endpoint can show who used nonce %d, so it may have been this transaction, with its receipt missing: use an endpoint that keeps older state, or "+
-			"find out from a block explorer and say %s_UNPROVEN", *tx.Nonce, c.Action)
-	}
-	done := told(c, Applied, "")
-	if e := v.earlier(tx); e.Receipt != nil {
-		done.Writes = []Write{v.endAs(tx, e)}
-		return Record{done}, true
-	}
-	next, kind := tx.Status, EventFailed
-	next.Sub, next.Doubted = None, false
-	if !requeue {
-		next.State, next.Executed, next.Released, next.Reason = Failed, No, true, ReasonNonceElsewhere
-		next.LastError = "an operator ended it: its nonce was used by somebody else"
-	} else {
-		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash = EventRequeued, Queued, nil, 0, false, Hash{}
-		next.Accepted, next.LastAnswer, next.Pooled, next.Rejected = 0, "", 0, "" // said of forms for the nonce that it gives up
-		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
-		next.Requeued++
-	}
-	done.Writes = []Write{v.move(tx, kind, next, 0)}
-	return Record{done}, true
-}
-
-func open(v View, id TxID) (Tx, bool) {
+// dueAgain makes what is in no block due at once when a protection ends: what it waits for is what was forbidden, as its cancel was. A hand-over that has begun
+// goes on as it is.
+func dueAgain(v View) (writes []Write) {
 	for _, tx := range v.Open {
-		if tx.ID == id {
-			return tx, true
+		if tx.Receipt == nil && tx.Due.After(v.Now) && !tx.Turn.Claimed {
+			writes = append(writes, v.move(tx, "", tx.Status, 0))
 		}
 	}
-	return Tx{}, false
+	return writes
 }

@@ -186,7 +186,7 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 	}
 	w.do(t, Decide(w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
-	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Released || tx.ID != b.Tx.ID || w.kindCount(EventStuck) != 1 {
+	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Released || tx.ID != b.Tx.ID || w.kindCount(EventStuck) != 2 {
 		t.Fatalf("%+v %+v", protected(w), tx.Status)
 	}
 	w.settle(t)
@@ -233,21 +233,6 @@ func TestAUseElsewhereIsSeenWithoutBeingTold(t *testing.T) {
 		}
 		if protected(w) == nil || w.view.Open[0].Reason != ReasonNonceElsewhere || len(w.view.Open[0].Attempts) > 1 != (bump != nil) {
 			t.Fatalf("%s: %+v %+v", name, protected(w), w.view.Open[0].Status)
-		}
-	}
-}
-
-// Its old bytes have run: the new ones must not be handed over.
-func TestWhatRanBeforeIsNotHandedOver(t *testing.T) {
-	t.Parallel()
-	w, b := sent(t, 1)
-	old := Hash{7, 7, 7}
-	w.view.Open[0].Attempts = []Attempt{{No: 1, Nonce: 9, Hash: old}, b.Attempt}
-	w.view.Now = w.view.Now.Add(time.Hour)
-	for _, c := range []func(){func() { w.unknown[old] = true }, func() { w.unknown = map[Hash]bool{}; w.include(old, true); w.view.Cursor.Protected = &Protected{ID: 1} }} {
-		c()
-		if step, ok := Decide(w.view).(Broadcast); ok {
-			t.Fatalf("%+v", step.Attempt)
 		}
 	}
 }
@@ -332,32 +317,5 @@ func (w *world) everyNumberOnce(t fataler) {
 	}
 	if len(used) != int(w.view.Cursor.Next-w.view.Cursor.Init) {
 		t.Fatalf("%d numbers are accounted for, the cursor went from %d to %d", len(used), w.view.Cursor.Init, w.view.Cursor.Next)
-	}
-}
-
-// What no pool has and shall be cancelled is not brought to one because the cancel may not be signed now. What a pool may have is still handed over (H19).
-func TestUnderProtectionWhatShallBeCancelledIsNotSentFirst(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		answers []Class
-		held    bool
-	}{"never handed over": {nil, true}, "nobody was reached": {[]Class{Unavailable}, true}, "refused": {[]Class{Underpriced}, true}, "no answer": {[]Class{Ambiguous}, false}, "taken": {[]Class{Accepted}, false}} {
-		w := newWorld(1, policy)
-		b := until[Broadcast](t, w)
-		for _, class := range c.answers {
-			w.do(t, b, Outcome{Class: class}, accepted)
-		}
-		w.view.Cursor.Protected = &Protected{ID: 1}
-		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
-		w.view.Now = w.view.Now.Add(time.Hour)
-		r, rests := w.looked(t).(Rest)
-		if rests != c.held || rests && !r.Until.IsZero() {
-			t.Errorf("%s: %T", name, Decide(w.view))
-		}
-		w.view.Cursor.Protected = nil
-		if s, ok := w.looked(t).(Replace); !ok || s.Kind != Cancel {
-			t.Errorf("%s: %T once the protection is over", name, Decide(w.view))
-		}
 	}
 }

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -46,14 +47,67 @@ func TestWhatWasRejectedAndRan(t *testing.T) {
 	}
 }
 
-// What some node took once is not given up because another rejects it: it needs a decision.
-func TestWhatWasTakenIsNotGivenUp(t *testing.T) {
+// What a pool may have is not given up because a node rejects it: that is one more answer which settles nothing, and the limit of hand-overs asks for a decision.
+func TestWhatAPoolMayHaveIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, first := range []Class{Accepted, AlreadyKnown, Ambiguous, NonceTooLow} {
+		w := newWorld(1, policy)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: first}, accepted)
+		for n := 2; n < policy.ResubmitMax; n++ {
+			b := until[Broadcast](t, w)
+			w.do(t, b, Outcome{Class: Invalid, Detail: "type not supported"}, accepted)
+			tx := w.view.Open[0]
+			if tx.State == Stuck || tx.Rejected != "" || tx.givenUp() || tx.Reason != string(Ambiguous) || !strings.Contains(tx.LastError, "type not supported") {
+				t.Fatalf("%s, then %d times INVALID: %+v", first, n-1, tx.Status)
+			}
+		}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonResubmitExhausted || len(tx.Attempts) != 1 {
+			t.Fatalf("%s: %+v", first, tx.Status)
+		}
+		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
+		if s := until[Replace](t, w); s.Kind != Cancel {
+			t.Errorf("%s: an operator's cancel makes %+v", first, s)
+		}
+	}
+}
+
+// Another form that a node rejects is told at once, and needs a decision: what a pool has of it may be included all the same.
+func TestAnotherFormThatIsRejected(t *testing.T) {
+	t.Parallel()
+	for _, first := range []Class{Accepted, Ambiguous} {
+		w := newWorld(1, policy)
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: first}, accepted)
+		w.view.Commands = []Command{{ID: 1, Kind: CommandSpeedUp, Tx: b.Tx.ID}}
+		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.givenUp() {
+			t.Fatalf("%s: %+v", first, tx.Status)
+		}
+	}
+}
+
+// Before anything was signed on the word of one node another takes it: that word is void.
+func TestWhatWasRejectedAndIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
-	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
-	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.givenUp() {
+	w.view.Cursor.Protected = &Protected{ID: 1} // nothing is signed
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.view.Cursor.Protected = nil
+	if tx := w.view.Open[0]; tx.State != Tracking || tx.Rejected != "" || tx.givenUp() {
 		t.Fatalf("%+v", tx.Status)
+	}
+	w.view.Now = w.view.Now.Add(time.Hour)
+	b, ok := w.claimed(t).(Broadcast)
+	if !ok || b.Attempt.Kind != Original {
+		t.Errorf("%+v", Decide(w.view))
+	}
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, int(policy.Confirmations)+1)
+	if end := w.final[0]; end.State != Confirmed || end.Reason != "" || end.LastError != "" {
+		t.Errorf("%+v", end.Status)
 	}
 }
 

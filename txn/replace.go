@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holiman/uint256"
@@ -10,24 +11,42 @@ import (
 
 // Bumping is when a transaction that is not included offers more. How much is the Policy's, whoever asks for it.
 type Bumping struct {
-	Enabled     bool
+	Enabled     bool          // what is not being cancelled, too
 	MinInterval time.Duration // between two signed forms of a transaction
-	MaxAttempts int           // replacements of a transaction by this policy
+	MaxAttempts int           // replacements of a transaction by this policy, and again of the form that cancels it
 }
 
 // BumpPolicy chooses whether a transaction that is due for another hand-over gets a replacement first. It is asked with what the ledger has, and must be pure.
 type BumpPolicy interface {
-	// Bump tells whether to offer more now; last is the newest attempt, n how many replacements there were.
+	// Bump tells whether to offer more now; last is the newest attempt, n how many replacements there were: of the first form that cancels, if last is one. A
+	// cancel that never rises may never be included, and nothing else is handed over meanwhile (H29).
 	Bump(now time.Time, tx Tx, last Attempt, n int) bool
 }
 
-// Bump is the default policy: replace what a node has had for a while, or refuses for its fees.
+// Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29), and also when no
+// node has said more than that it may have it.
 func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
-	return b.Enabled && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (tx.Accepted == last.No || priced[tx.LastAnswer])
+	wanted, had := b.Enabled, tx.Accepted == last.No
+	if last.Kind == Cancel {
+		wanted, had = true, had || tx.Pooled == last.No
+	}
+	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (had || priced[tx.LastAnswer])
 }
 
 // priced are the answers that a higher fee answers.
 var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true}
+
+// replacements is how many forms for the nonce that it has came after the first, or if it is being cancelled, after the first that cancels. Those of before a
+// REQUEUE do not count.
+func (tx Tx) replacements() (n int) {
+	cancelling := tx.newest().Kind == Cancel
+	for _, a := range tx.Attempts {
+		if a.Nonce == *tx.Nonce && (a.Kind == Cancel || !cancelling) {
+			n++
+		}
+	}
+	return n - 1
+}
 
 // Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
 type Replace struct {
@@ -36,9 +55,11 @@ type Replace struct {
 	Pooled   Fees // highest that a pool may have; zero: none
 	Newest   Fees
 	Permille uint64
-	Limit    Wei   // zero: none
-	Late     bool  // its deadline alone asks for it
-	For      int64 // the command that asks for it; 0: none
+	Limit    Wei    // zero: none
+	Late     bool   // its deadline alone asks for it
+	For      int64  // the command that asks for it; 0: none
+	Estimate uint64 // gas that a form which cancels takes, as the chain says; 0: it does not say
+	Unfit    bool   // a node said that the newest form, which cancels, can never pass: another is of use only with more gas
 }
 
 func (Replace) step() {}
@@ -47,14 +68,37 @@ func (Replace) step() {}
 func (s Replace) Unsigned(v View, fees Fees) Unsigned {
 	u := Unsigned{ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: *s.Tx.Nonce, Payload: s.Tx.Payload, Fees: fees, GasLimit: s.Tx.newest().GasLimit}
 	if s.Kind == Cancel {
-		self := v.Submitter.Address
-		u.Payload, u.GasLimit = Payload{To: &self}, cancelGas
+		u.Payload, u.GasLimit = Nothing(v.Submitter.Address), s.cancelGas()
 	}
 	return u
 }
 
-// cancelGas is what a transfer takes (yellow paper, G_transaction).
-const cancelGas = 21_000
+// Nothing is the payload of a cancel.
+func Nothing(self Address) Payload { return Payload{To: &self} }
+
+const (
+	// transferGas is what a transfer takes on Ethereum (yellow paper, G_transaction). Rollups may ask for more.
+	transferGas = 21_000
+	// maxCancelGas bounds what a node that estimates can talk us into: rollups that charge for the layer below have asked for some millions.
+	maxCancelGas = 10_000_000
+	// mostRefits is how many cancels there may be for what their gas may be the reason of: a node that refuses them for another, on a chain whose estimates rise,
+	// would have no end.
+	mostRefits = 20
+)
+
+// cancelGas is the limit of a cancel: what the chain says that it takes, or what the last one had.
+func (s Replace) cancelGas() uint64 {
+	switch last := s.Tx.newest(); {
+	case s.Estimate > 0:
+		return min(max(s.Estimate, transferGas), maxCancelGas)
+	case last.Kind == Cancel:
+		return last.GasLimit
+	}
+	return transferGas
+}
+
+// InVain tells whether another form would be what a node has said can never pass.
+func (s Replace) InVain() bool { return s.Unfit && s.cancelGas() <= s.Tx.newest().GasLimit }
 
 // Offer is what the replacement bids when the market asks this much. ok is false when the limit does not allow a bid that a pool would take.
 func (s Replace) Offer(market Fees) (fees Fees, ok bool) {
@@ -122,7 +166,11 @@ func replacement(v View, tx Tx) (Replace, bool) {
 		s := replace(v, tx, Cancel, 0)
 		s.Late = !tx.CancelRequested && tx.Rejected == ""
 		return s, true
-	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, len(tx.Attempts)-1):
+	case last.Kind == Cancel && tx.LastAnswer == Invalid && tx.replacements() < mostRefits:
+		s := replace(v, tx, Cancel, 0)
+		s.Unfit = true
+		return s, true
+	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
 		return replace(v, tx, Bump, 0), true
 	}
 	return Replace{}, false
@@ -130,7 +178,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 
 func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
-	if tx.newest().Kind == Cancel || tx.Reason == ProtectRanBefore {
+	if tx.givenUp() || ranAnyway(tx.Reason) {
 		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
 	for _, a := range tx.Attempts { // each offers more than those before it
@@ -143,15 +191,6 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 		s.Limit = Lower(s.Limit, tx.Terms.MaxFee)
 	}
 	return s
-}
-
-// fill makes a form that does nothing for the nonce of a transaction that ran before. That protection forbids nothing here: what is signed takes no new nonce,
-// and each moment that it waits is one in which the other form may run a second time.
-func fill(v View, tx Tx) (Step, bool) {
-	if p := v.Cursor.Protected; p != nil && p.Reason != ProtectRanBefore {
-		return nil, false
-	}
-	return replace(v, tx, Cancel, 0), true
 }
 
 // givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its deadline or since it
@@ -216,7 +255,9 @@ func (p Replacement) missing(v View, s Replace) (reason, message string) {
 		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer: " + p.Outcome.Detail
 	case p.Outcome.Class != Accepted:
 		return ReasonChainUnavailable, "the chain tells no fees (" + string(p.Outcome.Class) + "): " + p.Outcome.Detail
-	case p.Capped && !s.firstCancel(): // a first cancel at the cap still wins where the pool has lost what it shall replace
+	case s.InVain():
+		return ReasonRejected, "a node says that the cancel can never pass, and more gas than it has is not what the chain asks for"
+	case p.Capped && !s.firstCancel() && !s.Unfit: // a first cancel at the cap still wins where the pool has lost what it shall replace
 		return ReasonFeeCapReached, fmt.Sprintf("a replacement would have to offer more than the cap of %s wei per gas; the last form is still handed over", s.Limit.Dec())
 	case errors.Is(p.SignErr, ErrKeyMissing):
 		return ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex())
@@ -231,8 +272,8 @@ func (p Replacement) missing(v View, s Replace) (reason, message string) {
 // firstCancel tells whether it would be the first form that cancels. Until there is one nothing is handed over: what shall be cancelled would only be sent again.
 func (s Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
 
-// passing are the reasons of a STUCK transaction that lacks a new form; they have passed once a node takes one.
-var passing = map[string]bool{ReasonFeeCapReached: true, ReasonChainUnavailable: true, ReasonSignerKeyMissing: true, ReasonSignerFault: true, ReasonSignerUnavailable: true}
+// passing are the reasons of a STUCK transaction that lacks a new form, or one that can pass; they have passed once a node takes one.
+var passing = map[string]bool{ReasonRejected: true, ReasonFeeCapReached: true, ReasonChainUnavailable: true, ReasonSignerKeyMissing: true, ReasonSignerFault: true, ReasonSignerUnavailable: true}
 
 // notReplaced tells what follows when no new form could be made: the newest is handed over as it is. A cancel that could not be made as often as anything may
 // be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
@@ -251,6 +292,9 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 	}
 	if !tx.keepsReason() || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
 		next.Reason, next.LastError = reason, message
+	}
+	if tx.State == Stuck && next.Reason != tx.Reason {
+		kind = EventStuck
 	}
 	if s.firstCancel() {
 		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
@@ -278,18 +322,62 @@ func speedUp(v View, c Command) (Step, bool) {
 	return replace(v, tx, Bump, c.ID), true
 }
 
-// retry counts the hand-overs of a STUCK transaction anew.
+// retry counts the hand-overs of a STUCK transaction anew. One that shall not run any more is handed over again itself.
 func retry(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
 		return Record{told(c, ResultRefused, "it is not STUCK")}, true
 	}
-	if tx.Reason == ProtectRanBefore {
-		return Record{told(c, ResultRefused, "it ran before it was given back to the queue; it ends by itself once its nonce is used")}, true
+	if ranAnyway(tx.Reason) {
+		return Record{told(c, ResultRefused, "it ran, although it was given up; it ends by itself once its nonce is used")}, true
+	}
+	if tx.givenUp() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
+		return handBack(v, tx, c)
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
-	next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
+	next.State, next.Sub, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, 0, ""
+	if !tx.staysTold() {
+		next.Reason, next.LastError = "", ""
+	}
 	done.Writes = []Write{v.move(tx, EventUnstuck, next, 0)}
 	return Record{done}, true
+}
+
+// handBack hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
+// use the nonce. By itself nobody does that (H29). The command is done when a node has answered; a crash before costs another hand-over of the same bytes.
+func handBack(v View, tx Tx, c Command) (Step, bool) {
+	seen := v.seen(tx)
+	switch {
+	case seen.Known && seen.Receipt != nil:
+		return Record{told(c, ResultRefused, "it is in a block already")}, true
+	case !seen.Known || !v.earlier(tx).Known:
+		return nil, false // the receipts are being looked up
+	case !mayGo(v, tx):
+		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block")}, true
+	}
+	for _, a := range slices.Backward(tx.Attempts) {
+		if a.Kind != Cancel && a.Nonce == *tx.Nonce {
+			return Broadcast{Tx: tx, Attempt: a, For: c.ID}, true
+		}
+	}
+	return Record{told(c, ResultRefused, "nothing but cancels was signed for its nonce")}, true
+}
+
+// HandedBack tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
+// an interval, is not taken back.
+func HandedBack(v View, b Broadcast, answer Outcome) Change {
+	tx, next := b.Tx, b.Tx.Status
+	if !answer.taken() && answer.Class != Ambiguous {
+		return told(Command{ID: b.For}, ResultRefused, fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class, answer.Detail))
+	}
+	if answer.taken() {
+		next.Accepted = max(next.Accepted, b.Attempt.No)
+	}
+	next.Pooled, next.Doubted = max(next.Pooled, b.Attempt.No), true
+	next.State, next.Sub, next.Reason, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", 0, ""
+	next.LastError = "an operator had it handed over again although " + tx.whyGivenUp() + ": whichever of the two is in a block first wins"
+	done := told(Command{ID: b.For}, Applied, "")
+	done.Writes = []Write{v.move(tx, EventUnstuck, next, v.Policy.ResubmitInterval)}
+	return done
 }

@@ -183,8 +183,13 @@ func TestNothingIsReplacedUnderProtection(t *testing.T) {
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	w.view.Cursor.Protected = &Protected{ID: 1}
 	w.view.Now = w.view.Now.Add(time.Hour)
-	w.view.Open[0].CancelRequested = true
 	if again, ok := w.claimed(t).(Broadcast); !ok || again.Attempt.Hash != b.Attempt.Hash {
+		t.Fatalf("%T", Decide(w.view))
+	}
+	w.do(t, Decide(w.view), Outcome{Class: AlreadyKnown}, accepted)
+	w.view.Now = w.view.Now.Add(time.Hour)
+	w.view.Open[0].CancelRequested = true
+	if w.handsOver(t) || len(w.view.Open[0].Attempts) != 1 {
 		t.Fatalf("%T", Decide(w.view))
 	}
 }

@@ -60,9 +60,9 @@ func tookBack(tx Tx) bool {
 	return tx.Requeued > 0 && len(nonces) <= tx.Requeued
 }
 
-// mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see fill.
+// mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see heldBack.
 func mayGo(v View, tx Tx) bool {
-	return tx.Reason == ProtectRanBefore || surelyGone(v, tx)
+	return ranAnyway(tx.Reason) || surelyGone(v, tx)
 }
 
 // ranBefore finds a transaction that ran before it was given back to the queue, and does not say so yet.
@@ -70,7 +70,7 @@ func ranBefore(v View) (Finding, bool) {
 	for _, txs := range [][]Tx{v.Open, v.Queue} {
 		for _, tx := range txs {
 			e := v.earlier(tx)
-			told := tx.Reason == ProtectRanBefore || tx.Reason == ReasonNonceElsewhere && v.Cursor.Protected != nil // the latter waits for a decision as it is
+			told := ranAnyway(tx.Reason) || tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil && v.Cursor.Protected != nil // the latter waits for a decision as it is
 			if e.Receipt == nil || told {
 				continue
 			}
@@ -83,15 +83,17 @@ func ranBefore(v View) (Finding, bool) {
 	return Finding{}, false
 }
 
-// toldRanBefore is the write that says so. What is in a block keeps its state: its nonce is used.
-func toldRanBefore(v View, f Finding) Write {
+// toldRan is the write that says so. What is in a block keeps its state: its nonce is used.
+func toldRan(v View, f Finding) Write {
 	tx, next, kind := *f.Tx, f.Tx.Status, EventStuck
 	next.Reason, next.LastError = f.Reason, f.Evidence
 	switch {
+	case tx.State.Final():
+		return reopened(v, f)
 	case tx.State == Queued:
 		kind, next.Sub = EventDelayed, BackingOff
-	case tx.State == Stuck || tx.Sub == Included:
-		kind = ""
+	case tx.Sub == Included:
+		kind = EventIncluded // of the same block, with the reason
 	default:
 		next.State, next.Sub = Stuck, None
 	}

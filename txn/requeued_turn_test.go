@@ -60,7 +60,7 @@ func TestARequeueForgetsTheAnswers(t *testing.T) {
 	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}, ahead); got != Applied {
 		t.Fatal(got)
 	}
-	if tx := w.view.Queue[0]; tx.Accepted != 0 || tx.Pooled != 0 || tx.LastAnswer != "" || tx.Rejected != "" || tx.Turn != (Turn{}) {
+	if tx := w.view.Queue[0]; tx.TxHash != (Hash{}) || tx.SubmitAttempts != 0 || tx.Accepted != 0 || tx.Pooled != 0 || tx.LastAnswer != "" || tx.Rejected != "" || tx.Turn != (Turn{}) {
 		t.Errorf("%+v", tx.Status)
 	}
 }
@@ -197,5 +197,27 @@ func TestAFormThatDoesNothingLoses(t *testing.T) {
 	w.blocks(t, 2*int(guarded.Confirmations))
 	if end := w.final[0]; end.Executed != Success || end.Reason != ReasonCancelLost || !strings.Contains(end.LastError, "given back to the queue") {
 		t.Errorf("%+v", end.Status)
+	}
+}
+
+// It is in the queue again and says that the key is used elsewhere, and under that protection it turns out to have run: it says so, and ends by it.
+func TestWhatRanBeforeWhileItsQueueIsProtected(t *testing.T) {
+	t.Parallel()
+	w, _, old := givenBack(t)
+	w.view.Account = nil
+	for range 12 { // somebody uses nonces 1 and 2
+		w.elsewhere = 3
+		w.head++
+		w.view.Head = w.head
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.view.Now = w.view.Now.Add(20 * time.Second)
+	}
+	if p, tx := protected(w), w.view.Queue[0]; p == nil || p.Reason != ReasonNonceElsewhere || tx.Reason != ReasonNonceElsewhere {
+		t.Fatalf("%+v %+v", p, tx.Status)
+	}
+	w.include(old, true)
+	w.blocks(t, 5)
+	if len(w.final) != 1 || w.final[0].State != Confirmed || w.final[0].Reason != ProtectRanBefore {
+		t.Errorf("%+v, queue %+v", w.final, w.view.Queue)
 	}
 }

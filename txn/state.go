@@ -99,7 +99,7 @@ var Moves = []Move{
 	{Kind: EventCancelRequested, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventCancelRequested, From: []State{Stuck}, To: []State{Stuck}},
 	{Kind: EventCancelled, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Cancelled}},
-	{Kind: EventStuck, From: []State{Allocated, Tracking}, To: []State{Stuck}},
+	{Kind: EventStuck, From: []State{Allocated, Tracking, Stuck}, To: []State{Stuck}}, // STUCK: for another reason than before
 	{Kind: EventUnstuck, From: []State{Stuck}, To: []State{Tracking}},
 	{Kind: EventRequeued, From: []State{Stuck}, To: []State{Queued}},
 }

@@ -32,7 +32,7 @@ func (AskPolicy) step() {}
 func (Diagnose) step()  {}
 
 // fixed are the reasons of which it is settled what comes next: no policy is asked.
-var fixed = map[string]bool{ReasonNonceElsewhere: true, ReasonReorgedFinal: true, ProtectRanBefore: true}
+var fixed = map[string]bool{ReasonNonceElsewhere: true, ReasonReorgedFinal: true, ProtectRanBefore: true, ProtectRanEnded: true}
 
 // govern asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
 // crash costs one interval and never asks twice at once (C27, H70).

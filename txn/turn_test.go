@@ -109,3 +109,31 @@ func TestWhatIsOverdueIsTold(t *testing.T) {
 		t.Error("overdue without a limit")
 	}
 }
+
+// A policy that says RETRY of what is overdue, which is overdue again with the next answer, is asked once an interval, and so often is it handed over.
+func TestWhatIsOverdueIsRetriedOnceAnInterval(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.ResubmitMaxAge, p.ResubmitMax = time.Hour, 1000
+	w := newWorld(1, p)
+	w.view.Policy.Stuck, w.answer = true, StuckRetry
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.view.Now = w.view.Now.Add(2 * time.Hour)
+	begun, steps, sends := w.view.Now, 0, 0
+	for w.view.Now.Before(begun.Add(10 * p.ResubmitInterval)) {
+		step := Decide(w.view)
+		if r, ok := step.(Rest); ok {
+			w.view.Now = r.Until
+		}
+		if _, ok := step.(Broadcast); ok {
+			sends++
+		}
+		if steps++; steps > 300 {
+			t.Fatalf("a loop without rest: %d hand-overs, asked %d times after %s", sends, len(w.asked), w.view.Now.Sub(begun))
+		}
+		w.do(t, step, Outcome{Class: AlreadyKnown}, accepted)
+	}
+	if len(w.asked) < 9 || len(w.asked) > 11 || sends < 9 || sends > 11 {
+		t.Errorf("asked %d times and handed over %d times in ten intervals", len(w.asked), sends)
+	}
+}

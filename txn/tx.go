@@ -44,9 +44,10 @@ type Status struct {
 	Doubted         bool       // a node said that its nonce is used; in memory alone: the next hand-over says it again
 	Requeued        int        // times that an operator gave it back to the queue; its attempts of then have nonces of their own
 	CancelRequested bool       // by somebody; what its deadline cancels has a form for that alone
-	WaitingSince    time.Time  // the head of the queue waits for something outside since then; zero: it does not
+	WaitingSince    time.Time  // the head of the queue waits for something outside since then, as Due is: the local clock's; zero: it does not
 	Diagnosis       Diagnosis  // the newest, where the policy asks for one
 	Above           []BlockRef // blocks above the receipt's that were told, where the policy wants them told
+	EndedBlock      uint64     // head when it ended as never run although it has signed forms: they are followed for an audit depth more; 0: it did not
 }
 
 // Turn is how far a hand-over that is due has come. It is in memory alone, and over with the next write that does not carry it on.
@@ -137,4 +138,8 @@ const (
 	ProtectByAudit    = "LEDGER_VIOLATION"  // the auditor found a law broken
 	ProtectRestored   = "DATABASE_RESTORED" // the ledger was restored, and what came after the backup is not in it
 	ProtectRanBefore  = "REQUEUED_AND_RAN"  // an attempt of before a REQUEUE is on chain
+	ProtectRanEnded   = "ENDED_AND_RAN"     // an attempt of what had ended as never run is on chain
 )
+
+// ranAnyway tells whether a reason says that a transaction ran which somebody had decided about, because it could not run any more.
+func ranAnyway(reason string) bool { return reason == ProtectRanBefore || reason == ProtectRanEnded }

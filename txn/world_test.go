@@ -96,6 +96,10 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		}
 		w.apply(t, Prepared(w.view, s, prep))
 	case Broadcast:
+		if s.For != 0 {
+			w.apply(t, HandedBack(w.view, s, answer))
+			return
+		}
 		w.apply(t, Sent(w.view, s, answer))
 	}
 }
@@ -195,8 +199,14 @@ func (w *world) write(t fataler, c Change, x Write) {
 	if tx.State != x.From || tx.Version != x.Version {
 		t.Fatalf("a write expects %s/%d where the ledger has %s/%d", x.From, x.Version, tx.State, tx.Version)
 	}
+	if x.Delay < 0 {
+		t.Fatalf("the ledger refuses a delay of %v", x.Delay)
+	}
 	if x.Kind == "" && (x.Next.State != tx.State || x.Next.Version != tx.Version) {
 		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State, x.Next.Version)
+	}
+	if x.Next.Reason != tx.Reason && x.Kind == "" && !mayChangeSilently(tx, x.Next) {
+		t.Fatalf("%s/%s becomes %q from %q and nobody is told", tx.State, tx.Sub, x.Next.Reason, tx.Reason)
 	}
 	if x.Kind != "" {
 		if !Legal(x.Kind, x.From, x.Next.State) || x.Next.Version != tx.Version+1 {
@@ -212,7 +222,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.told[tx.ID] = append(w.told[tx.ID], x.Told...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
-	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil && x.Next.State.Final() { // it ran before, and has its nonce again
+	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil && (x.Next.State.Final() || tx.State.Final()) { // it ran before, and has its nonce again
 		if at = slices.Index(w.gaps, *x.Next.Nonce); at < 0 {
 			t.Fatalf("nonce %d was not given up", *x.Next.Nonce)
 		}
@@ -237,6 +247,9 @@ func (w *world) write(t fataler, c Change, x Write) {
 	switch {
 	case tx.State.Final():
 		w.final = append(w.final, tx)
+		if tx.EndedBlock > 0 {
+			w.view.Ended = append(w.view.Ended, tx)
+		}
 	case tx.Nonce == nil:
 		w.view.Queue, w.view.Account = slices.Insert(w.view.Queue, 0, tx), nil
 	default:
@@ -245,8 +258,17 @@ func (w *world) write(t fataler, c Change, x Write) {
 	}
 }
 
+// mayChangeSilently names the one exception from that a change of the reason is told: what a node said last, or why there is no new form yet, of what is on its way.
+// It comes and goes with each hand-over, and nobody decides on it.
+func mayChangeSilently(tx Tx, next Status) bool {
+	hint := func(reason string) bool {
+		return reason == "" || passing[reason] || slices.Contains(Classes, Class(reason))
+	}
+	return (tx.State == Allocated || tx.State == Tracking && tx.Sub == Pending) && hint(tx.Reason) && hint(next.Reason)
+}
+
 func (w *world) remove(id TxID) Tx {
-	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.view.Audited} {
+	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.view.Audited, &w.view.Ended} {
 		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
 			tx := (*list)[i]
 			*list = slices.Delete(slices.Clone(*list), i, i+1)

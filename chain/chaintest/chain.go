@@ -57,8 +57,10 @@ type Options struct {
 	Poll bool
 	// Quotes follow the same rules as the client's.
 	Fees      chain.FeeOptions
-	GasMargin float64          // 1.2
-	Now       func() time.Time // stamps what is received; nil leaves the stamps zero
+	GasMargin float64 // 1.2
+	// TrustGasLimits leaves the simulation of drafts out that bring their gas limit.
+	TrustGasLimits bool
+	Now            func() time.Time // stamps what is received; nil leaves the stamps zero
 }
 
 const (

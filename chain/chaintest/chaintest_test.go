@@ -208,13 +208,25 @@ func TestQuoteFaults(t *testing.T) {
 	if c.Stored(shop, Address(0).Hex()) != 0 {
 		t.Error("an estimate left something behind")
 	}
-	draft.Payload.GasLimit = txGas - 1
+	draft.Payload.GasLimit = txGas
 	if _, o := c.Quote(t.Context(), draft); o.Class != txn.Invalid {
 		t.Errorf("with too little gas: %+v", o)
 	}
 	c.Intercept(faulty(MethodQuote, Say("execution reverted: not today")))
 	if _, o := c.Quote(t.Context(), draft); o.Class != txn.ExecutionReverted {
 		t.Errorf("%+v", o)
+	}
+}
+
+func TestTrustedGasLimits(t *testing.T) {
+	t.Parallel()
+	c := fresh(Options{TrustGasLimits: true})
+	draft := txn.Draft{From: Address(0), Payload: txn.Payload{To: &closed}}
+	for gas, want := range map[uint64]txn.Class{0: txn.ExecutionReverted, txGas: txn.Accepted, txGas - 1: txn.Invalid} {
+		draft.Payload.GasLimit = gas
+		if q, o := c.Quote(t.Context(), draft); o.Class != want || o.Class == txn.Accepted && q.GasLimit != gas {
+			t.Errorf("with a gas limit of %d: %+v, %+v", gas, q, o)
+		}
 	}
 }
 

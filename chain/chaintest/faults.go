@@ -27,6 +27,7 @@ const (
 	MethodQuote         Method = "Quote"
 	MethodConsumer      Method = "Consumer"
 	MethodFees          Method = "Fees"
+	MethodGas           Method = "Gas"
 	MethodPooled        Method = "Pooled"
 	MethodTagged        Method = "Tagged"
 )
@@ -39,7 +40,7 @@ type Call struct {
 	Signed  txn.Signed // of Send
 	Address txn.Address
 	Nonce   txn.Nonce // of Consumer and Pooled
-	Draft   txn.Draft // of Quote
+	Draft   txn.Draft // of Quote and Gas
 	Speed   txn.Speed // of Fees
 	Tag     string    // of Tagged
 }
@@ -48,8 +49,9 @@ type Call struct {
 type Fault struct {
 	Down  bool         // the chain cannot be asked; a send does not reach it
 	Lost  bool         // Send: the bytes do not reach the pool
-	Reply *txn.Outcome // Send, Quote, Fees: what the caller is told instead of the truth
+	Reply *txn.Outcome // Send, Quote, Fees, Gas: what the caller is told instead of the truth
 	Evict bool         // Send: the pool takes the bytes, says so, and forgets them
+	Keeps uint64       // Account, Consumer: the state of so many newest blocks alone is there, as with a node that is no archive; 0: all of it
 	Lag   uint64       // reads: the answer is that of a node which is so many blocks behind
 }
 
@@ -70,6 +72,12 @@ func Evict() Fault { return Fault{Evict: true} }
 
 // Lag shows the chain as it was some blocks ago.
 func Lag(blocks uint64) Fault { return Fault{Lag: blocks} }
+
+// Keeps has the state of so many newest blocks, and refuses to tell what is older.
+func Keeps(blocks uint64) Fault { return Fault{Keeps: blocks} }
+
+// tells is whether the node has the state of a block.
+func (f Fault) tells(head, number uint64) bool { return f.Keeps == 0 || head-number < f.Keeps }
 
 // Say refuses with a node's words. Together with a pool that took the bytes (Fault.Lost = false) the words are a lie.
 func Say(words string) Fault {
@@ -217,6 +225,13 @@ func (c *Chain) ForgetPool() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = newPool()
+}
+
+// SetExtraGas has every transaction take more gas than go-ethereum asks for, as on rollups that charge for the layer below.
+func (c *Chain) SetExtraGas(gas uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.extraGas = gas
 }
 
 // SetMinTip changes the lowest tip that the pool takes. As in go-ethereum, what waits below it is dropped.

@@ -197,7 +197,7 @@ func (c *Chain) admit(tx *types.Transaction) error {
 func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 	creation := tx.To() == nil
 	gas, floor := intrinsicGas(tx.Data(), creation)
-	gas += authorizationGas * uint64(len(tx.SetCodeAuthorizations()))
+	gas += c.state.extraGas + authorizationGas*uint64(len(tx.SetCodeAuthorizations()))
 	switch {
 	case tx.Type() != types.LegacyTxType && c.o.Legacy, tx.Type() > types.DynamicFeeTxType && tx.Type() != types.SetCodeTxType:
 		return txn.Address{}, fmt.Errorf("transaction type not supported: tx type %d not supported by this pool", tx.Type())

@@ -150,6 +150,9 @@ func (c *Chain) Account(ctx context.Context, address txn.Address, settled uint64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	height := c.height(f)
+	if at := height - min(settled, height); !f.tells(height, at) {
+		return txn.Account{}, fmt.Errorf("chaintest: Account: missing trie node of block %d: %w, %w", at, txn.ErrNoState, txn.ErrUnavailable)
+	}
 	latest := c.nonceAt(address, height)
 	a := c.state.account(address)
 	return txn.Account{
@@ -190,7 +193,7 @@ func (c *Chain) Consumer(ctx context.Context, address txn.Address, nonce txn.Non
 	height := c.height(f)
 	next := c.nonceAt(address, height)
 	for _, b := range slices.Backward(c.blocks[:height+1]) {
-		if next <= uint64(nonce) {
+		if next <= uint64(nonce) || b.Number > 0 && !f.tells(height, b.Number-1) {
 			return nil, nil
 		}
 		if next -= b.raised(address); next > uint64(nonce) {
@@ -207,7 +210,7 @@ func (c *Chain) Consumer(ctx context.Context, address txn.Address, nonce txn.Non
 	return nil, nil
 }
 
-// Quote simulates a draft without a gas limit on the newest state, and prices it by the client's rules.
+// Quote simulates the draft on the newest state and prices it by the client's rules. One that brings its gas limit is not simulated where those are trusted.
 func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodQuote, Address: draft.From, Draft: draft})
 	if err != nil {
@@ -220,16 +223,17 @@ func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outc
 	defer c.mu.Unlock()
 	m := c.market(draft.Speed)
 	m.Balance = c.state.account(draft.From).balance
-	if o := chain.OwnGasFits(draft.Payload); o.Class != txn.Accepted {
-		return txn.Quote{}, o
-	}
-	if draft.Payload.GasLimit == 0 {
-		estimate, refused := c.estimate(draft)
-		if refused != nil {
-			return txn.Quote{}, *refused
+	if draft.Payload.GasLimit > 0 && c.o.TrustGasLimits {
+		if o := chain.OwnGasFits(draft.Payload); o.Class != txn.Accepted {
+			return txn.Quote{}, o
 		}
-		m.Estimate = estimate
+		return c.o.Fees.Quote(draft, m, c.o.GasMargin)
 	}
+	estimate, refused := c.estimate(draft)
+	if refused != nil {
+		return txn.Quote{}, *refused
+	}
+	m.Estimate = estimate
 	return c.o.Fees.Quote(draft, m, c.o.GasMargin)
 }
 
@@ -245,6 +249,26 @@ func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.F
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.o.Fees.Reoffer(speed, limit, c.market(speed))
+}
+
+// Gas simulates the draft on the newest state, by the client's rules.
+func (c *Chain) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
+	f, err := c.enter(ctx, Call{Method: MethodGas, Address: draft.From, Draft: draft})
+	if err != nil {
+		return 0, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+	}
+	if f.Reply != nil {
+		return 0, *f.Reply
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	estimate, refused := c.estimate(draft)
+	if refused != nil {
+		return 0, *refused
+	}
+	m := c.market(draft.Speed)
+	m.Estimate = estimate
+	return m.Gas(c.o.GasMargin), txn.Outcome{Class: txn.Accepted}
 }
 
 func (c *Chain) market(speed txn.Speed) chain.Market {
@@ -313,8 +337,11 @@ func (c *Chain) estimate(draft txn.Draft) (uint64, *txn.Outcome) {
 	}
 	defer c.state.unwind(len(c.state.undo))
 	gas, err := c.state.run(draft.From, p.To, p.Value, p.Data, a.nonce)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, refusal(chain.Answer{Code: 3, Message: "execution reverted: " + err.Error()})
+	case p.GasLimit > 0 && p.GasLimit < gas:
+		return 0, refusal(chain.Answer{Code: -32000, Message: "gas required exceeds allowance"})
 	}
 	return gas, nil
 }

@@ -66,6 +66,7 @@ type state struct {
 	contracts map[txn.Address]Contract
 	storage   map[slot]uint64
 	undo      []func()
+	extraGas  uint64 // of every transaction
 
 	authorities []txn.Address // whose nonce the block under way raised without a transaction of theirs
 }
@@ -148,6 +149,7 @@ func intrinsicGas(data []byte, creation bool) (gas, floor uint64) {
 // run is the effect of a call: its gas, and an error that is a revert.
 func (s *state) run(from txn.Address, to *txn.Address, value txn.Wei, data []byte, nonce uint64) (gas uint64, err error) {
 	gas, floor := intrinsicGas(data, to == nil)
+	gas, floor = gas+s.extraGas, floor+s.extraGas
 	mark := len(s.undo)
 	if to == nil {
 		gas += codeByteGas * uint64(len(data))

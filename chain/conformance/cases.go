@@ -426,6 +426,9 @@ func (s *suite) cancelled() {
 	if f, o := s.Chain.Fees(ctx, txn.Standard, txn.Wei{}); o.Class != txn.Unavailable {
 		s.Errorf("fees: %+v, %+v", f, o)
 	}
+	if gas, o := s.Chain.Gas(ctx, txn.Draft{From: addressOf(s.Key)}); o.Class != txn.Unavailable {
+		s.Errorf("gas: %d, %+v", gas, o)
+	}
 	if o := s.Chain.Send(ctx, signed); o.Class != txn.Unavailable && o.Class != txn.Ambiguous {
 		s.Errorf("send: %+v", o)
 	}

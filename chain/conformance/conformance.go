@@ -29,6 +29,7 @@ type Chain interface {
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
+	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
 	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
 	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error)
 	Tagged(ctx context.Context, tag string) (*txn.Block, error)
@@ -86,6 +87,7 @@ func Run(t *testing.T, fresh func(*testing.T) *Harness) {
 		{"who used a nonce", (*suite).consumer},
 		{"who gave the nonce away", (*suite).delegated},
 		{"fees", (*suite).market},
+		{"gas", (*suite).gas},
 		{"what a pool shows", (*suite).pooled},
 		{"safe and finalized blocks", (*suite).tagged},
 		{"a block of many", (*suite).crowd},

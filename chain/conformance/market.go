@@ -10,6 +10,9 @@ import (
 	"github.com/holiman/uint256"
 )
 
+// leastTip is what the client offers to whoever makes the block, at least, unless it is told otherwise.
+const leastTip = 1_000_000
+
 // market asks for fees at each speed, and within a cap of one's own.
 func (s *suite) market() {
 	var cheapest txn.Fees
@@ -42,8 +45,25 @@ func (s *suite) market() {
 	}
 	var room txn.Wei
 	room.Mul(base, uint256.NewInt(3))
+	room.AddUint64(&room, leastTip) // else nothing is sent, however little the block asks
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: room, Speed: txn.Fast}); o.Class != txn.Accepted || q.Fees.Cap.Gt(&room) {
 		s.Errorf("quote %+v, %+v within a cap of %s", q, o, room.Dec())
+	}
+}
+
+// gas asks what a transfer takes, from an account that has nothing too, and what cannot run.
+func (s *suite) gas() {
+	self := addressOf(s.Key)
+	poor := txn.Address{0x90, 0x0e}
+	for _, from := range []txn.Address{self, poor} {
+		if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &from}}); o.Class != txn.Accepted || gas != 21_000 {
+			s.Errorf("a transfer of nothing from %s to itself takes %d, %+v", from, gas, o)
+		}
+	}
+	key := s.actor()
+	reverter, _ := s.reverter(key, 0)
+	if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &reverter}}); o.Class != txn.ExecutionReverted {
+		s.Errorf("what reverts takes %d, %+v", gas, o)
 	}
 }
 

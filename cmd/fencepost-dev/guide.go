@@ -28,6 +28,7 @@ Fencepost runs:
   chain        %s   chain id 31337, a block every %s
   PostgreSQL   %s
   data         %s
+  config       %s   of this node; for --config
   submitters   %s ... %s, ten accounts with 10,000 ether each
 
 Paste these into another terminal.
@@ -50,7 +51,7 @@ Send 200 calls of a contract and compare chain and ledger:
   make demo
 
 Ctrl-C stops everything; the next start goes on from there.
-`, o.grpc, o.ops, chain.URL(), o.period, postgres.URL(database), dir, accounts[0], accounts[len(accounts)-1],
+`, o.grpc, o.ops, chain.URL(), o.period, postgres.URL(database), dir, configFile(dir), accounts[0], accounts[len(accounts)-1],
 		grpcurl, accounts[0], recipient, o.grpc,
 		grpcurl, accounts[0], o.grpc,
 		fencepost, server, recipient, fencepost, server)

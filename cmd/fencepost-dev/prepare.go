@@ -88,6 +88,8 @@ func removeKept(dir string) error {
 	return nil
 }
 
+func configFile(dir string) string { return filepath.Join(dir, "fencepost.yaml") }
+
 // writeConfig writes the node's configuration, with keys and password on the first start, and reads it as the node would.
 func writeConfig(o options, dir string, postgres *pgembed.Server, rpc string) (*config.Config, error) {
 	if err := writeKeys(dir); err != nil {
@@ -109,7 +111,7 @@ signers:
   - {name: local, keystore: {dir: ./keys, password_file: ./password}}
 submitters:
 %s`, o.grpc, o.ops, postgres.URL(database), schema, chainName, rpc, poll, submitters.String())
-	path := filepath.Join(dir, "fencepost.yaml")
+	path := configFile(dir)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

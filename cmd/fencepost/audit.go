@@ -107,7 +107,7 @@ func (p *program) progress(name string) func(engine.AuditProgress) {
 			return
 		}
 		told = p.clock.Now()
-		fmt.Fprintf(p.err, "fencepost: audit of %s: %s compared, at nonce %d of %d\n", name, count(at.Transactions, "transaction"), at.Nonce, at.Next)
+		p.note("audit of %s: %s compared, at nonce %d of %d", name, count(at.Transactions, "transaction"), at.Nonce, at.Next)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestAudit(t *testing.T) {
 	l.must(err)
 	l.rows(audit(exitUnchecked, "1 submitter not wholly checked, so nothing is proved"), `alice +ok .*`, `bob +not checked +0 +0 +the configuration has no chain 5 to compare it with; add it`)
 	audit(exitDone, "", "--submitter", "alice")
-	audit(exitUnchecked, "no such submitter", "--submitter", "carl")
+	audit(exitUnchecked, "the ledger has no submitter", "--submitter", "carl")
 
 	// It never was on the chain.
 	id := l.create("r1")

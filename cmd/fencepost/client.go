@@ -6,31 +6,31 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/txn"
 )
 
 const (
 	serverVariable = config.Prefix + "SERVER"
+	tokenVariable  = config.Prefix + "TOKEN_FILE"
 	defaultServer  = "127.0.0.1:9090"
 )
 
@@ -41,6 +41,9 @@ type clientFlags struct {
 	tls     bool
 	tlsCA   string
 	tlsName string
+	tlsCert string
+	tlsKey  string
+	token   string // file
 }
 
 func (f *clientFlags) add(c *cobra.Command) {
@@ -50,11 +53,14 @@ func (f *clientFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.tls, "tls", false, "use TLS, with the certificates that this machine trusts")
 	flags.StringVar(&f.tlsCA, "tls-ca", "", "use TLS, and trust the certificates in this PEM file")
 	flags.StringVar(&f.tlsName, "tls-name", "", "use TLS, and expect this name in the node's certificate")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "use TLS, and show the certificate in this PEM file; with --tls-key")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of the key of --tls-cert")
+	flags.StringVar(&f.token, "token-file", "", "send the token in this file with each call (default: the file that "+tokenVariable+" names, if any)")
 }
 
 // credentials are those that the flags ask for.
 func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
-	if !f.tls && f.tlsCA == "" && f.tlsName == "" {
+	if f.plain() {
 		return insecure.NewCredentials(), nil
 	}
 	c := &tls.Config{ServerName: f.tlsName, MinVersion: tls.VersionTLS12}
@@ -68,20 +74,63 @@ func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
 			return nil, fmt.Errorf("file %s holds no certificate; give a PEM file with the certificates to trust", f.tlsCA)
 		}
 	}
+	if f.tlsCert != "" || f.tlsKey != "" {
+		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the files of --tls-cert and --tls-key: %w; give both, in PEM form", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
 	return credentials.NewTLS(c), nil
 }
+
+// plain tells whether nothing asks for TLS.
+func (f *clientFlags) plain() bool {
+	return !f.tls && f.tlsCA == "" && f.tlsName == "" && f.tlsCert == "" && f.tlsKey == ""
+}
+
+// bearer is a token that is sent with each call.
+type bearer struct {
+	token string
+	plain bool
+}
+
+// readBearer reads a token for a node. Over plain text it goes to this machine alone, where something may do TLS for the node.
+func (f *clientFlags) readBearer() (bearer, error) {
+	text, err := os.ReadFile(f.token)
+	if err != nil {
+		return bearer{}, fmt.Errorf("read the token: %w", err)
+	}
+	b := bearer{strings.TrimSpace(string(text)), f.plain()}
+	if b.token == "" || strings.ContainsAny(b.token, " \r\n") {
+		return b, fmt.Errorf("file %s holds no single token; give one that has nothing else in it", f.token)
+	}
+	if host, _, err := net.SplitHostPort(f.server); b.plain && (err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback()) {
+		return b, usageError{"a token over plain text is there for all to read; use TLS, with --tls or --tls-ca"}
+	}
+	return b, nil
+}
+
+// GetRequestMetadata is the header.
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + b.token}, nil
+}
+
+// RequireTransportSecurity says whether the token needs TLS.
+func (b bearer) RequireTransportSecurity() bool { return !b.plain }
 
 // client is a connection to a node.
 type client struct {
 	server  string
 	timeout time.Duration
+	command *cobra.Command
 	conn    *grpc.ClientConn
 	txs     pb.TxServiceClient
 	subs    pb.SubmitterServiceClient
 }
 
 // connect prepares a connection; nothing is dialled before the first call.
-func (p *program) connect(f clientFlags) (*client, error) {
+func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 	if f.server == "" {
 		f.server = p.variable(serverVariable)
 	}
@@ -91,17 +140,31 @@ func (p *program) connect(f clientFlags) (*client, error) {
 	if f.timeout <= 0 {
 		return nil, usageError{"--timeout must be longer than nothing; give a duration like 30s"}
 	}
+	if err := checkAddress(f.server); err != nil {
+		return nil, err
+	}
 	secure, err := f.credentials()
 	if err != nil {
 		return nil, err
 	}
 	// Pings find out that a node has vanished while a watch is quiet.
 	pings := keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}
-	conn, err := grpc.NewClient(f.server, grpc.WithTransportCredentials(secure), grpc.WithKeepaliveParams(pings))
-	if err != nil {
-		return nil, usageError{fmt.Sprintf("--server %q is not an address; give host:port", f.server)}
+	options := []grpc.DialOption{grpc.WithTransportCredentials(secure), grpc.WithKeepaliveParams(pings)}
+	if f.token == "" {
+		f.token = p.variable(tokenVariable)
 	}
-	return &client{f.server, f.timeout, conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)}, nil
+	if f.token != "" {
+		token, err := f.readBearer()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.WithPerRPCCredentials(token))
+	}
+	conn, err := grpc.NewClient(f.server, options...)
+	if err != nil {
+		return nil, notAnAddress(f.server)
+	}
+	return &client{f.server, f.timeout, cmd, conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)}, nil
 }
 
 // calling makes a command of what it does with a node.
@@ -110,7 +173,10 @@ func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client
 		if err := legible(cmd, args); err != nil {
 			return err
 		}
-		c, err := p.connect(*f)
+		if err := idsAreIDs(cmd, args); err != nil {
+			return err
+		}
+		c, err := p.connect(cmd, *f)
 		if err != nil {
 			return err
 		}
@@ -119,17 +185,58 @@ func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client
 	}
 }
 
+// checkAddress refuses what a call would fail on with less to say. A port is never guessed.
+func checkAddress(server string) error {
+	_, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return notAnAddress(server)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return notAnAddress(server)
+	}
+	return nil
+}
+
+func notAnAddress(server string) error {
+	return usageError{fmt.Sprintf("--server %q is not HOST:PORT; give one like %s, the address of a node's gRPC port", server, defaultServer)}
+}
+
+// idsAreIDs refuses a TX_ID that names no transaction anywhere.
+func idsAreIDs(c *cobra.Command, args []string) error {
+	for i, name := range argumentNames(c) {
+		if i >= len(args) || name != "TX_ID" {
+			continue
+		}
+		if _, err := txn.ParseTxID(args[i]); err != nil {
+			return misused(c, "TX_ID %q is not the id of a transaction; \"fencepost tx create\" prints it, and \"fencepost tx list\"", args[i])
+		}
+	}
+	return nil
+}
+
+// argumentNames are what the usage of a command calls its arguments.
+func argumentNames(c *cobra.Command) (names []string) {
+	for _, word := range strings.Fields(c.Use)[1:] {
+		if name := strings.Trim(word, "[]"); name != "" && name == strings.ToUpper(name) {
+			names = append(names, name)
+		} else {
+			break // flags come last
+		}
+	}
+	return names
+}
+
 // legible refuses text that the contract cannot carry, and says which it is. Names of files are not sent anywhere, and may be any bytes.
 func legible(c *cobra.Command, args []string) error {
 	var bad []string
-	names := strings.Fields(c.Use)[1:]
+	names := argumentNames(c)
 	for i, arg := range args {
 		if !utf8.ValidString(arg) {
-			bad = append(bad, strings.Trim(names[min(i, len(names)-1)], "[]"))
+			bad = append(bad, names[min(i, len(names)-1)])
 		}
 	}
 	for _, f := range visited(c.Flags().Visit) {
-		if f.Name != "tls-ca" && f.Name != "config" && !utf8.ValidString(f.Value.String()) {
+		if !strings.HasPrefix(f.Name, "tls-c") && f.Name != "tls-key" && f.Name != "token-file" && f.Name != "config" && !utf8.ValidString(f.Value.String()) {
 			bad = append(bad, "--"+f.Name)
 		}
 	}
@@ -151,74 +258,6 @@ func call[Q, A any](ctx context.Context, c *client, method func(context.Context,
 	defer cancel()
 	answer, err := method(ctx, ask)
 	return answer, c.explain(err)
-}
-
-// remoteError is a refusal as a person reads it; it keeps the status.
-type remoteError struct {
-	text   string
-	status *status.Status
-}
-
-func (e *remoteError) Error() string              { return e.text }
-func (e *remoteError) GRPCStatus() *status.Status { return e.status }
-
-// explain says what a node has answered, or that there is none.
-func (c *client) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	s, ok := status.FromError(err)
-	if !ok {
-		return err
-	}
-	text := s.Message()
-	switch reason := reasonOf(s); {
-	case reason != "":
-		text += " (" + reason + ")"
-	case s.Code() == codes.Unavailable:
-		text = fmt.Sprintf("node %s cannot be reached: %s; start it with \"fencepost serve\", or name another one with --server", c.server, lastWords(text))
-	case s.Code() == codes.DeadlineExceeded:
-		text = fmt.Sprintf("node %s did not answer within %v; repeat the command, or give a longer --timeout", c.server, c.timeout)
-	case s.Code() == codes.Canceled:
-		text = "interrupted; what was asked for may have been done"
-	case s.Code() == codes.Unimplemented:
-		text = fmt.Sprintf("node %s does not know this call: %s; give the address of a node of Fencepost, of this version or a newer one", c.server, text)
-	}
-	return &remoteError{text, s}
-}
-
-// lastWords are what the transport says at last; before it tells through how many layers that came.
-func lastWords(text string) string {
-	if i := strings.LastIndex(text, "connect: "); i >= 0 {
-		return strings.TrimSuffix(text[i+len("connect: "):], `"`)
-	}
-	return text
-}
-
-// reasonOf is the reason that a node gives with an error; empty if it gives none.
-func reasonOf(s *status.Status) string {
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			return info.GetReason()
-		}
-	}
-	return ""
-}
-
-// retryAfter is when a node wants the call repeated; 0 if it does not say.
-func retryAfter(s *status.Status) time.Duration {
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			return info.GetRetryDelay().AsDuration()
-		}
-	}
-	return 0
-}
-
-// isUnsure tells errors after which the call may have been carried out.
-func isUnsure(err error) bool {
-	var e *remoteError
-	return errors.As(err, &e) && (e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded || e.status.Code() == codes.Canceled)
 }
 
 // wire prints a message of the contract in the JSON form of protobuf.

@@ -282,8 +282,8 @@ func TestAmounts(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"": "not a number", "-1": "not a number", "ether": "not a number", "1e18": "not a number", "0x10": "not a number", ".5ether": "not a number",
-		"1.ether": "not a number", "1,5ether": "not a number", "1eth": "not a number", "0.5": "part of a wei", "1.5wei": "part of a wei",
+		"": "is not an amount", "-1": "is not an amount", "ether": "is not an amount", "1e18": "is not an amount", "0x10": "is not an amount", ".5ether": "is not an amount",
+		"1.ether": "is not an amount", "1,5ether": "is not an amount", "1eth": "is not an amount", "0.5": "no whole number of wei", "1.5wei": "no whole number of wei",
 		"0.0000000001gwei": "part of a wei", "115792089237316195423570985008687907853269984665640564039457584007913129639936": "above 2^256-1",
 		"1000000000000000000000000000000000000000000000000000000000000ether": "above 2^256-1",
 	} {
@@ -298,8 +298,8 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for line, what := range map[string]string{
-		"tx create --submitter a\xff":               "--submitter",
-		"tx create --submitter a --request-id \xff": "--request-id",
+		"tx create --data 0x00 --submitter a\xff":               "--submitter",
+		"tx create --data 0x00 --submitter a --request-id \xff": "--request-id",
 		"tx get \xff":              "TX_ID",
 		"tx watch \xff":            "TX_ID",
 		"tx cancel \xff":           "TX_ID",
@@ -325,16 +325,18 @@ func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for line, want := range map[string]string{
-		"tx create":                                `--submitter is missing; see "fencepost tx create --help"`,
-		"tx create --submitter a --value 0.5":      `amount "0.5" has a part of a wei; give at most 0 decimals`,
-		"tx create --submitter a --data abc":       `--data must be "0x" followed by an even number of hex digits`,
-		"tx create --submitter a --data 0xabc":     `--data must be "0x" followed by an even number of hex digits`,
-		"tx create --submitter a --wait --watch":   `--watch and --wait are both given; give one of them; see "fencepost tx create --help"`,
-		"tx create --submitter a --timeout 0s":     `--timeout must be longer than nothing; give a duration like 30s`,
+		"tx create":                                        `--submitter is missing; see "fencepost tx create --help"`,
+		"tx create --submitter a --value 0.5":              `--value "0.5" is no whole number of wei; give one, or another unit, like 0.1ether or 30gwei; see "fencepost tx create --help"`,
+		"tx create --submitter a --data abc":               `--data is not "0x" followed by an even number of hex digits; give bytes like 0xd09de08a; see "fencepost tx create --help"`,
+		"tx create --submitter a --data 0xabc":             `--data is not "0x" followed by an even number of hex digits; give bytes like 0xd09de08a; see "fencepost tx create --help"`,
+		"tx create --submitter a --wait --watch":           `--watch and --wait are both given; give one of them; see "fencepost tx create --help"`,
+		"tx create --submitter a --data 0x00 --timeout 0s": `--timeout must be longer than nothing; give a duration like 30s`,
 		"tx get":                                   `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
 		"tx get x --submitter a --request-id b":    `give either TX_ID, or --submitter and --request-id; see "fencepost tx get --help"`,
 		"tx watch":                                 `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
 		"tx watch x --all":                         `give one of TX_ID, --submitter (with --request-id for one transaction) and --all; see "fencepost tx watch --help"`,
+		"tx watch x --state STUCK":                 `--state goes with many transactions: with --submitter alone, or with --all; see "fencepost tx watch --help"`,
+		"tx watch --all --state FLYING":            `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
 		"tx list --limit 0":                        `--limit must be at least 1; see "fencepost tx list --help"`,
 		"tx list --state FLYING":                   `there is no state "FLYING"; the states are QUEUED, ALLOCATED, TRACKING, STUCK, CONFIRMED, FAILED_FINAL, CANCELLED`,
 		"tx cancel":                                `TX_ID is missing; see "fencepost tx cancel --help"`,
@@ -373,6 +375,25 @@ func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 		"migrate up":                                                             `no database is named; give --config FILE or --database-url URL, or set FENCEPOST_DATABASE_URL; see "fencepost migrate up --help"`,
 		"migrate up --config x --database-url y":                                 `--config and --database-url are both given; give one of them; see "fencepost migrate up --help"`,
 		"migrate status --config x --schema y":                                   `--schema goes with --database-url; the configuration has a schema of its own; see "fencepost migrate status --help"`,
+		"tx create --submitter a --to 0x12":                                      `--to: address "0x12" must be "0x" followed by 40 hex digits; see "fencepost tx create --help"`,
+		"tx create --submitter a --to " + recipient[:41] + "D":                   `--to: address "` + recipient[:41] + `D" has a wrong EIP-55 checksum: a digit or its case is mistyped; check the address, or write it in lower case; see "fencepost tx create --help"`,
+		"tx create --submitter a":                                                `--to is missing; only to create a contract, with its init code in --data, it is left out; see "fencepost tx create --help"`,
+		"tx create --submitter a --gas-limit abc":                                `--gas-limit "abc" is not a whole number below 2^64; give one like 21000; see "fencepost tx create --help"`,
+		"tx create --submitter a --gas-limit 18446744073709551616":               `--gas-limit "18446744073709551616" is not a whole number below 2^64; give one like 21000; see "fencepost tx create --help"`,
+		"tx create --submitter a --value 0.1 ether":                              `1 argument given, 0 expected; put a value with blanks into quotes, as in --value "0.1 ether"; see "fencepost tx create --help"`,
+		"tx create --submitter a --value abc":                                    `--value "abc" is not an amount; give wei, like 1000, or a unit with it, like 0.1ether or 30gwei; see "fencepost tx create --help"`,
+		"tx list --limit ten":                                                    `--limit "ten" is not a whole number; give one like 100; see "fencepost tx list --help"`,
+		"tx list --timeout 5":                                                    `--timeout "5" is not a duration; give one with its unit, like 30s or 10m; see "fencepost tx list --help"`,
+		"submitter exit-protect a --protection one":                              `--protection "one" is not a whole number; give one like 1; see "fencepost submitter exit-protect --help"`,
+		"submitter add a":                                                        `--chain-id is missing; give the id of a chain that the nodes are configured for; see "fencepost submitter add --help"`,
+		"submitter add a --chain-id 1":                                           `--address is missing; "fencepost key list" tells those of a key store; see "fencepost submitter add --help"`,
+		"submitter add a --chain-id 1 --address 0x12":                            `--signer is missing; give a name that is under signers in the configuration of the nodes; see "fencepost submitter add --help"`,
+		"submitter add a --chain-id 1 --address 0x12 --signer s":                 `--address: address "0x12" must be "0x" followed by 40 hex digits; see "fencepost submitter add --help"`,
+		"tx list --server localhost":                                             `--server "localhost" is not HOST:PORT; give one like 127.0.0.1:9090, the address of a node's gRPC port`,
+		"tx list --server http://localhost:9090":                                 `--server "http://localhost:9090" is not HOST:PORT; give one like 127.0.0.1:9090, the address of a node's gRPC port`,
+		"tx list --server localhost:65536":                                       `--server "localhost:65536" is not HOST:PORT; give one like 127.0.0.1:9090, the address of a node's gRPC port`,
+		"tx list --server localhost:":                                            `--server "localhost:" is not HOST:PORT; give one like 127.0.0.1:9090, the address of a node's gRPC port`,
+		"tx get 17":                                                              `TX_ID "17" is not the id of a transaction; "fencepost tx create" prints it, and "fencepost tx list"; see "fencepost tx get --help"`,
 		"tx list --server 127.0.0.1:1 --tls-ca @/no":                             "read the certificates of --tls-ca: open @/no: no such file or directory",
 	} {
 		code := exitUsage
@@ -413,7 +434,7 @@ func TestNodeThatIsNone(t *testing.T) {
 	go func() { served <- other.Serve(listener) }()
 	defer func() { other.Stop(); <-served }()
 	_, errs, code := newShell(t).run("submitter", "list", "--server", listener.Addr().String())
-	if code != exitFailed || !strings.Contains(errs, "does not know this call") {
+	if code != exitFailed || !strings.Contains(errs, "does not know this call; give the address of a node of Fencepost") {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }

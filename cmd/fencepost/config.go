@@ -7,14 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencepost/fencepost/cmd/internal/node"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/telemetry"
 )
 
 // configVariable names the configuration file for commands without --config.
 const configVariable = config.Prefix + "CONFIG"
 
 // foreignVariables begin like those of the configuration and mean something else.
-var foreignVariables = []string{configVariable, serverVariable}
+var foreignVariables = []string{configVariable, serverVariable, tokenVariable}
 
 // configFlags are what commands that need the configuration have in common.
 type configFlags struct {
@@ -55,23 +57,44 @@ func (p *program) configCommand() *cobra.Command {
 func (p *program) configCheckCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{
-		Use: "check", Short: "Tell everything that is wrong with the configuration", Args: arguments(),
+		Use: "check", Short: "Tell everything that is wrong with the configuration and its files", Args: arguments(),
+		Long: `Tell everything that is wrong with the configuration, and with the files that it names: keys that do not open with their password, submitters without a key,
+ABIs that cannot be read. A node refuses to start for any of these.
+
+Database and chains are not contacted, and no port is taken: what a node finds out from them at its start is not checked.`,
 		Example: "  fencepost config check --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := p.loadConfig(c, f)
+			loaded, keys, err := p.checkConfig(c, f)
 			var problems config.Problems
 			if p.json && errors.As(err, &problems) {
-				return errors.Join(p.print(problems, nil), fmt.Errorf("the configuration has %d problems; they are printed as JSON", len(problems)))
+				return errors.Join(p.print(problems, nil), fmt.Errorf("the configuration has %s; they are printed as JSON", count(len(problems), "problem")))
 			}
 			if err != nil {
 				return err
 			}
-			return p.print([]config.Problem{}, line("the configuration of node %s is good: %s, %s, %s", loaded.Node.Name,
-				count(len(loaded.Chains), "chain"), count(len(loaded.Signers), "signer"), count(len(loaded.Submitters), "submitter")))
+			return p.print([]config.Problem{}, line("the configuration of node %s is good: %s, %s with %s, %s\nnot checked: the database and the chains, which are not contacted, and whether the ports are free",
+				loaded.Node.Name, count(len(loaded.Chains), "chain"), count(len(loaded.Signers), "signer"), count(keys, "key"), count(len(loaded.Submitters), "submitter")))
 		},
 	}
 	f.add(c)
 	return c
+}
+
+// checkConfig reads the configuration and, if it is good, tries its files.
+func (p *program) checkConfig(c *cobra.Command, f configFlags) (loaded *config.Config, keys int, err error) {
+	if loaded, err = p.loadConfig(c, f); err != nil {
+		return nil, 0, err
+	}
+	form := loaded.Log.Format
+	if p.json {
+		form = "json"
+	}
+	log, err := telemetry.NewLogger(p.err, "warn", form) // others that can read secrets, say
+	if err != nil {
+		return nil, 0, err
+	}
+	keys, err = node.CheckFiles(c.Context(), loaded, log)
+	return loaded, keys, err
 }
 
 func (p *program) configShowCommand() *cobra.Command {

@@ -25,9 +25,9 @@ func commandLines(doc string) (lines []string) {
 	return lines
 }
 
-// words splits a command line as a shell would, without the signs for what may be left out or repeated.
+// words splits a command line as a shell would, without the signs for what may be left out or repeated. What the reader has set is 1.
 func words(line string) (all []string) {
-	line = strings.NewReplacer("[", "", "]", "", "...", "").Replace(line)
+	line = regexp.MustCompile(`\$[A-Z_]+`).ReplaceAllString(strings.NewReplacer("[", "", "]", "", "...", "").Replace(line), "1")
 	for _, match := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1) {
 		all = append(all, strings.Trim(match, `"`))
 	}
@@ -51,9 +51,7 @@ func TestCommandLinesOfTheDocuments(t *testing.T) {
 }
 
 func understood(args []string) error {
-	p := &program{}
-	root := p.group("fencepost", "", p.commands()...)
-	root.PersistentFlags().BoolVar(&p.json, "json", false, "")
+	root := (&program{}).root()
 	c, rest, err := root.Find(args)
 	if err != nil {
 		return err

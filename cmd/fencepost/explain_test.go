@@ -105,7 +105,7 @@ func TestExplainMisused(t *testing.T) {
 	s := newShell(t)
 	const help = "; see \"fencepost explain-rpc-error --help\"\n"
 	s.bad(exitUsage, "fencepost: the text of the error (\"-\" reads it from stdin) is missing"+help, "explain-rpc-error")
-	s.bad(exitUsage, "fencepost: 2 arguments are too many, 1 expected"+help, "explain-rpc-error", "nonce", "too low")
+	s.bad(exitUsage, "fencepost: 2 arguments given, 1 expected; put a value with blanks into quotes, as in --value \"0.1 ether\""+help, "explain-rpc-error", "nonce", "too low")
 	s.bad(exitUsage, "fencepost: --data is not JSON; text needs quotes of its own, as in --data '\"text\"'"+help, "explain-rpc-error", "--data", "text", "x")
 	s.bad(exitUsage, "fencepost: --http-status 42 is no HTTP status"+help, "explain-rpc-error", "--http-status", "42", "x")
 }

@@ -97,9 +97,9 @@ func TestCommandLinesThatAreNotUnderstood(t *testing.T) {
 		"key list":                          `--dir is missing; see "fencepost key list --help"`,
 		"key import --dir x":                `FILE, the file with the private key, is missing; see "fencepost key import --help"`,
 		"key import x":                      `--dir is missing; see "fencepost key import --help"`,
-		"key list --dir x extra":            `1 arguments are too many, 0 expected; see "fencepost key list --help"`,
+		"key list --dir x extra":            `1 argument given, 0 expected; put a value with blanks into quotes, as in --value "0.1 ether"; see "fencepost key list --help"`,
 		"config check":                      `no configuration file is named; give --config FILE, or set FENCEPOST_CONFIG; see "fencepost config check --help"`,
-		"version --json=maybe":              `invalid argument "maybe" for "--json" flag: strconv.ParseBool: parsing "maybe": invalid syntax; see "fencepost version --help"`,
+		"version --json=maybe":              `--json "maybe" is not true or false; give one of them, or the flag alone; see "fencepost version --help"`,
 		"key new --dir x --password secret": `unknown flag: --password; see "fencepost key new --help"`,
 	} {
 		s.bad(exitUsage, "fencepost: "+want+"\n", strings.Fields(line)...)
@@ -111,14 +111,51 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	s := newShell(t)
 	for _, line := range []string{"", "help", "--help"} {
 		out := s.good(strings.Fields(line)...)
-		for _, c := range (&program{}).commands() {
-			if !strings.Contains(out, "\n  "+c.Name()+" ") {
-				t.Errorf("%q does not list %s: %s", line, c.Name(), out)
+		for _, u := range (&program{}).audiences() {
+			_, group, _ := strings.Cut(out, u.title)
+			group, _, _ = strings.Cut(group, "\n\n")
+			for _, c := range u.commands {
+				if u.id != "" && !strings.Contains(group, "\n  "+c.Name()+" ") || !strings.Contains(out, "\n  "+c.Name()+" ") {
+					t.Errorf("%q does not list %s where it belongs: %s", line, c.Name(), out)
+				}
 			}
 		}
 	}
 	if out := s.good("key"); !strings.Contains(out, "import") {
 		t.Errorf("key lists %s", out)
+	}
+}
+
+// Whoever asks a command for help gets a sentence, an example that the program takes as it stands, and a word on each flag.
+func TestEveryCommandHelps(t *testing.T) {
+	t.Parallel()
+	all := []*cobra.Command{(&program{}).root()}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Commands()...)
+		c, path := all[i], all[i].CommandPath()
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: what it does is said as %q", path, c.Short)
+		}
+		for _, f := range visited(c.LocalFlags().VisitAll) {
+			if f.Usage == "" {
+				t.Errorf("%s: nothing is said of --%s", path, f.Name)
+			}
+		}
+		if c.HasSubCommands() {
+			continue
+		}
+		lines := commandLines(strings.ReplaceAll(c.Example, "  fencepost", "fencepost"))
+		if !strings.Contains(c.Example, "  "+path) || len(lines) == 0 {
+			t.Errorf("%s has no example of its own: %q", path, c.Example)
+		}
+		for _, line := range lines {
+			if err := understood(words(line)[1:]); err != nil {
+				t.Errorf("%s: example %q: %v", path, line, err)
+			}
+		}
+	}
+	if len(all) < 30 {
+		t.Errorf("only %d commands were looked at", len(all))
 	}
 }
 
@@ -240,7 +277,8 @@ func TestConfigCheck(t *testing.T) {
 	s := newShell(t)
 	s.write("good.yaml", goodConfig)
 	s.write("bad.yaml", "node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:])
-	const good = "the configuration of node a is good: 1 chain, 0 signers, 0 submitters\n"
+	const good = "the configuration of node a is good: 1 chain, 0 signers with 0 keys, 0 submitters\n" +
+		"not checked: the database and the chains, which are not contacted, and whether the ports are free\n"
 	if out := s.good("config", "check", "--config", "@/good.yaml"); out != good {
 		t.Errorf("printed %s", out)
 	}
@@ -253,7 +291,7 @@ func TestConfigCheck(t *testing.T) {
 	out, errs, code := s.run("config", "check", "--config", "@/bad.yaml", "--json")
 	var problems []map[string]string
 	if err := json.Unmarshal([]byte(out), &problems); err != nil || len(problems) != 2 || problems[0]["where"] != "@/bad.yaml:1" || problems[0]["key"] != "node.nam" ||
-		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed || errs != "fencepost: the configuration has 2 problems; they are printed as JSON\n" {
+		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed || errs != `{"code":"FAILED","message":"the configuration has 2 problems; they are printed as JSON","exitCode":1}`+"\n" {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 	s.bad(exitFailed, "fencepost: config: file @/none does not exist; name another with --config or FENCEPOST_CONFIG\n", "config", "check", "--config", "@/none")
@@ -261,6 +299,56 @@ func TestConfigCheck(t *testing.T) {
 	s.bad(exitFailed, "fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n", "config", "check")
 	s.environ[0] = "FENCEPOST_CONFIG=" + filepath.Join(s.dir, "good.yaml")
 	if out := s.good("config", "check"); out != strings.Replace(good, "node a", "node b", 1) {
+		t.Errorf("printed %s", out)
+	}
+}
+
+// What a node refuses for its files, the check tells before it, all of it at once.
+func TestConfigCheckTriesTheFiles(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("password", "right")
+	s.write("wrong", "wrong")
+	s.write("abi.json", "[")
+	address := regexp.MustCompile(`0x[0-9a-fA-F]{40}`).FindString(s.good("key", "new", "--dir", "@/keys", "--password-file", "@/password", "--light"))
+	s.write("c.yaml", strings.NewReplacer("rpc:", "abi_files: [./abi.json], rpc:", "@h/d", "@h/d?sslmode=verify-ca&sslrootcert=/none/ca.pem").Replace(goodConfig)+`signers:
+  - {name: good, keystore: {dir: ./keys, password_file: ./password}}
+  - {name: none, keystore: {dir: ./none, password_file: ./password}}
+  - {name: shut, keystore: {dir: ./keys, password_file: ./wrong}}
+  - {name: open, keystore: {dir: ./keys, password_file: ./no-password}}
+submitters:
+  - {name: alice, chain: dev, address: "`+address+`", signer: good}
+  - {name: bob, chain: dev, address: "`+recipient+`", signer: good}
+  - {name: carl, chain: dev, address: "0x000000000000000000000000000000000000c0de", signer: none}
+`)
+	want := []string{
+		`^fencepost: @/c\.yaml:2: database\.url: file /none/ca\.pem of the URL cannot be read \(no such file or directory\); make it readable for this user, or name another$`,
+		`^fencepost: @/c\.yaml:7: signers\.none\.keystore\.dir: key store folder @/none does not exist; make a first key with "fencepost key new --dir @/none"$`,
+		`^fencepost: @/c\.yaml:8: signers\.shut\.keystore\.dir: open the key store: key file @/keys/\S+: the password does not fit; put the password`,
+		`^fencepost: @/c\.yaml:9: signers\.open\.keystore\.dir: password file @/no-password does not exist; write the password`,
+		`^fencepost: @/c\.yaml:12: submitters\.bob\.address: signer "good" has no key for ` + recipient + `; add its key file`,
+		`^fencepost: @/c\.yaml:4: chains\.dev\.abi_files: ABI file @/abi\.json: .*; give a JSON ABI`,
+	}
+	out, errs, code := s.run("config", "check", "--config", "@/c.yaml")
+	lines := strings.Split(strings.TrimSpace(errs), "\n")
+	if code != exitFailed || out != "" || len(lines) != len(want) {
+		t.Fatalf("gave %d: %s%s", code, out, errs)
+	}
+	for i, row := range want {
+		if !regexp.MustCompile(row).MatchString(lines[i]) {
+			t.Errorf("%s\nis not %s", lines[i], row)
+		}
+	}
+	var problems []map[string]string
+	if out, _, code := s.run("config", "check", "--config", "@/c.yaml", "--json"); json.Unmarshal([]byte(out), &problems) != nil || code != exitFailed || len(problems) != len(want) {
+		t.Errorf("gave %d: %s", code, out)
+	}
+	s.write("c.yaml", goodConfig+`signers:
+  - {name: good, keystore: {dir: ./keys, password_file: ./password}}
+submitters:
+  - {name: alice, chain: dev, address: "`+address+`", signer: good}
+`)
+	if out := s.good("config", "check", "--config", "@/c.yaml"); !strings.HasPrefix(out, "the configuration of node a is good: 1 chain, 1 signer with 1 key, 1 submitter\n") {
 		t.Errorf("printed %s", out)
 	}
 }

@@ -70,7 +70,8 @@ func (p *program) submitterProtectCommand(f *clientFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "protect NAME --reason TEXT", Short: "Stop an account by hand until somebody decides on it", Args: arguments("NAME"),
 		Long: `Stop an account by hand until somebody decides on it: no nonce is taken, nothing new is signed and no new transaction is accepted. What is in flight is
-followed to its end. Returns once the owner of the account has applied it. "fencepost submitter exit-protect" ends it.
+followed to its end. Returns once the owner of the account has applied it. "fencepost submitter exit-protect" ends it. An account that is protected because something
+ran that was given up (REQUEUED_AND_RAN, ENDED_AND_RAN) keeps that reason, under which one thing is signed: a form that does nothing, for the nonce which that holds.
 
 Use it when you suspect that the key is used elsewhere. For a planned break, "fencepost submitter pause" is enough.`,
 		Example: `  fencepost submitter protect alice --reason "key may have leaked"`,
@@ -85,7 +86,8 @@ Use it when you suspect that the key is used elsewhere. For a planned break, "fe
 				return err
 			}
 			s := answer.GetSubmitter()
-			return p.print(wire{s}, line("submitter %s is %s: protection %d, %s", args[0], shownStatus(s), s.GetProtection().GetProtectionId(), s.GetProtection().GetReason()))
+			return p.print(wire{s}, line("submitter %s is %s: protection %d, %s; \"fencepost submitter show %s\" tells how to end it",
+				args[0], shownStatus(s), s.GetProtection().GetProtectionId(), s.GetProtection().GetReason(), args[0]))
 		})(cmd, args)
 	}
 	d.add(c, "why; kept as the evidence of the protection")
@@ -168,23 +170,61 @@ func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtec
 	if err != nil {
 		return err
 	}
-	return p.print(wire{answer.GetSubmitter()}, line("%s", exited(before.GetSubmitter(), answer.GetSubmitter(), ask)))
+	if p.json {
+		return p.print(wire{answer.GetSubmitter()}, nil)
+	}
+	after, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()}) // it has the gaps as well
+	if err != nil {
+		return fmt.Errorf("protection %d of submitter %s is ended, but not how it stands now: %w", ask.GetProtectionId(), ask.GetSubmitter(), err)
+	}
+	return line("%s", exited(before.GetSubmitter(), after.GetSubmitter(), ask))(p.out)
 }
 
-// exited tells what a decision has changed.
+// exited tells what a decision has done, and what comes next. Where the account goes on was recorded with the decision: by now it may be further.
 func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
-	text := fmt.Sprintf("protection %d of submitter %s is ended: it goes on at nonce %s", ask.GetProtectionId(), after.GetName(), shownNonce(after))
-	if moved := after.GetNextNonce() - before.GetNextNonce(); before.GetProtection().GetProtectionId() == ask.GetProtectionId() && moved > 0 &&
-		ask.GetDecision() == pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD {
-		text += fmt.Sprintf(" (was %s); the nonces between are recorded as gaps", shownNonce(before))
+	decision := strings.TrimPrefix(ask.GetDecision().String(), "PROTECTION_DECISION_")
+	text := fmt.Sprintf("protection %d of submitter %s was ended by this decision (%s) before, so nothing was done now; \"fencepost submitter log %s\" tells when and by whom",
+		ask.GetProtectionId(), after.GetName(), decision, after.GetName())
+	if before.GetProtection().GetProtectionId() == ask.GetProtectionId() {
+		text = fmt.Sprintf("protection %d of submitter %s is ended: %s is recorded, by %s, and the next nonce to be taken is %s", ask.GetProtectionId(), after.GetName(), decision,
+			shown(ask.GetOperator()), goesOn(before, after, ask))
 	}
-	if pr := after.GetProtection(); pr != nil {
-		text = fmt.Sprintf("protection %d of submitter %s is ended, but protection %d (%s) is in force now; look at it with \"fencepost submitter show %s\"",
-			ask.GetProtectionId(), after.GetName(), pr.GetProtectionId(), pr.GetReason(), after.GetName())
-	} else if after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED {
-		text += ", once it is resumed: it is PAUSED"
+	switch pr := after.GetProtection(); {
+	case pr != nil:
+		return text + fmt.Sprintf("; but protection %d (%s) is in force now: look at it with \"fencepost submitter show %s\"", pr.GetProtectionId(), pr.GetReason(), after.GetName())
+	case after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
+		return text + fmt.Sprintf("; it is PAUSED, so it goes on once \"fencepost submitter resume %s\" is run", after.GetName())
 	}
-	return text
+	if after.GetQueued() == 0 {
+		return text + "; nothing is queued"
+	}
+	return text + fmt.Sprintf("; %d are queued: \"fencepost tx watch --submitter %s\" tells how they go on", after.GetQueued(), after.GetName())
+}
+
+// goesOn is the nonce at which a protection was left: behind the gap that was recorded at the cursor, if there is one. Under protection the cursor stands still.
+func goesOn(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
+	if ask.GetDecision() == pb.ProtectionDecision_PROTECTION_DECISION_RESUME {
+		return shownNonce(before)
+	}
+	for _, g := range after.GetGaps() {
+		if g.GetTxId() == "" && g.GetFirstNonce() == before.GetNextNonce() {
+			return fmt.Sprintf("%d (was %s); %s recorded as a gap", g.GetLastNonce()+1, shownNonce(before), thoseOf(g))
+		}
+	}
+	if len(after.GetGaps()) == mostGaps { // the newest are not told
+		return shownNonce(after) + " by now"
+	}
+	return shownNonce(before)
+}
+
+// mostGaps is how many GetSubmitter tells.
+const mostGaps = 100
+
+func thoseOf(g *pb.NonceGap) string {
+	if g.GetFirstNonce() == g.GetLastNonce() {
+		return fmt.Sprintf("nonce %d is", g.GetFirstNonce())
+	}
+	return fmt.Sprintf("nonces %d to %d are", g.GetFirstNonce(), g.GetLastNonce())
 }
 
 func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {

@@ -77,7 +77,7 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	end := l.deciding(0)
 	protect := []string{"submitter", "protect", "alice", "--reason", "key may\nhave leaked"}
 	for range 2 {
-		if out := l.good(protect...); out != "submitter alice is ACTIVE, PROTECTED: protection 1, BY_OPERATOR\n" {
+		if out := l.good(protect...); out != "submitter alice is ACTIVE, PROTECTED: protection 1, BY_OPERATOR; \"fencepost submitter show alice\" tells how to end it\n" {
 			t.Errorf("printed %s", out)
 		}
 	}
@@ -85,7 +85,7 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 		`owner_since +20\S+Z \(\d+s\)`, `No nonce is taken until you decide:`,
 		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +# go on at nonce 0`,
 		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +# go on at the account's settled nonce.*`)
-	l.bad(exitFailed, `decide with "fencepost submitter exit-protect alice --protection 1", then repeat the call (SUBMITTER_PROTECTED)`,
+	l.bad(exitFailed, `"fencepost submitter show alice" tells the evidence and the commands to decide with; then repeat the call (SUBMITTER_PROTECTED)`,
 		"tx", "create", "--submitter", "alice", "--to", recipient)
 	exit := []string{"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "all is well"}
 	l.bad(exitFailed, "it never had a protection 2", "submitter", "exit-protect", "alice", "--reason", "x", "--protection", "2", "--align-forward")
@@ -95,8 +95,8 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	l.bad(exitFailed, "align forward once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
 	out := l.good(append(exit, "--align-forward", "--operator", "night shift")...)
 	l.rows(out, `protection +1`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
-		`protection 1 of submitter alice is ended: it goes on at nonce 3 \(was 0\); the nonces between are recorded as gaps`)
-	if out := l.good(append(exit, "--align-forward")...); out != "protection 1 of submitter alice is ended: it goes on at nonce 3\n" {
+		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued`)
+	if out := l.good(append(exit, "--align-forward")...); !strings.HasPrefix(out, "protection 1 of submitter alice was ended by this decision (ALIGN_FORWARD) before, so nothing was done now; ") {
 		t.Errorf("the second time it prints %s", out)
 	}
 	l.bad(exitFailed, "protection 1 was ended by ALIGN_FORWARD at ", append(exit, "--resume")...)
@@ -150,9 +150,12 @@ func TestTxResolve(t *testing.T) {
 	l.rows(out, `state +STUCK`, `version +3`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
 		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
+	if out := l.good("tx", "cancel", lost); !strings.HasPrefix(out, "transaction "+lost+" had a nonce before it went back into the queue: the cancel is recorded, and its owner ends it once") {
+		t.Errorf("printed %s", out)
+	}
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
 	l.bad(exitUsage, "--keep-queue goes with --align-forward", "submitter", "exit-protect", "alice", "--protection", "1", "--resume", "--keep-queue", "--reason", "x")
-	l.bad(exitFailed, "must be a valid UUID", "tx", "resolve", "17", "--fail", "--reason", "x")
+	l.bad(exitUsage, `TX_ID "17" is not the id of a transaction`, "tx", "resolve", "17", "--fail", "--reason", "x")
 }
 
 // flying is a transaction whose nonce is taken and which a node has.
@@ -176,7 +179,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	queued := l.create("r2")
 	l.bad(exitFailed, "it is QUEUED: it gets its fees together with its nonce", "tx", "speed-up", queued)
 	end := l.deciding(0)
-	want := "transaction " + flying + " is replaced by attempt 2: BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 8 wei, tip 1 wei\n"
+	want := "transaction " + flying + ": attempt 2 (BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 8 wei, tip 1 wei) is recorded for nonce 0; " +
+		"it is handed over next, and at most one of the forms is included. \"fencepost tx watch " + flying + "\" tells which\n"
 	if out := l.good("tx", "speed-up", flying, "--reason", "customer waits"); out != want {
 		t.Errorf("printed %s, want %s", out, want)
 	}
@@ -188,7 +192,7 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 		s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9
 	})
 	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +# offer more`,
-		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew`)
+		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew; if it is being cancelled, hand the original over once more`)
 	end = l.deciding(0)
 	for range 2 {
 		l.rows(l.good("tx", "resolve", flying, "--retry", "--reason", "endpoint is back"),
@@ -196,7 +200,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	}
 	end()
 	out := l.good("tx", "cancel", flying)
-	if out != "transaction "+flying+" has a nonce already (it is TRACKING/PENDING), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included\n" {
+	if out != "transaction "+flying+" has a nonce already (it is TRACKING/PENDING), so the chain decides: the cancel is recorded, one that does nothing is sent next under the same nonce, "+
+		"and whichever is included first wins; \"fencepost tx watch "+flying+"\" tells how it ends\n" {
 		t.Errorf("printed %s", out)
 	}
 }
@@ -215,14 +220,18 @@ func TestWaysOut(t *testing.T) {
 		first   string
 		lines   int
 	}{
-		"nothing":          {&pb.Submitter{}, "", "", 0},
-		"on its way":       {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
-		"stuck":            {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
-		"used elsewhere":   {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
-		"protected":        {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, lost":  {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 4},
-		"protected, stuck": {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, reorg": {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
+		"nothing":                    {&pb.Submitter{}, "", "", 0},
+		"on its way":                 {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
+		"stuck":                      {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
+		"used elsewhere":             {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
+		"protected":                  {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
+		"protected, lost":            {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 4},
+		"protected, stuck":           {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
+		"protected, ran":             {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN"), QueueHead: &pb.Waiting{TxId: "Q", Reason: "REQUEUED_AND_RAN"}}, "A transaction that was given back to the queue ran all the same, as the evidence says. It ends by itself", "tx watch Q", 3},
+		"protected, ran, in a block": {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN")}, "A transaction that was given back to the queue ran", "--resume", 2},
+		"protected, ended and ran":   {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "ENDED_AND_RAN")}, "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know.", "tx watch T", 3},
+		"protected, ran, undone":     {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "A transaction that had ended as never run ran", "first: what holds nonce 5", 4},
+		"protected, reorg":           {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
 	} {
 		heading, ways := waysOut(c.s)
 		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
@@ -334,5 +343,25 @@ func TestRecover(t *testing.T) {
 	}
 	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "recover --yes"); code != exitFailed || strings.Contains(errs, "hidden") || !strings.Contains(errs, "refused") {
 		t.Errorf("gave %d: %s", code, errs)
+	}
+}
+
+// What a RETRY has led to is told in the words that were recorded, for they know whether an original races its cancel.
+func TestWhatARetryHasDone(t *testing.T) {
+	t.Parallel()
+	const raced = "an operator had it handed over again although not_after passed and a cancel was sent: whichever of the two is in a block first wins"
+	for name, c := range map[string]struct {
+		cancelRequested bool
+		recorded, want  string
+	}{
+		"on its way": {false, "", "is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now"},
+		"being cancelled, and it was final": {true, "its block left the chain",
+			"is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now: its block left the chain"},
+		"given up by its deadline": {false, raced, "is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now: " + raced},
+	} {
+		tx := &pb.Tx{State: pb.TxState_TX_STATE_TRACKING, SubState: pb.TxSubState_TX_SUB_STATE_PENDING, CancelRequested: c.cancelRequested, LastError: c.recorded}
+		if got := resolved(tx, pb.StuckDecision_STUCK_DECISION_RETRY); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

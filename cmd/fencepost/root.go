@@ -2,22 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost/fencepost/internal/clock"
-	"github.com/fencepost/fencepost/internal/config"
-)
-
-// The exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1 // it was understood and did not work
-	exitUsage  = 2 // it was not understood
 )
 
 // program is one run of the command line, with all that it may touch outside.
@@ -33,78 +23,49 @@ type program struct {
 	json bool // --json
 }
 
-// commands lists what the program can do, in the order of the help.
-func (p *program) commands() []*cobra.Command {
-	return []*cobra.Command{
-		p.serveCommand(),
-		p.migrateCommand(),
-		p.txCommand(),
-		p.submitterCommand(),
-		p.auditCommand(),
-		p.recoverCommand(),
-		p.keyCommand(),
-		p.configCommand(),
-		p.explainCommand(),
-		p.benchCommand(),
-		p.versionCommand(),
+// audiences are the groups of the help, by who needs their commands. What is in none is for everybody.
+func (p *program) audiences() []audience {
+	return []audience{
+		{"set-up", "Set it up and run it:", []*cobra.Command{p.keyCommand(), p.configCommand(), p.migrateCommand(), p.serveCommand()}},
+		{"send", "Send with it:", []*cobra.Command{p.txCommand()}},
+		{"operate", "Look after it:", []*cobra.Command{p.submitterCommand(), p.auditCommand(), p.explainCommand(), p.recoverCommand(), p.benchCommand()}},
+		{"", "", []*cobra.Command{p.versionCommand()}},
 	}
+}
+
+type audience struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+// root is the program as a command, with all the others below it.
+func (p *program) root() *cobra.Command {
+	root := p.group("fencepost", "Gets transactions on EVM chains exactly once")
+	for _, u := range p.audiences() {
+		if u.id != "" {
+			root.AddGroup(&cobra.Group{ID: u.id, Title: u.title})
+		}
+		for _, c := range u.commands {
+			c.GroupID = u.id
+			root.AddCommand(c)
+		}
+	}
+	root.PersistentFlags().BoolVar(&p.json, "json", false, "print JSON instead of tables, errors too")
+	return root
 }
 
 // run executes a command line and gives the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
-	root := p.group("fencepost", "Gets transactions on EVM chains exactly once", p.commands()...)
-	root.PersistentFlags().BoolVar(&p.json, "json", false, "print JSON instead of tables")
+	root := p.root()
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misused(c, "%s", err) })
+	root.SetFlagErrorFunc(misread)
 	root.SetArgs(args)
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
-	return p.report(root.ExecuteContext(ctx))
-}
-
-// report tells an error, each of its lines after the program's name, and gives its exit code.
-func (p *program) report(err error) int {
-	if err == nil {
-		return exitDone
-	}
-	lines := []string{err.Error()}
-	var problems config.Problems
-	if errors.As(err, &problems) {
-		lines = nil
-		for _, problem := range problems {
-			lines = append(lines, problem.String())
-		}
-	}
-	for _, line := range lines {
-		fmt.Fprintf(p.err, "fencepost: %s\n", strings.ReplaceAll(line, "\n", " "))
-	}
-	var u usageError
-	if errors.As(err, &u) {
-		return exitUsage
-	}
-	var coded codedError
-	if errors.As(err, &coded) {
-		return coded.code
-	}
-	return exitFailed
-}
-
-// codedError is an error with an exit code of its own.
-type codedError struct {
-	error
-	code int
-}
-
-func (c codedError) Unwrap() error { return c.error }
-
-// usageError says that a command line was not understood.
-type usageError struct{ text string }
-
-func (u usageError) Error() string { return u.text }
-
-func misused(c *cobra.Command, what string, args ...any) error {
-	return usageError{fmt.Sprintf(what, args...) + fmt.Sprintf("; see \"%s --help\"", c.CommandPath())}
+	err := root.ExecuteContext(ctx)
+	p.json = p.json || slices.Contains(args, "--json") // a flag before it may have been what was not understood
+	return p.report(err)
 }
 
 // group is a command that only holds others. A name that is none of theirs is an error, at every depth.
@@ -131,7 +92,7 @@ func arguments(names ...string) cobra.PositionalArgs {
 			return misused(c, "%s is missing", names[len(args)])
 		case len(args) > len(names):
 			// The arguments are not quoted: one of them may be a secret that belongs elsewhere.
-			return misused(c, "%d arguments are too many, %d expected", len(args), len(names))
+			return misused(c, "%s given, %d expected; put a value with blanks into quotes, as in --value \"0.1 ether\"", count(len(args), "argument"), len(names))
 		default:
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
 )
 
 func (p *program) submitterCommand() *cobra.Command {
@@ -36,6 +37,12 @@ func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if policies != nil {
+			policies.Operator = p.user
+		}
+		if err := complete(cmd, ask); err != nil {
+			return err
+		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.addSubmitter(ctx, c, ask, policies) })(cmd, args)
 	}
 	o.add(c)
@@ -44,6 +51,22 @@ func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
 	c.Flags().StringVar(&ask.Signer, "signer", "", "name of the signer, in the configuration of the nodes, that holds its key (required)")
 	c.Flags().StringVar(&ask.StartFrom, "start-from", "0", "0: it never sent; chain: go on after what it sent; or the exact next nonce")
 	return c
+}
+
+// complete refuses an account that is named in part.
+func complete(c *cobra.Command, ask *pb.RegisterSubmitterRequest) error {
+	switch {
+	case ask.GetChainId() == 0:
+		return misused(c, "--chain-id is missing; give the id of a chain that the nodes are configured for")
+	case ask.GetAddress() == "":
+		return misused(c, "--address is missing; \"fencepost key list\" tells those of a key store")
+	case ask.GetSigner() == "":
+		return misused(c, "--signer is missing; give a name that is under signers in the configuration of the nodes")
+	}
+	if _, err := txn.ParseAddress(ask.GetAddress()); err != nil {
+		return misused(c, "--address: %v", err)
+	}
+	return nil
 }
 
 // addSubmitter registers an account and then, if there are any, sets its policies.
@@ -105,37 +128,41 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 }
 
 func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
-	var reason string
+	var d decisionFlags
 	c := &cobra.Command{
-		Use: "pause NAME", Short: "Take no new nonces; follow what is in flight to its end", Args: arguments("NAME"),
-		Long:    "Take no new nonces; follow what is in flight to its end. Returns once the owner of the account has applied it.",
+		Use: "pause NAME", Short: "Take no new nonces and no new transactions, until it is resumed", Args: arguments("NAME"),
+		Long: `Take no new nonces: what is in flight is followed to its end, also with higher fees and cancels, and what is queued waits. New transactions are refused
+(SUBMITTER_PAUSED); a request that was accepted before still finds its transaction. Returns once the owner of the account has applied it.
+"fencepost submitter resume" ends it.`,
 		Example: `  fencepost submitter pause alice --reason "moving funds"`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.subs.PauseSubmitter, &pb.PauseSubmitterRequest{Submitter: args[0], Reason: reason})
+			answer, err := call(ctx, c, c.subs.PauseSubmitter, &pb.PauseSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
 			if err != nil {
 				return err
 			}
-			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s", args[0], shownStatus(answer.GetSubmitter())))
+			s := answer.GetSubmitter()
+			return p.print(wire{s}, line("submitter %s is %s: new transactions are refused, %d queued wait, %d in flight are followed; \"fencepost submitter resume %s\" ends it",
+				args[0], shownStatus(s), s.GetQueued(), s.GetInFlight(), args[0]))
 		}),
 	}
-	c.Flags().StringVar(&reason, "reason", "", "kept for whoever asks later")
+	d.addOptional(c, "why; kept with the command")
 	return c
 }
 
 func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
-	var reason string
+	var d decisionFlags
 	c := &cobra.Command{
-		Use: "resume NAME", Short: "End a pause", Args: arguments("NAME"), Long: "End a pause. Returns once the owner of the account has applied it.",
+		Use: "resume NAME", Short: "End a pause", Args: arguments("NAME"), Long: "End a pause. Returns once the owner of the account has applied it. A protection it does not end.",
 		Example: "  fencepost submitter resume alice",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.subs.ResumeSubmitter, &pb.ResumeSubmitterRequest{Submitter: args[0], Reason: reason})
+			answer, err := call(ctx, c, c.subs.ResumeSubmitter, &pb.ResumeSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
 			if err != nil {
 				return err
 			}
-			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s", args[0], shownStatus(answer.GetSubmitter())))
+			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s, with %d queued", args[0], shownStatus(answer.GetSubmitter()), answer.GetSubmitter().GetQueued()))
 		}),
 	}
-	c.Flags().StringVar(&reason, "reason", "", "kept for whoever asks later")
+	d.addOptional(c, "why; kept with the command")
 	return c
 }
 

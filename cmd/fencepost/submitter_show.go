@@ -48,6 +48,10 @@ func waysOut(s *pb.Submitter) (heading string, ways []string) {
 	switch {
 	case s.GetProtection().GetReason() == txn.ReasonReorgedFinal:
 		return "No nonce is taken until all that was reorged is final again, which ends this by itself, or until you decide:", exits(s)
+	case s.GetProtection().GetReason() == txn.ProtectRanBefore:
+		return "A transaction that was given back to the queue ran all the same, as the evidence says. " + ranWays, exits(s)
+	case s.GetProtection().GetReason() == txn.ProtectRanEnded:
+		return "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know. " + ranWays, exits(s)
 	case s.GetProtection() != nil:
 		return "No nonce is taken until you decide:", exits(s)
 	case b.GetState() != pb.TxState_TX_STATE_STUCK:
@@ -58,8 +62,22 @@ func waysOut(s *pb.Submitter) (heading string, ways []string) {
 	return fmt.Sprintf("What has nonce %d is STUCK; it is followed and handed over, and you can:", b.GetNonce()), []string{
 		"fencepost tx speed-up " + b.GetTxId() + "   # offer more",
 		"fencepost tx cancel " + b.GetTxId() + "   # send one that does nothing in its place",
-		resolveLine(b) + " --retry   # count its hand-overs anew",
+		resolveLine(b) + " --retry   # count its hand-overs anew; if it is being cancelled, hand the original over once more",
 	}
+}
+
+// ranWays is what there is to do about a transaction that ran although it had been given up.
+const ranWays = `It ends by itself, by
+that receipt. Either a reorg went deeper than finality.audit_depth, or somebody said --unproven and was wrong: find out which. No nonce is taken until you decide:`
+
+// ran are the transactions that say so of themselves.
+func ran(s *pb.Submitter) (all []string) {
+	for _, w := range []*pb.Waiting{s.GetBlocking(), s.GetQueueHead()} {
+		if w.GetReason() == txn.ProtectRanBefore || w.GetReason() == txn.ProtectRanEnded {
+			all = append(all, "fencepost tx watch "+w.GetTxId()+"   # what ran, and how it ends; what follows need not wait for that")
+		}
+	}
+	return all
 }
 
 func resolveLine(b *pb.Waiting) string {
@@ -76,7 +94,7 @@ func exits(s *pb.Submitter) []string {
 	if restored {
 		forward += "; refused while transactions are queued"
 	}
-	all := append(first(s), next, forward)
+	all := append(append(ran(s), first(s)...), next, forward)
 	if restored {
 		all = append(all, command+" --align-forward --keep-queue   # the same; what is still queued was compared with the chain, has not run, and will be sent")
 	}

@@ -21,7 +21,7 @@ func TestSubmitterCommands(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 	l.bad(exitFailed, "registered with other settings", append(add, "--signer", "other")...)
-	l.bad(exitFailed, `address: must be "0x" followed by 40 hex digits (INVALID_FIELD)`, append(add, "--address", "0x12")...)
+	l.bad(exitUsage, `--address: address "0x12" must be "0x" followed by 40 hex digits`, append(add, "--address", "0x12")...)
 
 	out := l.good("submitter", "list")
 	row := regexp.MustCompile(`(?m)^bob +` + account + ` +ACTIVE +- +- +0 +0$`)
@@ -61,6 +61,7 @@ func TestSubmitterUpdate(t *testing.T) {
 	if out := l.good("submitter", "update", "alice", "--max-fee-gwei", "80.5"); out != "submitter alice: on failure PAUSE, at most 80500000000 wei for each unit of gas\n" {
 		t.Errorf("printed %s", out)
 	}
+	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +UPDATE +ops +- +- +20\S+Z +APPLIED`)
 	l.rows(l.good("submitter", "show", "alice"), `on_failure +PAUSE`, `max_fee +80500000000 wei`)
 	var s struct{ OnFailure, MaxFee string }
 	l.unmarshal(l.good("submitter", "update", "alice", "--max-fee-gwei", "0", "--on-failure", "Continue", "--json"), &s)
@@ -85,14 +86,23 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
+	id, err := txn.ParseTxID(l.create("before"))
+	l.must(err)
+	l.live(id, true)
 	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "pause", "alice", "--reason", "moving funds")
 	l.work()
-	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED\n" {
+	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, 0 queued wait, 0 in flight are followed; "+
+		"\"fencepost submitter resume alice\" ends it\n" {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "resume it, then repeat the call (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
+	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume NAME\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
 	var s struct{ Status string }
-	l.unmarshal(l.good("submitter", "resume", "alice", "--json"), &s)
+	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "before") // it was accepted before
+	if !strings.Contains(out, "exists already") {
+		t.Errorf("printed %s", out)
+	}
+	l.unmarshal(l.good("submitter", "resume", "alice", "--operator", "night shift", "--json"), &s)
+	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +RESUME +night shift +- +- +20\S+Z +APPLIED`, `\d+ +20\S+Z +PAUSE +ops +- +moving funds +20\S+Z +APPLIED`)
 	if s.Status != "SUBMITTER_STATUS_ACTIVE" {
 		t.Errorf("resumed: %+v", s)
 	}

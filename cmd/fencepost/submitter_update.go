@@ -47,6 +47,7 @@ func (o *policyFlags) request(c *cobra.Command, name string) (*pb.UpdateSubmitte
 
 func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 	var o policyFlags
+	var d decisionFlags
 	c := &cobra.Command{
 		Use: "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT]", Short: "Change the policies of a submitter", Args: arguments("NAME"),
 		Long:    "Change the policies of a submitter that are named; the others stay. Returns once the owner of the account goes by them.",
@@ -60,6 +61,7 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 		if ask == nil {
 			return misused(cmd, "nothing is changed; give --on-failure, --max-fee-gwei, or both")
 		}
+		ask.Reason, ask.Operator = d.reason, d.by(p)
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			answer, err := call(ctx, c, c.subs.UpdateSubmitter, ask)
 			if err != nil {
@@ -69,6 +71,7 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 		})(cmd, args)
 	}
 	o.add(c)
+	d.addOptional(c, "why; kept with the command")
 	return c
 }
 

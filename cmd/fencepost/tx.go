@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
 )
 
 func (p *program) txCommand() *cobra.Command {
@@ -26,6 +28,7 @@ func (p *program) txCommand() *cobra.Command {
 type createFlags struct {
 	submitter, requestID, to, value, data string
 	gasLimit                              uint64
+	labels                                []string
 	watch, wait                           bool
 	termsFlags
 }
@@ -55,6 +58,7 @@ With --watch each step is printed until it is final, with --wait only the end; b
 	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
 	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID); empty is an error, as a variable that is not set would give")
+	c.Flags().StringArrayVar(&t.labels, "label", nil, "key=value to find it by; may be repeated")
 	t.termsFlags.add(c)
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
 	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
@@ -71,11 +75,11 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 	}
 	wei, err := parseAmount(t.value)
 	if err != nil {
-		return nil, usageError{err.Error()}
+		return nil, misused(c, "--value %v", err)
 	}
 	data, err := parseData(t.data)
 	if err != nil {
-		return nil, usageError{err.Error()}
+		return nil, misused(c, "--data %v", err)
 	}
 	terms, err := t.terms(c, now)
 	if err != nil {
@@ -87,8 +91,44 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 	case !given:
 		t.requestID = uuid.NewString()
 	}
+	labels, err := parseLabels(t.labels)
+	if err != nil {
+		return nil, misused(c, "%v", err)
+	}
+	if err := t.recipient(c, data); err != nil {
+		return nil, err
+	}
 	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}
-	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload, Terms: terms}, nil
+	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload, Terms: terms, Labels: labels}, nil
+}
+
+func parseLabels(texts []string) (map[string]string, error) {
+	var labels map[string]string
+	for _, text := range texts {
+		key, value, found := strings.Cut(text, "=")
+		if _, twice := labels[key]; !found || twice {
+			return nil, fmt.Errorf("--label %q is not a key=value of its own", text)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+// recipient refuses what cannot be one, and that there is none where nothing is created.
+func (t *createFlags) recipient(c *cobra.Command, data []byte) error {
+	if t.to == "" && len(data) == 0 {
+		return misused(c, "--to is missing; only to create a contract, with its init code in --data, it is left out")
+	}
+	if t.to == "" {
+		return nil
+	}
+	if _, err := txn.ParseAddress(t.to); err != nil {
+		return misused(c, "--to: %v", err)
+	}
+	return nil
 }
 
 func parseData(text string) ([]byte, error) {
@@ -98,7 +138,7 @@ func parseData(text string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	data, err := hex.DecodeString(digits)
 	if !ok || err != nil {
-		return nil, fmt.Errorf("--data must be \"0x\" followed by an even number of hex digits")
+		return nil, errors.New("is not \"0x\" followed by an even number of hex digits; give bytes like 0xd09de08a")
 	}
 	return data, nil
 }
@@ -189,30 +229,39 @@ func (r *requestFlags) key() *pb.RequestKey {
 
 func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 	var submitter string
-	var states []string
+	var states, labels []string
 	var limit int
 	c := &cobra.Command{
 		Use: "list", Short: "List transactions, newest first", Args: arguments(),
-		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK",
+		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n  fencepost tx list --label order=4711",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		ask := &pb.ListTxsRequest{Submitter: submitter}
-		for _, name := range states {
-			state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
-			if !ok || state == 0 {
-				return usageError{fmt.Sprintf("there is no state %q; the states are %s", name, strings.Join(stateNames(), ", "))}
-			}
-			ask.States = append(ask.States, pb.TxState(state))
+		in, err := parseStates(states)
+		if err != nil {
+			return err
 		}
+		ask := &pb.ListTxsRequest{Submitter: submitter, States: in, Labels: labels}
 		if limit < 1 {
 			return misused(cmd, "--limit must be at least 1")
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit) })(cmd, args)
 	}
 	c.Flags().StringVar(&submitter, "submitter", "", "only those of this submitter")
+	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
 	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state; as often as needed")
 	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
 	return c
+}
+
+func parseStates(names []string) (states []pb.TxState, err error) {
+	for _, name := range names {
+		state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
+		if !ok || state == 0 {
+			return nil, usageError{fmt.Sprintf("there is no state %q; the states are %s", name, strings.Join(stateNames(), ", "))}
+		}
+		states = append(states, pb.TxState(state))
+	}
+	return states, nil
 }
 
 func stateNames() (names []string) {
@@ -246,33 +295,4 @@ func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest
 			shownTime(tx.GetUpdateTime()), shown(tx.GetTxHash())}
 	}
 	return p.print(wire{all}, table([]string{"TX_ID", "SUBMITTER", "REQUEST_ID", "STATE", "REASON", "UPDATED", "TX_HASH"}, rows))
-}
-
-func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
-	return &cobra.Command{
-		Use: "cancel TX_ID", Short: "Ask for a transaction not to be executed", Args: arguments("TX_ID"),
-		Long: `Ask for a transaction not to be executed. One that is queued is cancelled at once. Later its nonce is taken and only the chain decides: the owner of the
-account sends a transaction that does nothing under the same nonce, and whichever is included first wins. "fencepost tx watch" tells: CANCELLED, or when
-that lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED.`,
-		Example: "  fencepost tx cancel 01a21fca-9bb7-8000-8000-058ead4b4abd",
-		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.txs.CancelTx, &pb.CancelTxRequest{TxId: args[0]})
-			if err != nil {
-				return err
-			}
-			return p.print(wire{answer}, line("transaction %s %s", args[0], cancelled(answer)))
-		}),
-	}
-}
-
-func cancelled(answer *pb.CancelTxResponse) string {
-	state := shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState())
-	switch answer.GetOutcome() {
-	case pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED:
-		return "is cancelled and will never be executed"
-	case pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL:
-		return "was final before: it is " + state
-	default:
-		return "has a nonce already (it is " + state + "), so the chain decides: one that does nothing is sent under the same nonce; watch which of them is included"
-	}
 }

@@ -17,14 +17,18 @@ func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
 		Use: "resolve TX_ID --retry|--fail|--requeue --reason TEXT", Short: "Decide on a STUCK transaction", Args: arguments("TX_ID"),
 		Long: `Decide on a STUCK transaction. It is followed and handed over in any case; see also "fencepost tx speed-up" and "fencepost tx cancel".
 
---retry counts its hand-overs anew, beginning at once: for when what held it up is mended.
+--retry counts its hand-overs anew, beginning at once: for when what held it up is mended. Of a transaction that is being cancelled, by request or deadline or since
+a node said that it can never pass, it hands over the original itself once more: for when no node takes the cancel, and it may as well run. That does not take the
+cancel back, which is handed over again after chains.*.resubmit.interval and from then on: whichever of the two is in a block first wins. It is refused when no node
+takes the original, and then nothing changes. To have the cancel tried again there is nothing to do: that goes on by itself.
 
 The other two are for when its nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction could still
-be included, and while no endpoint can show who used the nonce; then nothing changes. --fail ends it: it did not run and never will. --requeue puts it back at its
-place in the queue, to be sent under another nonce: use it when it shall run all the same. It is refused until the other use of the nonce is deeper in the chain
-than --fail demands (chains.*.finality.audit_depth), since a transaction that was given up and came back would run twice: ask again then.
+be included, which is until the other use of the nonce is chains.*.finality.audit_depth blocks deep, and while no endpoint can show who used the nonce; then nothing
+changes: ask again. --fail ends it, also when it is not STUCK: it did not run and never will. --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it
+shall run all the same. What was signed for it is looked for all the same; if a reorg goes deeper and lets it run, its account is put under PROTECT, and you are told.
 
---unproven goes with either when the use of the nonce is so old that no endpoint shows it any more: find out from a block explorer that it was not this transaction.`,
+--unproven goes with either when the use of the nonce is so old that no endpoint shows it any more, or none keeps state as old as audit_depth: find out from a block
+explorer that it is as deep as that, and that it was not this transaction.`,
 		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry --reason "the endpoint is back"` + "\n" +
 			`  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
 	}
@@ -50,7 +54,7 @@ than --fail demands (chains.*.finality.audit_depth), since a transaction that wa
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(cmd, args)
 	}
-	c.Flags().BoolVar(&retry, "retry", false, "count its hand-overs anew")
+	c.Flags().BoolVar(&retry, "retry", false, "count its hand-overs anew; of what is being cancelled, hand the original over once more")
 	c.Flags().BoolVar(&fail, "fail", false, "end it: it will never run")
 	c.Flags().BoolVar(&requeue, "requeue", false, "put it back into the queue")
 	c.Flags().Uint64Var(&version, "expect-version", 0, "version of the transaction that you looked at; refused when it is another now (default: the one that is shown first)")
@@ -88,7 +92,11 @@ func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 	case pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN:
 		return fmt.Sprintf("is %s: it did not run and never will", state)
 	case pb.StuckDecision_STUCK_DECISION_RETRY:
-		return fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
+		text := fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
+		if said := plain(tx.GetLastError()); said != "" { // as of an original that races its cancel
+			text += ": " + said
+		}
+		return text
 	}
 	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now", state)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -45,7 +47,7 @@ func txFields(tx *pb.Tx) []field {
 		{"reason", tx.GetReason()}, {"last_error", tx.GetLastError()}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
 		{"to", to}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data}, {"gas_limit", number(tx.GetPayload().GetGasLimit())},
 	}
-	all = append(append(all, termsFields(tx.GetTerms())...), field{"tx_hash", tx.GetTxHash()})
+	all = append(append(all, termsFields(tx.GetTerms())...), field{"labels", shownLabels(tx.GetLabels())}, field{"tx_hash", tx.GetTxHash()})
 	if r := tx.GetReceipt(); r != nil {
 		all = append(all, field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())},
 			field{"gas", fmt.Sprintf("%d at %s wei", r.GetGasUsed(), r.GetEffectiveGasPrice())}, field{"confirmations", shownBlocks(tx.GetConfirmations())})
@@ -56,11 +58,19 @@ func txFields(tx *pb.Tx) []field {
 	return append(all, field{"created", shownTime(tx.GetCreateTime())}, field{"updated", shownTime(tx.GetUpdateTime())}, field{"final", shownTime(tx.GetFinalTime())})
 }
 
+func shownLabels(labels map[string]string) string {
+	texts := []string{}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		texts = append(texts, key+"="+labels[key])
+	}
+	return strings.Join(texts, " ")
+}
+
 func operatorFields(o *pb.OperatorDetails) (all []field) {
 	if o.Nonce != nil {
 		all = append(all, field{"nonce", strconv.FormatUint(o.GetNonce(), 10)})
 	}
-	all = append(all, field{"submitted", number(uint64(o.GetSubmitAttempts()))}, field{"diagnosis", o.GetDiagnosis()},
+	all = append(all, field{"handed_over", number(uint64(o.GetSubmitAttempts()))}, field{"diagnosis", o.GetDiagnosis()},
 		field{"fencing_token", number(uint64(o.GetFencingToken()))})
 	for _, a := range o.GetAttempts() {
 		text := shownAttempt(a)

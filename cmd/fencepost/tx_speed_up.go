@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -17,27 +18,36 @@ market asks, and at least chains.*.gas_bump.multiplier times what a node took la
 next. Each command is one more raise; the limits of chain, account and transaction hold for all of them.`,
 		Example: `  fencepost tx speed-up 01a21fca-9bb7-8000-8000-058ead4b4abd --reason "customer waits"`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.txs.SpeedUpTx, &pb.SpeedUpTxRequest{TxId: args[0], Reason: d.reason, Operator: d.by(p)})
-			if err != nil {
-				return err
-			}
-			full, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: args[0]}, View: pb.TxView_TX_VIEW_OPERATOR})
-			if err != nil {
-				return err
-			}
-			return p.print(wire{full.GetTx()}, line("transaction %s is replaced by %s", args[0], attemptOf(full.GetTx(), answer.GetTx().GetTxHash())))
+			return p.speedUp(ctx, c, &pb.SpeedUpTxRequest{TxId: args[0], Reason: d.reason, Operator: d.by(p)})
 		}),
 	}
 	d.addOptional(c, "why; kept with the command")
 	return c
 }
 
-// attemptOf tells of the attempt that has a hash; the hash alone if there is none.
-func attemptOf(tx *pb.Tx, hash string) string {
-	for _, a := range tx.GetOperator().GetAttempts() {
-		if a.GetTxHash() == hash {
-			return attemptName(a) + ": " + shownAttempt(a)
-		}
+// speedUp tells of the form that was recorded: by the time of the answer it may be in a block, or not be the newest any more.
+func (p *program) speedUp(ctx context.Context, c *client, ask *pb.SpeedUpTxRequest) error {
+	look := &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: ask.GetTxId()}, View: pb.TxView_TX_VIEW_OPERATOR}
+	before, err := call(ctx, c, c.txs.GetTx, look)
+	if err != nil {
+		return err
 	}
-	return hash
+	if _, err := call(ctx, c, c.txs.SpeedUpTx, ask); err != nil {
+		return err
+	}
+	after, err := call(ctx, c, c.txs.GetTx, look)
+	if err != nil {
+		return err
+	}
+	return p.print(wire{after.GetTx()}, line("%s", spedUp(before.GetTx(), after.GetTx())))
+}
+
+// spedUp tells what was recorded and what comes next.
+func spedUp(before, after *pb.Tx) string {
+	recorded, had := "another form", len(before.GetOperator().GetAttempts())
+	if all := after.GetOperator().GetAttempts(); len(all) > had {
+		recorded = attemptName(all[had]) + " (" + shownAttempt(all[had]) + ")"
+	}
+	return fmt.Sprintf("transaction %s: %s is recorded for nonce %d; it is handed over next, and at most one of the forms is included. \"fencepost tx watch %s\" tells which",
+		after.GetTxId(), recorded, after.GetOperator().GetNonce(), after.GetTxId())
 }

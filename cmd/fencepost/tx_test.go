@@ -22,7 +22,7 @@ func TestTxCreateIsIdempotent(t *testing.T) {
 	if again := l.good(line...); again != "transaction "+id+" of alice exists already, and is QUEUED; request_id r1\n" {
 		t.Errorf("the second time it prints %s", again)
 	}
-	l.bad(exitFailed, "use a new request_id for a new intent (IDEMPOTENCY_KEY_REUSED)", append(line, "--value", "7")...)
+	l.bad(exitFailed, "use a new request_id for a new intent; \"fencepost tx get --submitter NAME --request-id KEY\" shows it (IDEMPOTENCY_KEY_REUSED)", append(line, "--value", "7")...)
 
 	made := l.find(`request_id (\S{36})\n$`, l.good("tx", "create", "--submitter", "alice", "--to", recipient))
 	var tx struct {
@@ -57,12 +57,30 @@ func TestTxCreateWithTerms(t *testing.T) {
 	}
 	l.bad(exitFailed, "(IDEMPOTENCY_KEY_REUSED)", append(line, "10m1s")...)
 	l.rows(l.good("tx", "get", id), `speed +FAST`, `max_fee +500000000 wei`, `not_after +`+regexp.QuoteMeta(at), `cancel_late +yes`)
-	l.bad(exitFailed, "terms.not_after: is past", "tx", "create", "--submitter", "alice", "--to", recipient, "--not-after", "2020-01-02T15:04:05Z")
+	l.bad(exitFailed, "--not-after: is past", "tx", "create", "--submitter", "alice", "--to", recipient, "--not-after", "2020-01-02T15:04:05Z")
 	plain := l.good("tx", "get", l.create("r2"))
 	for _, name := range []string{"speed", "max_fee", "not_after", "cancel_late"} {
 		if strings.Contains(plain, name) {
 			t.Errorf("%s is shown, and nobody demanded it:\n%s", name, plain)
 		}
+	}
+}
+
+func TestTxLabels(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	line := []string{"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id"}
+	out := l.good(append(line, "r1", "--label", "order=17", "--label", "note=a=b, c")...)
+	id := l.find(`^transaction (\S+) of alice queued`, out)
+	other := l.find(`^transaction (\S+) of alice queued`, l.good(append(line, "r2", "--label", "order=18")...))
+	l.rows(l.good("tx", "get", id), `labels +note=a=b, c order=17`)
+	if out := l.good("tx", "list", "--label", "order=17", "--label", "note=a=b, c"); !strings.Contains(out, id) || strings.Contains(out, other) {
+		t.Errorf("listed:\n%s", out)
+	}
+	l.bad(exitFailed, "labels: select among many transactions", "tx", "watch", id, "--label", "order=17")
+	for _, bad := range []string{"order", "order=18"} {
+		l.bad(exitUsage, `--label "`+bad+`" is not a key=value of its own`, append(line, "r3", "--label", "order=17", "--label", bad)...)
 	}
 }
 
@@ -123,8 +141,10 @@ func TestTxGetShowsWhatThereIs(t *testing.T) {
 	if strings.Contains(out, "retry_safe") {
 		t.Errorf("it was executed, and a retry is called safe:\n%s", out)
 	}
-	l.bad(exitFailed, "there is no such transaction", "tx", "get", "01a21fca-9bb7-4000-8000-058ead4b4abd")
-	l.bad(exitFailed, "must be a valid UUID", "tx", "get", "17")
+	l.bad(exitFailed, "there is no such transaction", "tx", "get", "01a21fca-9bb7-8000-8000-058ead4b4abd")
+	for _, id := range []string{"17", "01a21fca-9bb7-4000-8000-058ead4b4abd"} {
+		l.bad(exitUsage, `TX_ID "`+id+`" is not the id of a transaction`, "tx", "get", id)
+	}
 }
 
 func TestTxList(t *testing.T) {
@@ -153,7 +173,7 @@ func TestTxList(t *testing.T) {
 	if len(list.Txs) != 4 || list.Txs[3].TxID != ids[0] || list.Txs[0].State != "TX_STATE_QUEUED" {
 		t.Errorf("listed %+v", list)
 	}
-	l.bad(exitFailed, "there is no such submitter; register it, or correct the name (SUBMITTER_NOT_FOUND)", "tx", "list", "--submitter", "bob")
+	l.bad(exitFailed, "there is no such submitter; register it, or correct the name; \"fencepost submitter list\" tells which there are (SUBMITTER_NOT_FOUND)", "tx", "list", "--submitter", "bob")
 }
 
 func TestTxCancel(t *testing.T) {
@@ -162,14 +182,15 @@ func TestTxCancel(t *testing.T) {
 	l.own()
 	queued, done := l.create("r1"), l.create("r2")
 	for range 2 {
-		if out := l.good("tx", "cancel", queued); out != "transaction "+queued+" is cancelled and will never be executed\n" {
+		if out := l.good("tx", "cancel", queued, "--reason", "wrong amount"); out != "transaction "+queued+" is cancelled and will never be executed\n" {
 			t.Errorf("printed %s", out)
 		}
 	}
+	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +CANCEL +ops +`+queued+` +wrong amount +20\S+Z +APPLIED`)
 	id, err := txn.ParseTxID(done)
 	l.must(err)
 	l.live(id, true)
-	if out := l.good("tx", "cancel", done); out != "transaction "+done+" was final before: it is CONFIRMED\n" {
+	if out := l.good("tx", "cancel", done); out != "transaction "+done+" was final before, so nothing was done: it is CONFIRMED\n" {
 		t.Errorf("printed %s", out)
 	}
 }
@@ -273,4 +294,28 @@ func TestTxWatchIsInterrupted(t *testing.T) {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 	l.bad(exitFailed, "there is no such transaction", "tx", "watch", "--submitter", "alice", "--request-id", "never")
+}
+
+// A watch of certain states leaves out all other steps, of what is there as of what comes.
+func TestTxWatchByState(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	kept, dropped := l.create("r1"), l.create("r2")
+	queued, both := l.start("tx", "watch", "--submitter", "alice", "--state", "QUEUED"), l.start("tx", "watch", "--all", "--state", "queued,Cancelled")
+	all := []*started{queued, both}
+	for _, s := range all {
+		s.prints(kept)
+		s.prints(dropped)
+	}
+	l.good("tx", "cancel", dropped)
+	both.prints("  2  CANCELLED ")
+	late := l.create("r3")
+	for i, s := range all {
+		s.prints(late)
+		s.interrupt()
+		if out, _, code := s.end(); code != exitDone || strings.Count(out, "\n") != 3+i {
+			t.Errorf("gave %d: %s", code, out)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,15 +31,18 @@ var errInterrupted = errors.New("interrupted; the transaction goes on, and can b
 func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
 	var r requestFlags
 	var all bool
+	var labels, states []string
 	c := &cobra.Command{
 		Use: "watch [TX_ID]", Short: "Print every step of a transaction, of a submitter or of all", Args: cobra.ArbitraryArgs,
 		Long: `Print every step of a transaction until it is final: with TX_ID, or with --submitter and --request-id. The exit code is 0 if it was executed successfully,
 else 1.
 
-With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted.
+With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted; with --label as well, only of
+those that have it; with --state, only the steps after which they are in that state: STUCK,FAILED_FINAL are those that somebody should look at.
 
 A stream that breaks is resumed where it was, for as long as a node comes back within five minutes.`,
-		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch --submitter alice",
+		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch --submitter alice\n  fencepost tx watch --all --label order=4711\n" +
+			"  fencepost tx watch --all --state STUCK,FAILED_FINAL",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask := &pb.WatchTxRequest{UntilFinal: true}
@@ -54,15 +58,25 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		default:
 			return misused(cmd, "give one of TX_ID, --submitter (with --request-id for one transaction) and --all")
 		}
+		in, err := parseStates(states)
+		switch {
+		case err != nil:
+			return err
+		case len(in) > 0 && ask.GetUntilFinal():
+			return misused(cmd, "--state goes with many transactions: with --submitter alone, or with --all")
+		}
+		ask.Labels = labels
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			if ask.GetUntilFinal() {
 				return p.watchOne(ctx, c, ask, p.printStep)
 			}
-			return p.watchMany(ctx, c, ask)
+			return p.watchMany(ctx, c, ask, in)
 		})(cmd, args)
 	}
 	r.add(c)
 	c.Flags().BoolVar(&all, "all", false, "of all submitters")
+	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
+	c.Flags().StringSliceVar(&states, "state", nil, "only while they are in this state; as often as needed")
 	return c
 }
 
@@ -103,9 +117,14 @@ func verdict(last *pb.TxEvent) error {
 	return errors.New(text)
 }
 
-// watchMany follows many transactions until it is interrupted, which is its good end.
-func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest) error {
-	err := p.follow(ctx, c, ask, p.printStep)
+// watchMany follows many transactions until it is interrupted, which is its good end. It shows those in certain states, or all.
+func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest, in []pb.TxState) error {
+	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
+		if len(in) > 0 && !slices.Contains(in, max(m.GetEvent().GetState(), m.GetSnapshot().GetState())) {
+			return nil
+		}
+		return p.printStep(m)
+	})
 	if errors.Is(err, errInterrupted) {
 		return nil
 	}
@@ -145,7 +164,7 @@ func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 			return c.explain(err)
 		}
 		if pause == firstPause {
-			fmt.Fprintf(p.err, "fencepost: the stream broke, and is being resumed: %v\n", c.explain(err))
+			p.note("the stream broke, and is being resumed: %v", c.explain(err))
 		}
 		if err := clock.Sleep(ctx, p.clock, max(pause, retryAfter(s))); err != nil {
 			return errInterrupted

@@ -38,6 +38,7 @@ func thisBuild() build {
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of this program", Args: arguments(),
+		Example: "  fencepost version --json",
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			human := line("fencepost %s (%s)", b.Version, b.Go)

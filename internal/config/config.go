@@ -46,11 +46,17 @@ type Node struct{ Name string }
 // GRPC is the listener for callers.
 type GRPC struct {
 	Listen                  string
+	TLS                     TLS
+	TokensFile              string
+	AllowedOrigins          []string
 	MaxStreamsPerConnection uint32
 	PingInterval            time.Duration
 	PingTimeout             time.Duration
 	StopGrace               time.Duration
 }
+
+// TLS is who the node is to its callers, and whom it lets in by their certificates; all empty: plain text.
+type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 
 // Ops is the listener for operators.
 type Ops struct{ Listen string }
@@ -114,7 +120,7 @@ type Chain struct {
 	PollInterval   time.Duration
 	LagGrace       time.Duration
 	Confirmations  uint64
-	ReleaseDepth   uint64
+	ReleaseDepth   uint64 // 0: only what is final releases its nonce
 	Protect        Protect
 	Finality       Finality
 	Prepare        Prepare
@@ -147,13 +153,19 @@ func (f Finality) Block() string {
 // Depth is the audit depth in force.
 func (f Finality) Depth(confirmations uint64) uint64 {
 	if f.AuditDepth == 0 {
-		return 4 * confirmations
+		return min(4*confirmations, MostAuditDepth)
 	}
 	return f.AuditDepth
 }
 
 // Prepare is what happens to the head of a queue before it has a nonce.
-type Prepare struct{ MaxAge time.Duration } // 0: it may wait for ever
+type Prepare struct {
+	MaxAge   time.Duration // 0: it may wait for ever
+	Simulate string        // always, or without-gas-limit
+}
+
+// TrustsGasLimits tells whether a transaction that brings its gas limit is not simulated.
+func (p Prepare) TrustsGasLimits() bool { return p.Simulate == "without-gas-limit" }
 
 // GasBump is when a transaction that is not included offers more.
 type GasBump struct {

@@ -67,6 +67,17 @@ func orZero[V any](k kind[V]) kind[V] {
 	}}
 }
 
+// orWord is a kind that may also be a word, which stands for zero.
+func orWord[V any](word string, k kind[V]) kind[V] {
+	return kind[V]{word + ", or " + k.about, func(text string) (V, error) {
+		if text == word {
+			var zero V
+			return zero, nil
+		}
+		return k.parse(text)
+	}}
+}
+
 func whole[N int | uint32 | uint64](least, most N) kind[N] {
 	about := fmt.Sprintf("whole number, %d to %d", least, most)
 	return kind[N]{about, func(text string) (N, error) {

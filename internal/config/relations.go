@@ -3,8 +3,13 @@ package config
 import (
 	"fmt"
 	"maps"
+	"math/big"
+	"net"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/holiman/uint256"
 )
 
 // relation is something that must hold between keys.
@@ -18,12 +23,15 @@ func relations() []relation {
 	return []relation{
 		{"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.", relateLease},
 		{"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.", relateStatementTimeout},
-		{"lease.progress_timeout is more than lease.duration, and at least what one step may take, so that an owner that waits is not taken to be stuck: chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
+		{"lease.progress_timeout is more than lease.duration. After four fifths of it an owner gives up what it waits for, so as not to be taken to be stuck: that is at least what one question to a chain and a signature may take, which is chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
 		{"grpc.listen and ops.listen differ.", relateListeners},
+		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
+		{"grpc.tokens_file needs grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
-		{"chains.*.release_depth is at most chains.*.confirmations.", relateDepths},
+		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},
 		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
 		{"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
+		{"chains.*.gas_bump.max_fee_cap_gwei is at least chains.*.fees.max_fee_cap_gwei, unless one of them is 0: what was sent at the one cap could not be replaced or cancelled within the other.", relateCaps},
 		{"chains.*.fees.slow_percentile, chains.*.fees.percentile and chains.*.fees.fast_percentile rise, those that are 0 left out.", relateSpeeds},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
@@ -73,8 +81,9 @@ func relateStatementTimeout(r *reader, c *Config) {
 	}
 }
 
-// callsInAStep is how many calls in a row one step may wait for: chain.Client begins no further one once two timeouts have passed.
-const callsInAStep = 3
+// callsInARound is how many calls in a row one question to a chain may wait for: chain.Client begins no further one once two timeouts have passed. A step may ask
+// several; the engine gives all of them up after four fifths of the progress timeout.
+const callsInARound = 3
 
 func relateProgress(r *reader, c *Config) {
 	const progress, duration = "lease.progress_timeout", "lease.duration"
@@ -91,11 +100,11 @@ func relateProgress(r *reader, c *Config) {
 			continue
 		}
 		chain := c.Chains[i]
-		calls := min(len(chain.RPC), callsInAStep)
-		if step := time.Duration(calls)*chain.RPCTimeout + signature; step > limit {
-			r.broken(progress, r.later(path+".rpc_timeout", slowest), fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter", short(step)),
-				"an owner is taken to be stuck after %s, and one step may take %s: %d times rpc_timeout (%s) and a signature (%s)",
-				short(limit), short(step), calls, short(chain.RPCTimeout), short(signature))
+		calls := min(len(chain.RPC), callsInARound)
+		if round, patience := time.Duration(calls)*chain.RPCTimeout+signature, limit/5*4; round > patience {
+			r.broken(progress, r.later(path+".rpc_timeout", slowest), fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter", short((round*5+3)/4)),
+				"an owner gives up what it waits for after %s, and one question and a signature may take %s: %d times rpc_timeout (%s) and a signature (%s)",
+				short(patience), short(round), calls, short(chain.RPCTimeout), short(signature))
 		}
 	}
 }
@@ -115,6 +124,33 @@ func relateListeners(r *reader, c *Config) {
 	if r.good(grpc, ops) && c.GRPC.Listen == c.Ops.Listen && !anyPort(c.GRPC.Listen) {
 		r.broken(grpc, ops, "give one of them another port", "grpc.listen and ops.listen are both %s", c.Ops.Listen)
 	}
+}
+
+func relateTLS(r *reader, c *Config) {
+	const cert, key, clients = "grpc.tls.cert_file", "grpc.tls.key_file", "grpc.tls.client_ca_file"
+	if !r.good(cert, key, clients) {
+		return
+	}
+	switch t := c.GRPC.TLS; {
+	case (t.CertFile == "") != (t.KeyFile == ""):
+		r.broken(cert, key, "give both cert_file and key_file, or neither", "a certificate without its key, or a key without its certificate, is of no use")
+	case t.ClientCAFile != "" && t.CertFile == "":
+		r.broken(clients, cert, "give cert_file and key_file as well", "callers show certificates only over TLS")
+	}
+}
+
+func relateTokens(r *reader, c *Config) {
+	const tokens, cert, listen = "grpc.tokens_file", "grpc.tls.cert_file", "grpc.listen"
+	if r.good(tokens, cert, listen) && c.GRPC.TokensFile != "" && c.GRPC.TLS.CertFile == "" && !c.GRPC.Loopback() {
+		r.broken(tokens, listen, "give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
+			"tokens over plain text are there for all to read who can listen in")
+	}
+}
+
+// Loopback tells whether only this machine reaches the listener.
+func (g GRPC) Loopback() bool {
+	host, _, err := net.SplitHostPort(g.Listen)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func relateWatch(r *reader, c *Config) {
@@ -155,6 +191,23 @@ func relateFees(r *reader, c *Config) {
 			r.broken(price, most, "lower min_price_gwei, or raise max_fee_cap_gwei", "the least price is above the most that is offered in all")
 		}
 	}
+}
+
+func relateCaps(r *reader, c *Config) {
+	for i, path := range r.elementPaths["chains"] {
+		bump, fee := path+".gas_bump.max_fee_cap_gwei", path+".fees.max_fee_cap_gwei"
+		first, later := c.Chains[i].Fees.MaxFeeCap, c.Chains[i].GasBump.MaxFeeCap
+		if r.good(bump, fee) && !first.IsZero() && !later.IsZero() && later.Lt(&first) {
+			r.broken(bump, fee, "raise gas_bump.max_fee_cap_gwei to "+inGwei(first)+" at least, better above it, or lower fees.max_fee_cap_gwei",
+				"the first form of a transaction may offer %s gwei and no other more than %s, so that it could neither be replaced nor cancelled", inGwei(first), inGwei(later))
+		}
+	}
+}
+
+// inGwei writes an amount as the key has it.
+func inGwei(wei uint256.Int) string {
+	text := new(big.Rat).SetFrac(wei.ToBig(), big.NewInt(1e9)).FloatString(9)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 func relateSpeeds(r *reader, c *Config) {

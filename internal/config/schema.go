@@ -59,10 +59,18 @@ func schema() []field[Config] {
 
 func grpcFields() []field[GRPC] {
 	return []field[GRPC]{
-		value("listen", listener(), "127.0.0.1:9090", "Address to listen on. There is no authentication: keep it private.", func(g *GRPC) *string { return &g.Listen }),
+		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. Without tls.client_ca_file and tokens_file whoever reaches it can send from every account: keep it private then.", func(g *GRPC) *string { return &g.Listen }),
+		section("tls", "Encryption. Files are read at start: a node that is restarted has the new ones.", func(g *GRPC) *TLS { return &g.TLS },
+			file("cert_file", "The certificate of the node, with those that lead to its authority, in PEM form. Without it the node speaks plain text.", func(t *TLS) *string { return &t.CertFile }),
+			file("key_file", "Its key, in PEM form.", func(t *TLS) *string { return &t.KeyFile }),
+			file("client_ca_file", "Authorities, in PEM form: only callers with a certificate of one of them are let in, load balancers that ask for health among them.", func(t *TLS) *string { return &t.ClientCAFile }),
+		),
+		file("tokens_file", "Tokens, one a line; lines that begin with # are comments. Only calls with one of them are answered, but for health; it is sent as `authorization: Bearer TOKEN`. It is read at start: to change a token, have both in the file for a while.", func(g *GRPC) *string { return &g.TokensFile }),
+		values("allowed_origins", matching("the origin of a web site, as https://example.com, or *", `\*|https?://[^/?#\s]+`),
+			"Web sites whose pages may call from a browser; * is any. Pages of all others are refused.", func(g *GRPC) *[]string { return &g.AllowedOrigins }),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000", "Calls of one connection that are answered at once; more wait in the client.",
 			func(g *GRPC) *uint32 { return &g.MaxStreamsPerConnection }),
-		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
+		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged, and how long a request over HTTP may take to arrive.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
 		value("ping_timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long the answer to a ping may take before the connection is closed.",
 			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
 		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s", "How long calls under way may take once the node stops.", func(g *GRPC) *time.Duration { return &g.StopGrace }),
@@ -107,6 +115,9 @@ func watchFields() []field[Watch] {
 	}
 }
 
+// MostAuditDepth is how deep the engine compares final transactions with the chain at most: it keeps no more blocks in memory.
+const MostAuditDepth = 4094
+
 func chainFields() []field[Chain] {
 	return []field[Chain]{
 		value("name", label(), "", "What submitters, errors and logs call it.", func(c *Chain) *string { return &c.Name }).must().inFile(),
@@ -120,7 +131,7 @@ func chainFields() []field[Chain] {
 		value("lag_grace", span(time.Second, time.Hour), "30s", "How long an endpoint that is behind the highest block seen is not believed. After it the chain is taken to have gone back.",
 			func(c *Chain) *time.Duration { return &c.LagGrace }),
 		value("confirmations", whole[uint64](1, 2000), "20", "Canonical blocks above the one with the receipt that make a transaction final.", func(c *Chain) *uint64 { return &c.Confirmations }),
-		value("release_depth", whole[uint64](1, 2000), "1", "Depth at which a strict submitter may take its next nonce. 1: as soon as the receipt is in a canonical block.", func(c *Chain) *uint64 { return &c.ReleaseDepth }),
+		value("release_depth", orWord("final", whole[uint64](1, 2000)), "1", "Depth at which a strict submitter may take its next nonce. 1: as soon as the receipt is in a canonical block, whatever finality.tag says; 2: with one block above it, and so on. final, or as many as confirmations if those are more than 1: only when the transaction is final, by finality.tag too.", func(c *Chain) *uint64 { return &c.ReleaseDepth }),
 		section("protect", "When a submitter is put under PROTECT: no nonce is taken until an operator decides.", func(c *Chain) *Protect { return &c.Protect },
 			value("lag_grace", span(time.Second, time.Hour), "60s", "How long the chain may lack transactions that the ledger has in blocks before that is no lag of an endpoint any more.",
 				func(p *Protect) *time.Duration { return &p.LagGrace }),
@@ -128,13 +139,15 @@ func chainFields() []field[Chain] {
 		section("finality", "From where on the chain is taken to be beyond change.", func(c *Chain) *Finality { return &c.Finality },
 			value("tag", oneOf("none", "safe", "finalized"), "none", "The block that the chain itself calls safe or finalized, above which nothing is final however many confirmations it has. none: confirmations alone. A chain whose nodes do not know the block is refused at start.",
 				func(f *Finality) *string { return &f.Tag }),
-			value("audit_depth", orZero(whole[uint64](1, 100_000)), "0", "Depth below which no reorg is believed possible: an operator can requeue a transaction once its nonce was used by somebody else that deep. 0: four times confirmations.",
+			value("audit_depth", orZero(whole[uint64](1, MostAuditDepth)), "0", "Depth below which no reorg is believed possible: an operator can fail or requeue a transaction, and skip nonces, once they were used by somebody else that deep. At most as many blocks as a node keeps in memory of a chain, with which it compares. 0: four times confirmations, and no more than that.",
 				func(f *Finality) *uint64 { return &f.AuditDepth }),
 			value("tell_blocks", yesNo(), "false", "Whether each canonical block above the one with the receipt is told as an event of the transaction, with its hash.", func(f *Finality) *bool { return &f.TellBlocks }),
 		),
 		section("prepare", "What happens to a transaction before it has a nonce.", func(c *Chain) *Prepare { return &c.Prepare },
 			value("max_age", orZero(span(time.Second, 30*24*time.Hour)), "0", "How long the head of a queue may wait for funds, fees, the chain or the signer. After it the transaction fails, without a nonce, and the next one goes on. 0: for ever.",
 				func(p *Prepare) *time.Duration { return &p.MaxAge }),
+			value("simulate", oneOf("always", "without-gas-limit"), "always", "Which transactions are tried out on the newest state before they have a nonce. One that would revert then fails without a nonce. without-gas-limit: only those of which the gas has to be found out; one that brings its own limit is taken at its word, as long as that can be enough for its data, and if it reverts it does so on the chain, for a fee. That spares the chain most calls: prices are asked for once for each block, and the balance of an account that has plenty only now and then.",
+				func(p *Prepare) *string { return &p.Simulate }),
 		),
 		section("resubmit", "Handing the same bytes to the chain again while they are not included.", func(c *Chain) *Resubmit { return &c.Resubmit },
 			value("interval", span(100*time.Millisecond, 24*time.Hour), "60s", "Time between two hand-overs.", func(r *Resubmit) *time.Duration { return &r.Interval }),
@@ -166,10 +179,10 @@ func chainFields() []field[Chain] {
 
 func gasBumpFields() []field[GasBump] {
 	return []field[GasBump]{
-		value("enabled", yesNo(), "false", "Whether that happens by itself. Callers and operators can ask for it all the same.", func(g *GasBump) *bool { return &g.Enabled }),
+		value("enabled", yesNo(), "false", "Whether that happens by itself. Callers and operators can ask for it all the same, and a form that cancels offers more with time whatever is said here: one that does not may never be included.", func(g *GasBump) *bool { return &g.Enabled }),
 		value("multiplier", number(1.1, 10), "1.125", "What both fees of the last form that a node took are multiplied by at least. Pools of go-ethereum take nothing below 1.1.", func(g *GasBump) *float64 { return &g.Multiplier }),
-		value("min_interval", span(time.Second, 24*time.Hour), "60s", "The least time between two forms of a transaction.", func(g *GasBump) *time.Duration { return &g.MinInterval }),
-		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves.", func(g *GasBump) *int { return &g.MaxAttempts }),
+		value("min_interval", span(time.Second, 24*time.Hour), "60s", "The least time between two forms of a transaction, cancels too.", func(g *GasBump) *time.Duration { return &g.MinInterval }),
+		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves; and of a transaction that is being cancelled, the most that are added to the first form that cancels.", func(g *GasBump) *int { return &g.MaxAttempts }),
 		value("max_fee_cap_gwei", gwei("0"), "500", "The most that any form but the first offers in all, tip included: it counts in place of fees.max_fee_cap_gwei, beside the caps of the account and of the transaction. Where more would be needed the transaction is STUCK with the reason FEE_CAP_REACHED, and still handed over. 0: no limit.",
 			func(g *GasBump) *uint256.Int { return &g.MaxFeeCap }),
 	}
@@ -181,7 +194,7 @@ func submitterFields() []field[Submitter] {
 		value("chain", label(), "", "Name of its chain.", func(s *Submitter) *string { return &s.Chain }).must(),
 		value("address", account(), "", "Address of the account.", func(s *Submitter) *common.Address { return &s.Address }).must(),
 		value("signer", label(), "", "Name of the signer that holds its key.", func(s *Submitter) *string { return &s.Signer }).must(),
-		value("mode", oneOf("strict"), "strict", "How many nonces may be in flight. strict: one at a time.", func(s *Submitter) *string { return &s.Mode }),
+		value("mode", oneOf("strict"), "strict", "How many transactions may have a nonce before they are release_depth deep in the chain. strict: one at a time.", func(s *Submitter) *string { return &s.Mode }),
 		value("start_from", matching(`"0", "chain" or a nonce`, `chain|0|[1-9][0-9]{0,17}`), "0",
 			"The first nonce. 0 demands an account that never sent; chain goes on after what it sent; a number demands exactly that nonce.", func(s *Submitter) *string { return &s.StartFrom }),
 		value("on_failure", oneOf("continue", "pause"), "",

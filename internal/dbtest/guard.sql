@@ -33,13 +33,13 @@ BEGIN
         RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',
             NEW.tx_id, OLD.state, NEW.state, NEW.fencing_token, guard_token(NEW.submitter_id);
     END IF;
-    IF TG_OP = 'UPDATE' AND (NEW.request_id, NEW.request_hash, NEW.queue_seq, NEW.value, NEW.data, NEW.gas_limit)
-                         IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit) THEN
+    IF TG_OP = 'UPDATE' AND (NEW.request_id, NEW.request_hash, NEW.queue_seq, NEW.value, NEW.data, NEW.gas_limit, NEW.labels)
+                         IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit, OLD.labels) THEN
         RAISE EXCEPTION 'guard: what was asked for is changed in transaction %', NEW.tx_id;
     END IF;
-    -- What ran before it was given back to the queue has the nonce again that it gave up.
+    -- What ran before it was given back to the queue has the nonce again that it gave up, also when it had ended there.
     IF EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND NEW.nonce BETWEEN g.first_nonce AND g.last_nonce
-                  AND (g.tx_id IS DISTINCT FROM NEW.tx_id OR NEW.receipt_tx_hash IS NULL AND OLD.nonce IS NULL)) THEN
+                  AND (g.tx_id IS DISTINCT FROM NEW.tx_id OR NEW.receipt_tx_hash IS NULL AND OLD.nonce IS NULL AND OLD.ended_block IS NULL)) THEN
         RAISE EXCEPTION 'guard: transaction % has nonce %, which is recorded as a gap', NEW.tx_id, NEW.nonce;
     END IF;
     SELECT count(*) INTO told FROM tx_event e WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id AND e.seq <= NEW.version;

@@ -24,6 +24,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/clock"
 )
 
 const (
@@ -245,7 +247,7 @@ func (g *Group) await(s *service) error {
 // stop ends s, waits for it, and returns its error unless that ended the group.
 func (g *Group) stop(s *service) error {
 	s.stop()
-	grace := time.NewTimer(s.Grace)
+	grace := clock.Real{}.NewTimer(s.Grace)
 	defer grace.Stop()
 	select {
 	case <-s.returned:

@@ -58,6 +58,7 @@ WITH change AS (
            unnest(@w_waiting::BOOLEAN[])          AS waiting,
            unnest(@w_diagnosis::TEXT[])           AS diagnosis,
            unnest(@w_above::BYTEA[])              AS above,          -- empty: none
+           unnest(@w_ended_block::BIGINT[])       AS ended_block,    -- 0: none
            unnest(@w_new_fork::BOOLEAN[])         AS new_fork,
            unnest(@w_told::BYTEA[])               AS told,           -- empty: none
            unnest(@w_late::BOOLEAN[])             AS late,           -- because not_after has passed
@@ -182,6 +183,7 @@ WITH change AS (
            waiting_since      = CASE WHEN w.waiting THEN coalesce(t.waiting_since, clock_timestamp()) END,
            diagnosis          = w.diagnosis,
            above              = NULLIF(w.above, ''),
+           ended_block        = NULLIF(w.ended_block, 0),
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,

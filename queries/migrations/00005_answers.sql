@@ -5,7 +5,8 @@ ALTER TABLE managed_tx
     ADD COLUMN last_answer    TEXT NOT NULL DEFAULT '' CHECK (char_length(last_answer) <= 64),      -- class of the last answer to the newest form; '': none yet
     ADD COLUMN pooled_attempt SMALLINT NOT NULL DEFAULT 0 CHECK (pooled_attempt >= 0),              -- newest that was not surely refused, so that a pool may have it; 0: none
     ADD COLUMN rejected       TEXT NOT NULL DEFAULT '' CHECK (char_length(rejected) <= 512);        -- why it can never pass, in the node's words; '': nobody says so
-UPDATE managed_tx SET pooled_attempt = accepted_attempt WHERE accepted_attempt > 0;
+-- Nobody wrote down before what was refused: a pool may have any form.
+UPDATE managed_tx m SET pooled_attempt = coalesce((SELECT max(a.attempt_no) FROM tx_attempt a WHERE a.submitter_id = m.submitter_id AND a.tx_id = m.tx_id), 0) WHERE m.nonce IS NOT NULL;
 
 -- +goose Down
 -- +goose StatementBegin

@@ -19,7 +19,9 @@ SELECT pg_logical_emit_message(TRUE, 'fencepost', '');
 -- name: EventsSince :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid
+       e.created_at, e.xid::TEXT AS xid,
+       -- not a join: it is looked up for the rows of the page, whatever the planner thinks of their number
+       coalesce((SELECT t.labels FROM managed_tx t WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id), '{}')::JSONB AS labels
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.xid >= pg_snapshot_xmin(CAST(@since::TEXT AS PG_SNAPSHOT))
    AND NOT pg_visible_in_snapshot(e.xid, CAST(@since::TEXT AS PG_SNAPSHOT))
@@ -32,7 +34,7 @@ SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state
 -- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid
+       e.created_at, e.xid::TEXT AS xid, '{}'::JSONB AS labels -- of no use here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = @submitter_id AND e.tx_id = @tx_id AND e.seq > @after_seq::BIGINT
  ORDER BY e.seq

@@ -1,10 +1,11 @@
 -- Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
 
--- InsertTxs queues many at once. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected, nor one that is too late: the
--- caller finds out which by a new statement, which sees the winner.
+-- InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected, nor one that is
+-- too late: the caller finds out which by a new statement, which sees the winner. Of two with one key the first goes in.
 -- name: InsertTxs :many
-WITH intent AS (
-    SELECT unnest(@submitter_ids::INT[])   AS submitter_id,
+WITH intent AS MATERIALIZED (
+    SELECT nextval('queue_seq')            AS queue_seq,  -- here, because rows are inserted in another order
+           unnest(@submitter_ids::INT[])   AS submitter_id,
            unnest(@tx_ids::UUID[])         AS tx_id,
            unnest(@request_ids::TEXT[])    AS request_id,
            unnest(@request_hashes::BYTEA[]) AS request_hash,
@@ -15,19 +16,24 @@ WITH intent AS (
            unnest(@speeds::TEXT[])         AS speed,
            unnest(@max_fees::TEXT[])       AS max_fee,    -- 0: none
            unnest(@not_after_us::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
-           unnest(@cancel_lates::BOOLEAN[]) AS cancel_late
+           unnest(@cancel_lates::BOOLEAN[]) AS cancel_late,
+           unnest(@label_sets::TEXT[])     AS labels      -- a JSON object each
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late)
-    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
-           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels)
+    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
+           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late,
+           i.labels::JSONB
       FROM intent i
       JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
       LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
      WHERE n.protect_reason IS NULL
        AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
-     ORDER BY i.submitter_id, i.request_id -- two nodes that insert the same keys must not wait for each other
+     ORDER BY i.submitter_id, i.request_id, i.queue_seq -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
     RETURNING *
+), labelled AS (
+    INSERT INTO tx_label (submitter_id, key, value, tx_id)
+    SELECT q.submitter_id, l.key, l.value, q.tx_id FROM queued q CROSS JOIN LATERAL jsonb_each_text(q.labels) l WHERE q.labels <> '{}'
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
@@ -36,7 +42,7 @@ SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_nam
 
 -- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
 -- commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
--- event would stand in the feed before the one that it waited for.
+-- event would stand in the feed before the one that it waited for. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
 -- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
@@ -53,6 +59,9 @@ WITH queued AS MATERIALIZED (
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
+), logged AS (
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, @why::TEXT, @operator::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE @why::TEXT <> '' OR @operator::TEXT <> ''
 )
 SELECT c.version FROM cancelled c;
 

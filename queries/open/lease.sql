@@ -65,8 +65,8 @@ UPDATE submitter_lease l
 RETURNING l.submitter_id;
 
 -- Orphans are submitters that have something to be done and no live lease, and after them those that have nothing but final transactions which a reorg could
--- still reach: the newest of them is in a block above the one that is given for the chain. Nonces rise with blocks, so that the newest nonce tells. OFFSET 0
--- keeps the planner from looking for work twice.
+-- still reach: the newest of them is in a block above the one that is given for the chain, or has ended as never run above it. Nonces rise with blocks, so that
+-- the newest few tell: one alone does not, since what ran before it was given back to the queue is in an older block. OFFSET 0 keeps the planner from looking for work twice.
 -- name: Orphans :many
 SELECT o.submitter_id
   FROM (SELECT l.submitter_id, l.expires_at, c.above,
@@ -80,10 +80,12 @@ SELECT o.submitter_id
         OFFSET 0) o
  WHERE o.work
     OR o.above < @nothing::BIGINT
-       AND (SELECT t.receipt_block FROM managed_tx t
-             WHERE t.submitter_id = o.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
-             ORDER BY t.nonce DESC
-             LIMIT 1) > o.above
+       AND ((SELECT max(f.receipt_block) FROM (
+                    SELECT t.receipt_block FROM managed_tx t
+                     WHERE t.submitter_id = o.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+                     ORDER BY t.nonce DESC
+                     LIMIT 8) f) > o.above
+            OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = o.submitter_id AND t.ended_block IS NOT NULL) > o.above)
  ORDER BY o.work DESC, o.expires_at, o.submitter_id
  LIMIT @max_rows::INT;
 

@@ -6,15 +6,19 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
        s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.submitter_id = @submitter_id;
 
+-- Cursor is where a submitter stands. The block of the nonce before it is not told of what was given back to the queue: it may have ended by a form of another
+-- nonce, in an older one.
 -- name: Cursor :one
 SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
-       coalesce((SELECT t.receipt_block FROM managed_tx t WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1), 0)::BIGINT AS last_block
+       coalesce((SELECT t.receipt_block FROM managed_tx t
+                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1 AND t.requeued = 0), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = @submitter_id;
 
 -- OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.
 -- name: OpenTxs :many
 SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms -- a year at most: who waits longer asks again
+       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms, -- a year at most: who waits longer asks again
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
   FROM managed_tx t
  WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY t.nonce;
@@ -40,6 +44,7 @@ SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit,
 -- name: InboxTxs :many
 SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
        coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms,
        EXISTS (SELECT FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY(@submitter_ids::INT[])) AS asked
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
@@ -67,16 +72,27 @@ SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reas
  ORDER BY k.submitter_id, k.command_id;
 
 -- RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
--- still believed possible could reach.
+-- still believed possible could reach. With them come those that ended as never run no longer ago than that, although there are signed forms of them.
 -- name: RecentFinals :many
 WITH newest AS MATERIALIZED (
     SELECT q.tx_id, q.receipt_block FROM managed_tx q
      WHERE q.submitter_id = @submitter_id AND q.nonce IS NOT NULL
      ORDER BY q.nonce DESC
      LIMIT @max_rows::INT
+), tip AS MATERIALIZED (
+    SELECT coalesce(max(n.receipt_block), 0)::BIGINT AS block FROM newest n
+), reached AS MATERIALIZED (
+    SELECT n.tx_id FROM newest n, tip WHERE n.receipt_block + @depth::BIGINT > tip.block
+     UNION ALL
+    SELECT e.tx_id FROM (
+        SELECT q.tx_id, q.ended_block FROM managed_tx q
+         WHERE q.submitter_id = @submitter_id AND q.ended_block IS NOT NULL
+         ORDER BY q.ended_block DESC
+         LIMIT @max_rows::INT) e, tip
+     WHERE e.ended_block + @depth::BIGINT > tip.block
 )
 SELECT sqlc.embed(t)
-  FROM newest n
-  JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = n.tx_id
- WHERE t.terminal_at IS NOT NULL AND n.receipt_block + @depth::BIGINT > (SELECT max(m.receipt_block) FROM newest m)
- ORDER BY t.nonce DESC;
+  FROM reached r
+  JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = r.tx_id
+ WHERE t.terminal_at IS NOT NULL
+ ORDER BY t.nonce DESC NULLS LAST;

@@ -17,9 +17,27 @@ SELECT sqlc.embed(t), s.name AS submitter_name
   FROM submitter s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
-        WHERE q.submitter_id = s.submitter_id AND q.tx_id < @before::UUID
+        WHERE q.submitter_id = s.submitter_id AND q.tx_id < @before::UUID AND q.tx_id >= @lowest::UUID
+          AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
           AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
         ORDER BY q.tx_id DESC
+        LIMIT @max_rows::INT) page
+  JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
+ WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT
+ ORDER BY t.tx_id DESC
+ LIMIT @max_rows::INT;
+
+-- ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
+-- name: ListTxsByLabel :many
+SELECT sqlc.embed(t), s.name AS submitter_name
+  FROM submitter s
+ CROSS JOIN LATERAL (
+       SELECT l.tx_id FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
+        WHERE l.submitter_id = s.submitter_id AND l.key = @key::TEXT AND l.value = @value::TEXT AND l.tx_id < @before::UUID AND l.tx_id >= @lowest::UUID
+          AND q.labels @> CAST(@label_set::TEXT AS JSONB)
+          AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
+          AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
+        ORDER BY l.tx_id DESC
         LIMIT @max_rows::INT) page
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
  WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT

@@ -1,16 +1,17 @@
-// Command validateproto writes buf/validate/validate.proto, the definition of
-// the validation rules that our contract imports, under the folder that it is
-// given.
+// Command validateproto writes the files of others that our contract imports
+// under the folder that it is given: the definition of the validation rules
+// (buf/validate/validate.proto), of the mapping to HTTP (google/api) and of an
+// error (google/rpc/status.proto).
 //
-// The text of that file is published through Buf's own registry only, which a
-// build should not have to reach. The compiled descriptor, however, is part of a
-// Go module that the server links anyway. So the text is printed from the
-// descriptor, compiled again, and written only if that gives the same descriptor:
-// what the server enforces and what the generated clients declare cannot differ.
-// Comments are the one thing that a descriptor lacks.
+// The text of the rules is published through Buf's own registry only, which a
+// build should not have to reach. The compiled descriptors, however, are part of
+// Go modules that the server links anyway. So the texts are printed from the
+// descriptors, compiled again, and written only if that gives the same
+// descriptors: what the server enforces and what the generated clients declare
+// cannot differ. Comments are the one thing that a descriptor lacks.
 //
-// Keep the version of the protovalidate module in go.mod equal to the one in the
-// main module's go.mod.
+// Keep the versions of these modules in go.mod equal to those in the main
+// module's go.mod.
 package main
 
 import (
@@ -23,6 +24,8 @@ import (
 	"github.com/bufbuild/protocompile"
 	"github.com/jhump/protoreflect/desc"
 	"github.com/jhump/protoreflect/desc/protoprint"
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -30,7 +33,7 @@ import (
 
 // header keeps the notice that the licence of the original asks for, and states
 // the change that was made, as its section 4 demands.
-const header = `// Copyright 2023-2026 Buf Technologies, Inc.
+const header = `// Copyright %s
 //
 // Licensed under the Apache License, Version 2.0 (the "License");
 // you may not use this file except in compliance with the License.
@@ -61,22 +64,45 @@ func main() {
 }
 
 func write(folder string) error {
-	file := validatepb.File_buf_validate_validate_proto
-	text, err := render(file)
-	if err != nil {
-		return err
+	texts := map[string]string{} // for files that import each other
+	for _, s := range sources() {
+		text, err := render(s)
+		if err != nil {
+			return err
+		}
+		texts[s.file.Path()] = text
+		if err := checkSame(s.file, texts); err != nil {
+			return err
+		}
+		path := filepath.Join(folder, filepath.FromSlash(s.file.Path()))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
-	if err := checkSame(file, text); err != nil {
-		return err
-	}
-	path := filepath.Join(folder, filepath.FromSlash(file.Path()))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	return nil
 }
 
-func render(file protoreflect.FileDescriptor) (string, error) {
+// source is a file to be written, and who has the copyright of it.
+type source struct {
+	file  protoreflect.FileDescriptor
+	owner string
+}
+
+// sources are in the order of their imports.
+func sources() []source {
+	return []source{
+		{validatepb.File_buf_validate_validate_proto, "2023-2026 Buf Technologies, Inc."},
+		{annotations.File_google_api_http_proto, "2026 Google LLC"},
+		{annotations.File_google_api_annotations_proto, "2026 Google LLC"},
+		{status.File_google_rpc_status_proto, "2026 Google LLC"},
+	}
+}
+
+func render(s source) (string, error) {
+	file := s.file
 	wrapped, err := desc.WrapFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read the descriptor of %s: %w", file.Path(), err)
@@ -85,15 +111,15 @@ func render(file protoreflect.FileDescriptor) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("print %s: %w", file.Path(), err)
 	}
-	return header + text, nil
+	return fmt.Sprintf(header, s.owner) + text, nil
 }
 
-// checkSame compiles the text and compares the result with the descriptor that
-// it was printed from.
-func checkSame(file protoreflect.FileDescriptor, text string) error {
+// checkSame compiles the text of a file and compares the result with the
+// descriptor that it was printed from.
+func checkSame(file protoreflect.FileDescriptor, texts map[string]string) error {
 	compiler := protocompile.Compiler{
 		Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-			Accessor: protocompile.SourceAccessorFromMap(map[string]string{file.Path(): text}),
+			Accessor: protocompile.SourceAccessorFromMap(texts),
 		}),
 	}
 	compiled, err := compiler.Compile(context.Background(), file.Path())

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/google/uuid"
@@ -57,6 +59,9 @@ func (b *Books) Submitters(ctx context.Context, names []string) (list []store.Su
 	}
 	for _, name := range names {
 		id, err := b.store.Lookup(ctx, name)
+		if errors.Is(err, store.ErrSubmitterNotFound) {
+			return nil, fmt.Errorf("the ledger has no submitter %q; \"fencepost submitter list\" tells which there are", name)
+		}
 		if err != nil {
 			return nil, err
 		}

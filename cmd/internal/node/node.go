@@ -90,6 +90,10 @@ func (n *Node) Run(ctx context.Context) error {
 		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, Grace: n.cfg.Lease.Duration},
 		run.Service{Name: "server", Run: func(ctx context.Context) error { return n.server.Serve(ctx, n.listener) }, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
+	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && !g.Loopback() {
+		n.log.Warn("whoever reaches this port can send from every account; set grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
+			"grpc", n.listener.Addr().String())
+	}
 	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
 	return group.Run(ctx)
 }

@@ -20,13 +20,17 @@ import (
 func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sign.Book, error) {
 	entries := make([]sign.Entry, 0, len(cfg.Signers))
 	for _, s := range cfg.Signers {
-		keys, err := sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: s.KeyStore.Dir, PasswordFile: s.KeyStore.PasswordFile, Clock: clock.Real{}, Log: log})
+		keys, err := openKeys(ctx, s, log)
 		if err != nil {
 			return nil, fmt.Errorf("signer %q: %w", s.Name, err)
 		}
 		entries = append(entries, sign.Entry{Name: s.Name, Holder: keys, Timeout: s.Timeout})
 	}
 	return sign.NewBook(entries...)
+}
+
+func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.KeyStore, error) {
+	return sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: s.KeyStore.Dir, PasswordFile: s.KeyStore.PasswordFile, Clock: clock.Real{}, Log: log})
 }
 
 // checkKeys finds a configured submitter whose key is missing before its first transaction does.
@@ -37,10 +41,14 @@ func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 			return fmt.Errorf("submitter %q: %w", s.Name, err)
 		}
 		if !slices.Contains(held, s.Address) {
-			return fmt.Errorf("submitter %q: signer %q has no key for %s; add its key file (fencepost key import), or correct the address", s.Name, s.Signer, s.Address.Hex())
+			return fmt.Errorf("submitter %q: %w", s.Name, noKey(s))
 		}
 	}
 	return nil
+}
+
+func noKey(s config.Submitter) error {
+	return fmt.Errorf("signer %q has no key for %s; add its key file (fencepost key import), or correct the address", s.Signer, s.Address.Hex())
 }
 
 func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.Logger) (*store.Store, error) {
@@ -53,18 +61,11 @@ func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.L
 func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *slog.Logger) ([]*boundChain, error) {
 	var chains []*boundChain
 	for _, c := range cfg.Chains {
-		endpoints := make([]string, 0, len(c.RPC))
-		for _, url := range c.RPC {
-			endpoints = append(endpoints, url.Reveal())
-		}
 		contracts, err := chain.LoadErrors(c.ABIFiles...)
 		if err != nil {
 			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
 		}
-		client, err := chain.Dial(ctx, chain.Options{
-			Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints, Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
-			BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, LagGrace: c.LagGrace, Logger: log, Errors: contracts, Fees: feeOptions(c),
-		})
+		client, err := chain.Dial(ctx, chainOptions(c, contracts, log))
 		if err != nil {
 			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
 		}
@@ -75,6 +76,18 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *sl
 		}
 	}
 	return chains, nil
+}
+
+func chainOptions(c config.Chain, contracts *chain.Errors, log *slog.Logger) chain.Options {
+	endpoints := make([]string, 0, len(c.RPC))
+	for _, url := range c.RPC {
+		endpoints = append(endpoints, url.Reveal())
+	}
+	return chain.Options{
+		Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints, Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
+		BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, TrustGasLimits: c.Prepare.TrustsGasLimits(), LagGrace: c.LagGrace, Logger: log, Errors: contracts,
+		Fees: feeOptions(c),
+	}
 }
 
 func feeOptions(c config.Chain) chain.FeeOptions {
@@ -115,8 +128,18 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 }
 
 func (n *Node) newServer() (*server.Server, error) {
+	secure, err := callerCredentials(n.cfg.GRPC.TLS)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := readTokens(n.cfg.GRPC.TokensFile)
+	if err != nil {
+		return nil, err
+	}
 	o := server.Options{
+		Credentials: secure, Tokens: tokens,
 		Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
+		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		Limits: server.Limits{
 			PayloadBytes: n.cfg.Payload.MaxBytes, StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
 			PingAfter: n.cfg.GRPC.PingInterval, PingTimeout: n.cfg.GRPC.PingTimeout, CommandWait: n.cfg.Commands.Wait, CommandPoll: n.cfg.Commands.PollInterval,

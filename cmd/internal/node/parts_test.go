@@ -47,3 +47,13 @@ func TestDiffering(t *testing.T) {
 		}
 	}
 }
+
+// Gas limits of callers are trusted only where the configuration says so.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	for says, trusts := range map[string]bool{"always": false, "without-gas-limit": true} {
+		if o := chainOptions(config.Chain{Prepare: config.Prepare{Simulate: says}}, nil, nil); o.TrustGasLimits != trusts {
+			t.Errorf("simulate: %s: %+v", says, o)
+		}
+	}
+}

@@ -63,36 +63,37 @@ WITH change AS (
            unnest($47::BOOLEAN[])          AS waiting,
            unnest($48::TEXT[])           AS diagnosis,
            unnest($49::BYTEA[])              AS above,          -- empty: none
-           unnest($50::BOOLEAN[])         AS new_fork,
-           unnest($51::BYTEA[])               AS told,           -- empty: none
-           unnest($52::BOOLEAN[])             AS late,           -- because not_after has passed
-           unnest($53::BIGINT[])          AS delay_ms
+           unnest($50::BIGINT[])       AS ended_block,    -- 0: none
+           unnest($51::BOOLEAN[])         AS new_fork,
+           unnest($52::BYTEA[])               AS told,           -- empty: none
+           unnest($53::BOOLEAN[])             AS late,           -- because not_after has passed
+           unnest($54::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($54::INT[])            AS change_no,
-           unnest($55::INT[])          AS submitter_id,
-           unnest($56::BIGINT[])      AS fencing_token,
-           unnest($57::UUID[])               AS tx_id,
-           unnest($58::INT[])           AS attempt_no,
-           unnest($59::TEXT[])                AS kind,
-           unnest($60::BIGINT[])             AS nonce,
-           unnest($61::BYTEA[])            AS tx_hash,
-           unnest($62::BYTEA[])             AS raw_tx,
-           unnest($63::BIGINT[])         AS gas_limit,
-           unnest($64::TEXT[])             AS fee_cap,
-           unnest($65::TEXT[])                 AS tip,
-           unnest($66::BOOLEAN[])           AS legacy
+    SELECT unnest($55::INT[])            AS change_no,
+           unnest($56::INT[])          AS submitter_id,
+           unnest($57::BIGINT[])      AS fencing_token,
+           unnest($58::UUID[])               AS tx_id,
+           unnest($59::INT[])           AS attempt_no,
+           unnest($60::TEXT[])                AS kind,
+           unnest($61::BIGINT[])             AS nonce,
+           unnest($62::BYTEA[])            AS tx_hash,
+           unnest($63::BYTEA[])             AS raw_tx,
+           unnest($64::BIGINT[])         AS gas_limit,
+           unnest($65::TEXT[])             AS fee_cap,
+           unnest($66::TEXT[])                 AS tip,
+           unnest($67::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($67::INT[])            AS change_no,
-           unnest($68::INT[])          AS submitter_id,
-           unnest($69::BIGINT[])      AS fencing_token,
-           unnest($70::BIGINT[])        AS command_id,
-           unnest($71::TEXT[])              AS result
+    SELECT unnest($68::INT[])            AS change_no,
+           unnest($69::INT[])          AS submitter_id,
+           unnest($70::BIGINT[])      AS fencing_token,
+           unnest($71::BIGINT[])        AS command_id,
+           unnest($72::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
     SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.new_status
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $72::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $73::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -187,6 +188,7 @@ WITH change AS (
            waiting_since      = CASE WHEN w.waiting THEN coalesce(t.waiting_since, clock_timestamp()) END,
            diagnosis          = w.diagnosis,
            above              = NULLIF(w.above, ''),
+           ended_block        = NULLIF(w.ended_block, 0),
            due_at             = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
            released_at        = CASE WHEN w.released THEN coalesce(t.released_at, clock_timestamp()) END,
            terminal_at        = CASE WHEN w.terminal THEN coalesce(t.terminal_at, clock_timestamp()) END,
@@ -290,6 +292,7 @@ type CommitParams struct {
 	WWaiting          []bool
 	WDiagnosis        []string
 	WAbove            [][]byte
+	WEndedBlock       []int64
 	WNewFork          []bool
 	WTold             [][]byte
 	WLate             []bool
@@ -378,6 +381,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WWaiting,
 		arg.WDiagnosis,
 		arg.WAbove,
+		arg.WEndedBlock,
 		arg.WNewFork,
 		arg.WTold,
 		arg.WLate,

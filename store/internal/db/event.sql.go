@@ -15,7 +15,7 @@ import (
 const eventsOfTx = `-- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid
+       e.created_at, e.xid::TEXT AS xid, '{}'::JSONB AS labels -- of no use here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = $1 AND e.tx_id = $2 AND e.seq > $3::BIGINT
  ORDER BY e.seq
@@ -51,6 +51,7 @@ type EventsOfTxRow struct {
 	Above            []byte
 	CreatedAt        time.Time
 	Xid              string
+	Labels           []byte
 }
 
 func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]EventsOfTxRow, error) {
@@ -89,6 +90,7 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 			&i.Above,
 			&i.CreatedAt,
 			&i.Xid,
+			&i.Labels,
 		); err != nil {
 			return nil, err
 		}
@@ -103,7 +105,9 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 const eventsSince = `-- name: EventsSince :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid
+       e.created_at, e.xid::TEXT AS xid,
+       -- not a join: it is looked up for the rows of the page, whatever the planner thinks of their number
+       coalesce((SELECT t.labels FROM managed_tx t WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id), '{}')::JSONB AS labels
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.xid >= pg_snapshot_xmin(CAST($1::TEXT AS PG_SNAPSHOT))
    AND NOT pg_visible_in_snapshot(e.xid, CAST($1::TEXT AS PG_SNAPSHOT))
@@ -147,6 +151,7 @@ type EventsSinceRow struct {
 	Above            []byte
 	CreatedAt        time.Time
 	Xid              string
+	Labels           []byte
 }
 
 func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]EventsSinceRow, error) {
@@ -189,6 +194,7 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 			&i.Above,
 			&i.CreatedAt,
 			&i.Xid,
+			&i.Labels,
 		); err != nil {
 			return nil, err
 		}

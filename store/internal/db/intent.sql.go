@@ -24,10 +24,13 @@ WITH queued AS MATERIALIZED (
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
+), logged AS (
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, $4::TEXT, $5::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE $4::TEXT <> '' OR $5::TEXT <> ''
 )
 SELECT c.version FROM cancelled c
 `
@@ -36,13 +39,21 @@ type CancelQueuedParams struct {
 	SubmitterID int32
 	TxID        uuid.UUID
 	Reason      string
+	Why         string
+	Operator    string
 }
 
 // CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
 // commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
-// event would stand in the feed before the one that it waited for.
+// event would stand in the feed before the one that it waited for. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, cancelQueued, arg.SubmitterID, arg.TxID, arg.Reason)
+	row := q.db.QueryRow(ctx, cancelQueued,
+		arg.SubmitterID,
+		arg.TxID,
+		arg.Reason,
+		arg.Why,
+		arg.Operator,
+	)
 	var version int64
 	err := row.Scan(&version)
 	return version, err
@@ -157,8 +168,9 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (i
 
 const insertTxs = `-- name: InsertTxs :many
 
-WITH intent AS (
-    SELECT unnest($1::INT[])   AS submitter_id,
+WITH intent AS MATERIALIZED (
+    SELECT nextval('queue_seq')            AS queue_seq,  -- here, because rows are inserted in another order
+           unnest($1::INT[])   AS submitter_id,
            unnest($2::UUID[])         AS tx_id,
            unnest($3::TEXT[])    AS request_id,
            unnest($4::BYTEA[]) AS request_hash,
@@ -169,19 +181,24 @@ WITH intent AS (
            unnest($9::TEXT[])         AS speed,
            unnest($10::TEXT[])       AS max_fee,    -- 0: none
            unnest($11::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
-           unnest($12::BOOLEAN[]) AS cancel_late
+           unnest($12::BOOLEAN[]) AS cancel_late,
+           unnest($13::TEXT[])     AS labels      -- a JSON object each
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late)
-    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
-           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels)
+    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
+           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late,
+           i.labels::JSONB
       FROM intent i
       JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
       LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
      WHERE n.protect_reason IS NULL
        AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
-     ORDER BY i.submitter_id, i.request_id -- two nodes that insert the same keys must not wait for each other
+     ORDER BY i.submitter_id, i.request_id, i.queue_seq -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
-    RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at, requeued, speed, max_fee, not_after, cancel_late, accepted_attempt, waiting_since, diagnosis, above, last_answer, pooled_attempt, rejected
+    RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at, requeued, speed, max_fee, not_after, cancel_late, accepted_attempt, waiting_since, diagnosis, above, last_answer, pooled_attempt, rejected, labels, ended_block
+), labelled AS (
+    INSERT INTO tx_label (submitter_id, key, value, tx_id)
+    SELECT q.submitter_id, l.key, l.value, q.tx_id FROM queued q CROSS JOIN LATERAL jsonb_each_text(q.labels) l WHERE q.labels <> '{}'
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
@@ -202,6 +219,7 @@ type InsertTxsParams struct {
 	MaxFees       []string
 	NotAfterUs    []int64
 	CancelLates   []bool
+	LabelSets     []string
 }
 
 type InsertTxsRow struct {
@@ -213,8 +231,8 @@ type InsertTxsRow struct {
 }
 
 // Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
-// InsertTxs queues many at once. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected, nor one that is too late: the
-// caller finds out which by a new statement, which sees the winner.
+// InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected, nor one that is
+// too late: the caller finds out which by a new statement, which sees the winner. Of two with one key the first goes in.
 func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertTxsRow, error) {
 	rows, err := q.db.Query(ctx, insertTxs,
 		arg.SubmitterIds,
@@ -229,6 +247,7 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		arg.MaxFees,
 		arg.NotAfterUs,
 		arg.CancelLates,
+		arg.LabelSets,
 	)
 	if err != nil {
 		return nil, err

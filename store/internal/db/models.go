@@ -25,8 +25,9 @@ type GooseDbVersion struct {
 }
 
 type Ledger struct {
-	OnlyRow   bool
-	FeedEpoch int64
+	OnlyRow       bool
+	FeedEpoch     int64
+	MinNodeSchema int64
 }
 
 type ManagedTx struct {
@@ -74,6 +75,8 @@ type ManagedTx struct {
 	LastAnswer       string
 	PooledAttempt    int16
 	Rejected         string
+	Labels           []byte
+	EndedBlock       *int64
 }
 
 type Node struct {
@@ -190,4 +193,11 @@ type TxEvent struct {
 	CreatedAt        time.Time
 	NewFork          bool
 	Above            []byte
+}
+
+type TxLabel struct {
+	SubmitterID int32
+	Key         string
+	Value       string
+	TxID        uuid.UUID
 }

@@ -39,7 +39,8 @@ func (q *Queries) Asked(ctx context.Context, submitterIds []int32) ([]int32, err
 
 const cursor = `-- name: Cursor :one
 SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
-       coalesce((SELECT t.receipt_block FROM managed_tx t WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1), 0)::BIGINT AS last_block
+       coalesce((SELECT t.receipt_block FROM managed_tx t
+                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1 AND t.requeued = 0), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = $1
 `
 
@@ -53,6 +54,8 @@ type CursorRow struct {
 	LastBlock       int64
 }
 
+// Cursor is where a submitter stands. The block of the nonce before it is not told of what was given back to the queue: it may have ended by a form of another
+// nonce, in an older one.
 func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, error) {
 	row := q.db.QueryRow(ctx, cursor, submitterID)
 	var i CursorRow
@@ -127,8 +130,9 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 }
 
 const inboxTxs = `-- name: InboxTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
        coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms,
        EXISTS (SELECT FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY($1::INT[])) AS asked
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
@@ -149,6 +153,7 @@ type InboxTxsRow struct {
 	ManagedTx ManagedTx
 	DueMs     int64
 	LateMs    int64
+	WaitedMs  int64
 	Asked     bool
 }
 
@@ -208,8 +213,11 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.ManagedTx.LastAnswer,
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 			&i.DueMs,
 			&i.LateMs,
+			&i.WaitedMs,
 			&i.Asked,
 		); err != nil {
 			return nil, err
@@ -278,8 +286,9 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 }
 
 const openTxs = `-- name: OpenTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms -- a year at most: who waits longer asks again
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
+       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms, -- a year at most: who waits longer asks again
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
   FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY t.nonce
@@ -289,6 +298,7 @@ type OpenTxsRow struct {
 	ManagedTx ManagedTx
 	DueMs     int64
 	LateMs    int64
+	WaitedMs  int64
 }
 
 // OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.
@@ -346,8 +356,11 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 			&i.ManagedTx.LastAnswer,
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 			&i.DueMs,
 			&i.LateMs,
+			&i.WaitedMs,
 		); err != nil {
 			return nil, err
 		}
@@ -408,19 +421,30 @@ WITH newest AS MATERIALIZED (
     SELECT q.tx_id, q.receipt_block FROM managed_tx q
      WHERE q.submitter_id = $1 AND q.nonce IS NOT NULL
      ORDER BY q.nonce DESC
-     LIMIT $3::INT
+     LIMIT $2::INT
+), tip AS MATERIALIZED (
+    SELECT coalesce(max(n.receipt_block), 0)::BIGINT AS block FROM newest n
+), reached AS MATERIALIZED (
+    SELECT n.tx_id FROM newest n, tip WHERE n.receipt_block + $3::BIGINT > tip.block
+     UNION ALL
+    SELECT e.tx_id FROM (
+        SELECT q.tx_id, q.ended_block FROM managed_tx q
+         WHERE q.submitter_id = $1 AND q.ended_block IS NOT NULL
+         ORDER BY q.ended_block DESC
+         LIMIT $2::INT) e, tip
+     WHERE e.ended_block + $3::BIGINT > tip.block
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected
-  FROM newest n
-  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = n.tx_id
- WHERE t.terminal_at IS NOT NULL AND n.receipt_block + $2::BIGINT > (SELECT max(m.receipt_block) FROM newest m)
- ORDER BY t.nonce DESC
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block
+  FROM reached r
+  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = r.tx_id
+ WHERE t.terminal_at IS NOT NULL
+ ORDER BY t.nonce DESC NULLS LAST
 `
 
 type RecentFinalsParams struct {
 	SubmitterID int32
-	Depth       int64
 	MaxRows     int32
+	Depth       int64
 }
 
 type RecentFinalsRow struct {
@@ -428,9 +452,9 @@ type RecentFinalsRow struct {
 }
 
 // RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
-// still believed possible could reach.
+// still believed possible could reach. With them come those that ended as never run no longer ago than that, although there are signed forms of them.
 func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]RecentFinalsRow, error) {
-	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.Depth, arg.MaxRows)
+	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.MaxRows, arg.Depth)
 	if err != nil {
 		return nil, err
 	}
@@ -483,6 +507,8 @@ func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]R
 			&i.ManagedTx.LastAnswer,
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 		); err != nil {
 			return nil, err
 		}

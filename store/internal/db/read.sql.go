@@ -65,7 +65,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 }
 
 const blocking = `-- name: Blocking :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
  ORDER BY t.nonce
  LIMIT 1
@@ -120,6 +120,8 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 		&i.LastAnswer,
 		&i.PooledAttempt,
 		&i.Rejected,
+		&i.Labels,
+		&i.EndedBlock,
 	)
 	return i, err
 }
@@ -260,25 +262,29 @@ func (q *Queries) Gate(ctx context.Context, submitterIds []int32) ([]GateRow, er
 }
 
 const listTxs = `-- name: ListTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
   FROM submitter s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
-        WHERE q.submitter_id = s.submitter_id AND q.tx_id < $1::UUID
-          AND (cardinality($2::TEXT[]) = 0 OR q.state = ANY($2::TEXT[]))
+        WHERE q.submitter_id = s.submitter_id AND q.tx_id < $1::UUID AND q.tx_id >= $2::UUID
+          AND q.created_at >= $3::TIMESTAMPTZ AND q.created_at < $4::TIMESTAMPTZ
+          AND (cardinality($5::TEXT[]) = 0 OR q.state = ANY($5::TEXT[]))
         ORDER BY q.tx_id DESC
-        LIMIT $3::INT) page
+        LIMIT $6::INT) page
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE $4::INT = 0 OR s.submitter_id = $4::INT
+ WHERE $7::INT = 0 OR s.submitter_id = $7::INT
  ORDER BY t.tx_id DESC
- LIMIT $3::INT
+ LIMIT $6::INT
 `
 
 type ListTxsParams struct {
-	Before      uuid.UUID
-	States      []string
-	MaxRows     int32
-	SubmitterID int32
+	Before        uuid.UUID
+	Lowest        uuid.UUID
+	CreatedFrom   time.Time
+	CreatedBefore time.Time
+	States        []string
+	MaxRows       int32
+	SubmitterID   int32
 }
 
 type ListTxsRow struct {
@@ -290,6 +296,9 @@ type ListTxsRow struct {
 func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow, error) {
 	rows, err := q.db.Query(ctx, listTxs,
 		arg.Before,
+		arg.Lowest,
+		arg.CreatedFrom,
+		arg.CreatedBefore,
 		arg.States,
 		arg.MaxRows,
 		arg.SubmitterID,
@@ -346,6 +355,123 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.LastAnswer,
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
+			&i.SubmitterName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTxsByLabel = `-- name: ListTxsByLabel :many
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
+  FROM submitter s
+ CROSS JOIN LATERAL (
+       SELECT l.tx_id FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
+        WHERE l.submitter_id = s.submitter_id AND l.key = $1::TEXT AND l.value = $2::TEXT AND l.tx_id < $3::UUID AND l.tx_id >= $4::UUID
+          AND q.labels @> CAST($5::TEXT AS JSONB)
+          AND q.created_at >= $6::TIMESTAMPTZ AND q.created_at < $7::TIMESTAMPTZ
+          AND (cardinality($8::TEXT[]) = 0 OR q.state = ANY($8::TEXT[]))
+        ORDER BY l.tx_id DESC
+        LIMIT $9::INT) page
+  JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
+ WHERE $10::INT = 0 OR s.submitter_id = $10::INT
+ ORDER BY t.tx_id DESC
+ LIMIT $9::INT
+`
+
+type ListTxsByLabelParams struct {
+	Key           string
+	Value         string
+	Before        uuid.UUID
+	Lowest        uuid.UUID
+	LabelSet      string
+	CreatedFrom   time.Time
+	CreatedBefore time.Time
+	States        []string
+	MaxRows       int32
+	SubmitterID   int32
+}
+
+type ListTxsByLabelRow struct {
+	ManagedTx     ManagedTx
+	SubmitterName string
+}
+
+// ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
+func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) ([]ListTxsByLabelRow, error) {
+	rows, err := q.db.Query(ctx, listTxsByLabel,
+		arg.Key,
+		arg.Value,
+		arg.Before,
+		arg.Lowest,
+		arg.LabelSet,
+		arg.CreatedFrom,
+		arg.CreatedBefore,
+		arg.States,
+		arg.MaxRows,
+		arg.SubmitterID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTxsByLabelRow
+	for rows.Next() {
+		var i ListTxsByLabelRow
+		if err := rows.Scan(
+			&i.ManagedTx.SubmitterID,
+			&i.ManagedTx.TxID,
+			&i.ManagedTx.RequestID,
+			&i.ManagedTx.RequestHash,
+			&i.ManagedTx.QueueSeq,
+			&i.ManagedTx.ToAddress,
+			&i.ManagedTx.Value,
+			&i.ManagedTx.Data,
+			&i.ManagedTx.GasLimit,
+			&i.ManagedTx.CreatedAt,
+			&i.ManagedTx.State,
+			&i.ManagedTx.SubState,
+			&i.ManagedTx.Version,
+			&i.ManagedTx.Nonce,
+			&i.ManagedTx.Slot,
+			&i.ManagedTx.TxHash,
+			&i.ManagedTx.ReceiptTxHash,
+			&i.ManagedTx.ReceiptBlock,
+			&i.ManagedTx.ReceiptBlockHash,
+			&i.ManagedTx.ReceiptSuccess,
+			&i.ManagedTx.ReceiptGasUsed,
+			&i.ManagedTx.ReceiptGasPrice,
+			&i.ManagedTx.Executed,
+			&i.ManagedTx.Reason,
+			&i.ManagedTx.LastError,
+			&i.ManagedTx.SubmitAttempts,
+			&i.ManagedTx.CancelRequested,
+			&i.ManagedTx.DueAt,
+			&i.ManagedTx.ReleasedAt,
+			&i.ManagedTx.TerminalAt,
+			&i.ManagedTx.FencingToken,
+			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
+			&i.ManagedTx.Speed,
+			&i.ManagedTx.MaxFee,
+			&i.ManagedTx.NotAfter,
+			&i.ManagedTx.CancelLate,
+			&i.ManagedTx.AcceptedAttempt,
+			&i.ManagedTx.WaitingSince,
+			&i.ManagedTx.Diagnosis,
+			&i.ManagedTx.Above,
+			&i.ManagedTx.LastAnswer,
+			&i.ManagedTx.PooledAttempt,
+			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err
@@ -359,7 +485,7 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 }
 
 const queueHead = `-- name: QueueHead :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.terminal_at IS NULL
  ORDER BY t.queue_seq
  LIMIT 1
@@ -413,13 +539,15 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 		&i.LastAnswer,
 		&i.PooledAttempt,
 		&i.Rejected,
+		&i.Labels,
+		&i.EndedBlock,
 	)
 	return i, err
 }
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = $1 AND t.tx_id = $2
 `
@@ -483,13 +611,15 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.LastAnswer,
 		&i.ManagedTx.PooledAttempt,
 		&i.ManagedTx.Rejected,
+		&i.ManagedTx.Labels,
+		&i.ManagedTx.EndedBlock,
 		&i.SubmitterName,
 	)
 	return i, err
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id
@@ -559,6 +689,8 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.LastAnswer,
 			&i.ManagedTx.PooledAttempt,
 			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err

@@ -9,15 +9,40 @@ import (
 	"context"
 )
 
-const schemaVersion = `-- name: SchemaVersion :one
+const minNodeSchema = `-- name: MinNodeSchema :one
+SELECT l.min_node_schema FROM ledger l
+`
 
-SELECT coalesce(max(g.version_id), 0)::BIGINT AS version FROM goose_db_version g WHERE g.is_applied
+// MinNodeSchema is the oldest schema whose programs still work on this one. It is asked for on a newer schema than one's own alone: there the column is.
+func (q *Queries) MinNodeSchema(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, minNodeSchema)
+	var min_node_schema int64
+	err := row.Scan(&min_node_schema)
+	return min_node_schema, err
+}
+
+const schemaVersions = `-- name: SchemaVersions :many
+
+SELECT DISTINCT g.version_id FROM goose_db_version g WHERE g.is_applied ORDER BY g.version_id
 `
 
 // The handshake of program and schema. The table is goose's own, kept beside the ledger.
-func (q *Queries) SchemaVersion(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, schemaVersion)
-	var version int64
-	err := row.Scan(&version)
-	return version, err
+func (q *Queries) SchemaVersions(ctx context.Context) ([]int64, error) {
+	rows, err := q.db.Query(ctx, schemaVersions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var version_id int64
+		if err := rows.Scan(&version_id); err != nil {
+			return nil, err
+		}
+		items = append(items, version_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -30,15 +30,16 @@ const (
 	ErrorReason_ERROR_REASON_INVALID_FIELD ErrorReason = 1
 	// INVALID_ARGUMENT: a field that this server does not know, or that is Fencepost's to set (nonce, from). Remove it, or update the server.
 	ErrorReason_ERROR_REASON_UNKNOWN_FIELD ErrorReason = 2
-	// INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+	// INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+	// ask for less with page_size.
 	ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE ErrorReason = 3
 	// NOT_FOUND: no such submitter. Register it, or correct the name.
 	ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND ErrorReason = 4
-	// NOT_FOUND: no such transaction.
+	// NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
 	ErrorReason_ERROR_REASON_TX_NOT_FOUND ErrorReason = 5
-	// ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+	// ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
 	ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED ErrorReason = 6
-	// ALREADY_EXISTS: the name or the account is registered with other settings.
+	// ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
 	ErrorReason_ERROR_REASON_SUBMITTER_EXISTS ErrorReason = 7
 	// FAILED_PRECONDITION: the submitter is paused. Resume it.
 	ErrorReason_ERROR_REASON_SUBMITTER_PAUSED ErrorReason = 8
@@ -60,6 +61,8 @@ const (
 	// FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
 	// ask again once they do.
 	ErrorReason_ERROR_REASON_DECISION_REFUSED ErrorReason = 16
+	// UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 17
 )
 
 // Enum value maps for ErrorReason.
@@ -82,6 +85,7 @@ var (
 		14: "ERROR_REASON_INTERNAL",
 		15: "ERROR_REASON_PROTECTION_CHANGED",
 		16: "ERROR_REASON_DECISION_REFUSED",
+		17: "ERROR_REASON_UNAUTHENTICATED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -101,6 +105,7 @@ var (
 		"ERROR_REASON_INTERNAL":               14,
 		"ERROR_REASON_PROTECTION_CHANGED":     15,
 		"ERROR_REASON_DECISION_REFUSED":       16,
+		"ERROR_REASON_UNAUTHENTICATED":        17,
 	}
 )
 
@@ -135,7 +140,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xd4\x04\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xf6\x04\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -154,7 +159,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1cERROR_REASON_NOT_YET_APPLIED\x10\r\x12\x19\n" +
 	"\x15ERROR_REASON_INTERNAL\x10\x0e\x12#\n" +
 	"\x1fERROR_REASON_PROTECTION_CHANGED\x10\x0f\x12!\n" +
-	"\x1dERROR_REASON_DECISION_REFUSED\x10\x10BT\n" +
+	"\x1dERROR_REASON_DECISION_REFUSED\x10\x10\x12 \n" +
+	"\x1cERROR_REASON_UNAUTHENTICATED\x10\x11BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

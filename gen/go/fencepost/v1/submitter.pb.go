@@ -8,6 +8,7 @@ package fencepostv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -24,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SubmitterMode is how many nonces may be in flight.
+// SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
 type SubmitterMode int32
 
 const (
@@ -182,7 +183,7 @@ const (
 	ProtectionDecision_PROTECTION_DECISION_UNSPECIFIED ProtectionDecision = 0
 	// Go on where the cursor stands. The account's nonce on chain must agree with it.
 	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
-	// Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+	// Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
 	// As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
 	// they were compared with the chain, and that those which ran were cancelled.
@@ -237,13 +238,15 @@ type StuckDecision int32
 
 const (
 	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
-	// It ends as FAILED_FINAL with executed = NO.
+	// It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
-	// It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
-	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
+	// node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
 	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
-	// As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+	// As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+	// this transaction, and that it is as deep as that.
 	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4
 	// As REQUEUE, likewise.
 	StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN StuckDecision = 5
@@ -370,7 +373,8 @@ func (x *LeaseInfo) GetExpireTime() *timestamppb.Timestamp {
 // Protection says why no new nonce is taken until an operator decides.
 type Protection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+	// REORGED_AFTER_FINAL or BY_OPERATOR.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What was seen, where, and when: for whoever decides.
 	Evidence string                 `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
@@ -927,7 +931,11 @@ type UpdateSubmitterRequest struct {
 	// In wei, decimal; empty ends the limit.
 	MaxFee string `protobuf:"bytes,3,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
 	// on_failure, max_fee, or both.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -988,6 +996,20 @@ func (x *UpdateSubmitterRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 		return x.UpdateMask
 	}
 	return nil
+}
+
+func (x *UpdateSubmitterRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *UpdateSubmitterRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
 }
 
 type UpdateSubmitterResponse struct {
@@ -1283,8 +1305,10 @@ func (x *ListSubmittersResponse) GetNextPageToken() string {
 type PauseSubmitterRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Kept with the command, for whoever asks later.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1329,6 +1353,13 @@ func (x *PauseSubmitterRequest) GetSubmitter() string {
 func (x *PauseSubmitterRequest) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *PauseSubmitterRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
 	}
 	return ""
 }
@@ -1378,9 +1409,12 @@ func (x *PauseSubmitterResponse) GetSubmitter() *Submitter {
 }
 
 type ResumeSubmitterRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Submitter     string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1425,6 +1459,13 @@ func (x *ResumeSubmitterRequest) GetSubmitter() string {
 func (x *ResumeSubmitterRequest) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *ResumeSubmitterRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
 	}
 	return ""
 }
@@ -2067,7 +2108,7 @@ var File_fencepost_v1_submitter_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
+	"\x1cfencepost/v1/submitter.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf\x01\n" +
 	"\tLeaseInfo\x12\x1d\n" +
 	"\n" +
 	"owner_node\x18\x01 \x01(\tR\townerNode\x12'\n" +
@@ -2143,7 +2184,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"start_from\x18\x06 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
 	"\n" +
-	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\"\xfc\x01\n" +
+	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\"\xc4\x02\n" +
 	"\x16UpdateSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12D\n" +
@@ -2151,7 +2192,9 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"on_failure\x18\x02 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyB\b\xbaH\x05\x82\x01\x02\x10\x01R\tonFailure\x12-\n" +
 	"\amax_fee\x18\x03 \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,78}$R\x06maxFee\x12C\n" +
 	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
-	"updateMask\"P\n" +
+	"updateMask\x12 \n" +
+	"\x06reason\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"P\n" +
 	"\x17UpdateSubmitterResponse\x125\n" +
 	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"l\n" +
 	"\x19RegisterSubmitterResponse\x125\n" +
@@ -2171,17 +2214,19 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"submitters\x18\x01 \x03(\v2\x17.fencepost.v1.SubmitterR\n" +
 	"submitters\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"c\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
 	"\x15PauseSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12 \n" +
-	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\"O\n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"O\n" +
 	"\x16PauseSubmitterResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"d\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\x8a\x01\n" +
 	"\x16ResumeSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12 \n" +
-	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\"P\n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"P\n" +
 	"\x17ResumeSubmitterResponse\x125\n" +
 	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xe5\x01\n" +
 	"\x17ProtectSubmitterRequest\x12(\n" +
@@ -2261,18 +2306,19 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x16STUCK_DECISION_REQUEUE\x10\x02\x12\x18\n" +
 	"\x14STUCK_DECISION_RETRY\x10\x03\x12 \n" +
 	"\x1cSTUCK_DECISION_FAIL_UNPROVEN\x10\x04\x12#\n" +
-	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xae\a\n" +
-	"\x10SubmitterService\x12d\n" +
-	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\x12U\n" +
-	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\x12[\n" +
-	"\x0eListSubmitters\x12#.fencepost.v1.ListSubmittersRequest\x1a$.fencepost.v1.ListSubmittersResponse\x12^\n" +
-	"\x0fUpdateSubmitter\x12$.fencepost.v1.UpdateSubmitterRequest\x1a%.fencepost.v1.UpdateSubmitterResponse\x12[\n" +
-	"\x0ePauseSubmitter\x12#.fencepost.v1.PauseSubmitterRequest\x1a$.fencepost.v1.PauseSubmitterResponse\x12^\n" +
-	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponse\x12a\n" +
-	"\x10ProtectSubmitter\x12%.fencepost.v1.ProtectSubmitterRequest\x1a&.fencepost.v1.ProtectSubmitterResponse\x12R\n" +
-	"\vExitProtect\x12 .fencepost.v1.ExitProtectRequest\x1a!.fencepost.v1.ExitProtectResponse\x12U\n" +
-	"\fResolveStuck\x12!.fencepost.v1.ResolveStuckRequest\x1a\".fencepost.v1.ResolveStuckResponse\x12U\n" +
-	"\fListCommands\x12!.fencepost.v1.ListCommandsRequest\x1a\".fencepost.v1.ListCommandsResponseBT\n" +
+	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xe9\n" +
+	"\n" +
+	"\x10SubmitterService\x12\x83\x01\n" +
+	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/api/v1/submitters\x12}\n" +
+	"\fGetSubmitter\x12!.fencepost.v1.GetSubmitterRequest\x1a\".fencepost.v1.GetSubmitterResponse\"&\x82\xd3\xe4\x93\x02 \x12\x1e/api/v1/submitters/{submitter}\x12w\n" +
+	"\x0eListSubmitters\x12#.fencepost.v1.ListSubmittersRequest\x1a$.fencepost.v1.ListSubmittersResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\x12\x12/api/v1/submitters\x12\x89\x01\n" +
+	"\x0fUpdateSubmitter\x12$.fencepost.v1.UpdateSubmitterRequest\x1a%.fencepost.v1.UpdateSubmitterResponse\")\x82\xd3\xe4\x93\x02#:\x01*2\x1e/api/v1/submitters/{submitter}\x12\x8c\x01\n" +
+	"\x0ePauseSubmitter\x12#.fencepost.v1.PauseSubmitterRequest\x1a$.fencepost.v1.PauseSubmitterResponse\"/\x82\xd3\xe4\x93\x02):\x01*\"$/api/v1/submitters/{submitter}/pause\x12\x90\x01\n" +
+	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/api/v1/submitters/{submitter}/resume\x12\x94\x01\n" +
+	"\x10ProtectSubmitter\x12%.fencepost.v1.ProtectSubmitterRequest\x1a&.fencepost.v1.ProtectSubmitterResponse\"1\x82\xd3\xe4\x93\x02+:\x01*\"&/api/v1/submitters/{submitter}/protect\x12\x8a\x01\n" +
+	"\vExitProtect\x12 .fencepost.v1.ExitProtectRequest\x1a!.fencepost.v1.ExitProtectResponse\"6\x82\xd3\xe4\x93\x020:\x01*\"+/api/v1/submitters/{submitter}/exit-protect\x12|\n" +
+	"\fResolveStuck\x12!.fencepost.v1.ResolveStuckRequest\x1a\".fencepost.v1.ResolveStuckResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/api/v1/tx/{tx_id}/resolve\x12\x86\x01\n" +
+	"\fListCommands\x12!.fencepost.v1.ListCommandsRequest\x1a\".fencepost.v1.ListCommandsResponse\"/\x82\xd3\xe4\x93\x02)\x12'/api/v1/submitters/{submitter}/commandsBT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

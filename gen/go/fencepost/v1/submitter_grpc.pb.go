@@ -45,12 +45,15 @@ type SubmitterServiceClient interface {
 	ListSubmitters(ctx context.Context, in *ListSubmittersRequest, opts ...grpc.CallOption) (*ListSubmittersResponse, error)
 	// UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
 	UpdateSubmitter(ctx context.Context, in *UpdateSubmitterRequest, opts ...grpc.CallOption) (*UpdateSubmitterResponse, error)
-	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+	// FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(ctx context.Context, in *PauseSubmitterRequest, opts ...grpc.CallOption) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(ctx context.Context, in *ResumeSubmitterRequest, opts ...grpc.CallOption) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+	// (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+	// the nonce that is held by what ran.
 	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
 	ProtectSubmitter(ctx context.Context, in *ProtectSubmitterRequest, opts ...grpc.CallOption) (*ProtectSubmitterResponse, error)
 	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
@@ -61,7 +64,8 @@ type SubmitterServiceClient interface {
 	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
 	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
 	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
-	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+	// removed from it.
 	ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error)
 }
 
@@ -187,12 +191,15 @@ type SubmitterServiceServer interface {
 	ListSubmitters(context.Context, *ListSubmittersRequest) (*ListSubmittersResponse, error)
 	// UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
 	UpdateSubmitter(context.Context, *UpdateSubmitterRequest) (*UpdateSubmitterResponse, error)
-	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+	// FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(context.Context, *PauseSubmitterRequest) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(context.Context, *ResumeSubmitterRequest) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+	// (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+	// the nonce that is held by what ran.
 	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
 	ProtectSubmitter(context.Context, *ProtectSubmitterRequest) (*ProtectSubmitterResponse, error)
 	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
@@ -203,7 +210,8 @@ type SubmitterServiceServer interface {
 	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
 	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
 	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
-	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+	// removed from it.
 	ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error)
 	mustEmbedUnimplementedSubmitterServiceServer()
 }

@@ -8,6 +8,8 @@ package fencepostv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "google.golang.org/genproto/googleapis/api/annotations"
+	status "google.golang.org/genproto/googleapis/rpc/status"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -226,19 +228,19 @@ const (
 	TxEventKind_TX_EVENT_KIND_SUBMITTED TxEventKind = 3
 	// It was handed to a chain node again (the same signed bytes).
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
-	// It sits in a canonical block.
+	// It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5
-	// Its block left the canonical chain; it is being followed again.
+	// Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
 	TxEventKind_TX_EVENT_KIND_REORGED TxEventKind = 6
 	// Final and successful.
 	TxEventKind_TX_EVENT_KIND_CONFIRMED TxEventKind = 7
 	// Final and failed; executed says how.
 	TxEventKind_TX_EVENT_KIND_FAILED TxEventKind = 8
-	// Somebody asked for it to be cancelled after its nonce was taken.
+	// Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
 	// Final: it will never run.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
-	// It needs a decision.
+	// It needs a decision; or it needed one already, and the reason is another now.
 	TxEventKind_TX_EVENT_KIND_STUCK TxEventKind = 11
 	// A decision put it back on its way.
 	TxEventKind_TX_EVENT_KIND_UNSTUCK TxEventKind = 12
@@ -436,7 +438,7 @@ const (
 	// It will never run.
 	CancelOutcome_CANCEL_OUTCOME_CANCELLED CancelOutcome = 1
 	// Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-	// come too late. Its events tell how it ends.
+	// come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
 	CancelOutcome_CANCEL_OUTCOME_REQUESTED CancelOutcome = 2
 	// It was final before the request.
 	CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL CancelOutcome = 3
@@ -495,8 +497,8 @@ type Payload struct {
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	// Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
-	// data: nothing is simulated then, and a call that reverts is found out on chain.
+	// Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+	// configured otherwise (`prepare.simulate`).
 	GasLimit      uint64 `protobuf:"varint,4,opt,name=gas_limit,json=gasLimit,proto3" json:"gas_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -760,7 +762,8 @@ type OperatorDetails struct {
 	QueueSeq int64 `protobuf:"varint,2,opt,name=queue_seq,json=queueSeq,proto3" json:"queue_seq,omitempty"`
 	// Fencing token of the last write, 0 while only callers have written.
 	FencingToken int64 `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// How often its bytes were handed to a node.
+	// How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+	// could not be signed counts too. 0 while it has no nonce.
 	SubmitAttempts uint32 `protobuf:"varint,4,opt,name=submit_attempts,json=submitAttempts,proto3" json:"submit_attempts,omitempty"`
 	// Every signed form of it.
 	Attempts []*Attempt `protobuf:"bytes,5,rep,name=attempts,proto3" json:"attempts,omitempty"`
@@ -888,6 +891,8 @@ type Tx struct {
 	Terms    *Terms           `protobuf:"bytes,19,opt,name=terms,proto3" json:"terms,omitempty"`
 	// Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
 	Confirmations []*BlockRef `protobuf:"bytes,20,rep,name=confirmations,proto3" json:"confirmations,omitempty"`
+	// Of the request that created it.
+	Labels        map[string]string `protobuf:"bytes,21,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1058,6 +1063,13 @@ func (x *Tx) GetTerms() *Terms {
 func (x *Tx) GetConfirmations() []*BlockRef {
 	if x != nil {
 		return x.Confirmations
+	}
+	return nil
+}
+
+func (x *Tx) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -1272,9 +1284,13 @@ type CreateTxRequest struct {
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
 	// good choice.
-	RequestId     string   `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Payload       *Payload `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	Terms         *Terms   `protobuf:"bytes,4,opt,name=terms,proto3" json:"terms,omitempty"`
+	RequestId string   `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Payload   *Payload `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	Terms     *Terms   `protobuf:"bytes,4,opt,name=terms,proto3" json:"terms,omitempty"`
+	// What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
+	// identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
+	// with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+	Labels        map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1333,6 +1349,13 @@ func (x *CreateTxRequest) GetPayload() *Payload {
 func (x *CreateTxRequest) GetTerms() *Terms {
 	if x != nil {
 		return x.Terms
+	}
+	return nil
+}
+
+func (x *CreateTxRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -1463,6 +1486,190 @@ func (x *CreateTxResponse) GetCreated() bool {
 	return false
 }
 
+type BatchCreateTxRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Each stands for itself: what is wrong with one is told in its result.
+	Requests      []*CreateTxRequest `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchCreateTxRequest) Reset() {
+	*x = BatchCreateTxRequest{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchCreateTxRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchCreateTxRequest) ProtoMessage() {}
+
+func (x *BatchCreateTxRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchCreateTxRequest.ProtoReflect.Descriptor instead.
+func (*BatchCreateTxRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *BatchCreateTxRequest) GetRequests() []*CreateTxRequest {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+type BatchCreateTxResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each request, in their order.
+	Results       []*BatchCreateTxResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchCreateTxResponse) Reset() {
+	*x = BatchCreateTxResponse{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchCreateTxResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchCreateTxResponse) ProtoMessage() {}
+
+func (x *BatchCreateTxResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchCreateTxResponse.ProtoReflect.Descriptor instead.
+func (*BatchCreateTxResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *BatchCreateTxResponse) GetResults() []*BatchCreateTxResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// BatchCreateTxResult is what became of one request of a batch.
+type BatchCreateTxResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Result:
+	//
+	//	*BatchCreateTxResult_Tx
+	//	*BatchCreateTxResult_Error
+	Result isBatchCreateTxResult_Result `protobuf_oneof:"result"`
+	// True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+	Created       bool `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchCreateTxResult) Reset() {
+	*x = BatchCreateTxResult{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchCreateTxResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchCreateTxResult) ProtoMessage() {}
+
+func (x *BatchCreateTxResult) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchCreateTxResult.ProtoReflect.Descriptor instead.
+func (*BatchCreateTxResult) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *BatchCreateTxResult) GetResult() isBatchCreateTxResult_Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *BatchCreateTxResult) GetTx() *Tx {
+	if x != nil {
+		if x, ok := x.Result.(*BatchCreateTxResult_Tx); ok {
+			return x.Tx
+		}
+	}
+	return nil
+}
+
+func (x *BatchCreateTxResult) GetError() *status.Status {
+	if x != nil {
+		if x, ok := x.Result.(*BatchCreateTxResult_Error); ok {
+			return x.Error
+		}
+	}
+	return nil
+}
+
+func (x *BatchCreateTxResult) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+type isBatchCreateTxResult_Result interface {
+	isBatchCreateTxResult_Result()
+}
+
+type BatchCreateTxResult_Tx struct {
+	// Without payload.data, which the caller has.
+	Tx *Tx `protobuf:"bytes,1,opt,name=tx,proto3,oneof"`
+}
+
+type BatchCreateTxResult_Error struct {
+	// As CreateTx would have answered: code, message, and details with the reason.
+	Error *status.Status `protobuf:"bytes,2,opt,name=error,proto3,oneof"`
+}
+
+func (*BatchCreateTxResult_Tx) isBatchCreateTxResult_Result() {}
+
+func (*BatchCreateTxResult_Error) isBatchCreateTxResult_Result() {}
+
 type RequestKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Submitter     string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
@@ -1473,7 +1680,7 @@ type RequestKey struct {
 
 func (x *RequestKey) Reset() {
 	*x = RequestKey{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1485,7 +1692,7 @@ func (x *RequestKey) String() string {
 func (*RequestKey) ProtoMessage() {}
 
 func (x *RequestKey) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1498,7 +1705,7 @@ func (x *RequestKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestKey.ProtoReflect.Descriptor instead.
 func (*RequestKey) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RequestKey) GetSubmitter() string {
@@ -1529,7 +1736,7 @@ type GetTxRequest struct {
 
 func (x *GetTxRequest) Reset() {
 	*x = GetTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1748,7 @@ func (x *GetTxRequest) String() string {
 func (*GetTxRequest) ProtoMessage() {}
 
 func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1761,7 @@ func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxRequest.ProtoReflect.Descriptor instead.
 func (*GetTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetTxRequest) GetKey() isGetTxRequest_Key {
@@ -1614,7 +1821,7 @@ type GetTxResponse struct {
 
 func (x *GetTxResponse) Reset() {
 	*x = GetTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1833,7 @@ func (x *GetTxResponse) String() string {
 func (*GetTxResponse) ProtoMessage() {}
 
 func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1846,7 @@ func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxResponse.ProtoReflect.Descriptor instead.
 func (*GetTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetTxResponse) GetTx() *Tx {
@@ -1655,18 +1862,24 @@ type ListTxsRequest struct {
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// Only these states; empty lists all.
 	States []TxState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
-	// Rows a page, 1 to 1000; 0 is 100.
+	// Rows a page at most, 1 to 1000; 0 is 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	View          TxView `protobuf:"varint,5,opt,name=view,proto3,enum=fencepost.v1.TxView" json:"view,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	View      TxView `protobuf:"varint,5,opt,name=view,proto3,enum=fencepost.v1.TxView" json:"view,omitempty"`
+	// Only those that have all of these labels, each written as "key=value".
+	Labels []string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only those that were accepted at this time or later.
+	CreatedFrom *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_from,json=createdFrom,proto3" json:"created_from,omitempty"`
+	// Only those that were accepted before this time.
+	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListTxsRequest) Reset() {
 	*x = ListTxsRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1891,7 @@ func (x *ListTxsRequest) String() string {
 func (*ListTxsRequest) ProtoMessage() {}
 
 func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1904,7 @@ func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsRequest.ProtoReflect.Descriptor instead.
 func (*ListTxsRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListTxsRequest) GetSubmitter() string {
@@ -1729,6 +1942,27 @@ func (x *ListTxsRequest) GetView() TxView {
 	return TxView_TX_VIEW_UNSPECIFIED
 }
 
+func (x *ListTxsRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *ListTxsRequest) GetCreatedFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedFrom
+	}
+	return nil
+}
+
+func (x *ListTxsRequest) GetCreatedBefore() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedBefore
+	}
+	return nil
+}
+
 type ListTxsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Txs   []*Tx                  `protobuf:"bytes,1,rep,name=txs,proto3" json:"txs,omitempty"`
@@ -1740,7 +1974,7 @@ type ListTxsResponse struct {
 
 func (x *ListTxsResponse) Reset() {
 	*x = ListTxsResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1752,7 +1986,7 @@ func (x *ListTxsResponse) String() string {
 func (*ListTxsResponse) ProtoMessage() {}
 
 func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1765,7 +1999,7 @@ func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsResponse.ProtoReflect.Descriptor instead.
 func (*ListTxsResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListTxsResponse) GetTxs() []*Tx {
@@ -1783,15 +2017,19 @@ func (x *ListTxsResponse) GetNextPageToken() string {
 }
 
 type CancelTxRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	TxId          string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	TxId  string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	// Why; kept with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CancelTxRequest) Reset() {
 	*x = CancelTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +2041,7 @@ func (x *CancelTxRequest) String() string {
 func (*CancelTxRequest) ProtoMessage() {}
 
 func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,12 +2054,26 @@ func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxRequest.ProtoReflect.Descriptor instead.
 func (*CancelTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelTxRequest) GetTxId() string {
 	if x != nil {
 		return x.TxId
+	}
+	return ""
+}
+
+func (x *CancelTxRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *CancelTxRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
 	}
 	return ""
 }
@@ -1836,7 +2088,7 @@ type CancelTxResponse struct {
 
 func (x *CancelTxResponse) Reset() {
 	*x = CancelTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +2100,7 @@ func (x *CancelTxResponse) String() string {
 func (*CancelTxResponse) ProtoMessage() {}
 
 func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +2113,7 @@ func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxResponse.ProtoReflect.Descriptor instead.
 func (*CancelTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelTxResponse) GetOutcome() CancelOutcome {
@@ -1891,7 +2143,7 @@ type SpeedUpTxRequest struct {
 
 func (x *SpeedUpTxRequest) Reset() {
 	*x = SpeedUpTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2155,7 @@ func (x *SpeedUpTxRequest) String() string {
 func (*SpeedUpTxRequest) ProtoMessage() {}
 
 func (x *SpeedUpTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2168,7 @@ func (x *SpeedUpTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeedUpTxRequest.ProtoReflect.Descriptor instead.
 func (*SpeedUpTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SpeedUpTxRequest) GetTxId() string {
@@ -1949,7 +2201,7 @@ type SpeedUpTxResponse struct {
 
 func (x *SpeedUpTxResponse) Reset() {
 	*x = SpeedUpTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2213,7 @@ func (x *SpeedUpTxResponse) String() string {
 func (*SpeedUpTxResponse) ProtoMessage() {}
 
 func (x *SpeedUpTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2226,7 @@ func (x *SpeedUpTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeedUpTxResponse.ProtoReflect.Descriptor instead.
 func (*SpeedUpTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SpeedUpTxResponse) GetTx() *Tx {
@@ -1993,7 +2245,7 @@ type AllTxs struct {
 
 func (x *AllTxs) Reset() {
 	*x = AllTxs{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2257,7 @@ func (x *AllTxs) String() string {
 func (*AllTxs) ProtoMessage() {}
 
 func (x *AllTxs) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2270,7 @@ func (x *AllTxs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllTxs.ProtoReflect.Descriptor instead.
 func (*AllTxs) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{19}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{22}
 }
 
 type WatchTxRequest struct {
@@ -2035,14 +2287,16 @@ type WatchTxRequest struct {
 	// End the stream with OK after the final event. Only for one transaction.
 	UntilFinal bool `protobuf:"varint,5,opt,name=until_final,json=untilFinal,proto3" json:"until_final,omitempty"`
 	// How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
-	Heartbeat     *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
+	Heartbeat *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
+	// Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+	Labels        []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchTxRequest) Reset() {
 	*x = WatchTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2308,7 @@ func (x *WatchTxRequest) String() string {
 func (*WatchTxRequest) ProtoMessage() {}
 
 func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2321,7 @@ func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxRequest.ProtoReflect.Descriptor instead.
 func (*WatchTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{20}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchTxRequest) GetTarget() isWatchTxRequest_Target {
@@ -2134,6 +2388,13 @@ func (x *WatchTxRequest) GetHeartbeat() *durationpb.Duration {
 	return nil
 }
 
+func (x *WatchTxRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
 type isWatchTxRequest_Target interface {
 	isWatchTxRequest_Target()
 }
@@ -2176,7 +2437,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2449,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2462,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{21}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -2227,7 +2488,7 @@ type WatchTxResponse struct {
 
 func (x *WatchTxResponse) Reset() {
 	*x = WatchTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2500,7 @@ func (x *WatchTxResponse) String() string {
 func (*WatchTxResponse) ProtoMessage() {}
 
 func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2513,7 @@ func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxResponse.ProtoReflect.Descriptor instead.
 func (*WatchTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{22}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchTxResponse) GetMessage() isWatchTxResponse_Message {
@@ -2322,7 +2583,7 @@ var File_fencepost_v1_tx_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\n" +
-	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9\x03\n" +
+	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xa9\x03\n" +
 	"\aPayload\x12\x86\x01\n" +
 	"\x02to\x18\x01 \x01(\tBv\xbaHs\xba\x01p\n" +
 	"\n" +
@@ -2357,7 +2618,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\battempts\x18\x05 \x03(\v2\x15.fencepost.v1.AttemptR\battempts\x12)\n" +
 	"\x10accepted_attempt\x18\x06 \x01(\rR\x0facceptedAttempt\x12\x1c\n" +
 	"\tdiagnosis\x18\a \x01(\tR\tdiagnosisB\b\n" +
-	"\x06_nonce\"\xe1\x06\n" +
+	"\x06_nonce\"\xd2\a\n" +
 	"\x02Tx\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1c\n" +
 	"\tsubmitter\x18\x02 \x01(\tR\tsubmitter\x12\x1d\n" +
@@ -2385,7 +2646,11 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"final_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tfinalTime\x129\n" +
 	"\boperator\x18\x12 \x01(\v2\x1d.fencepost.v1.OperatorDetailsR\boperator\x12)\n" +
 	"\x05terms\x18\x13 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12<\n" +
-	"\rconfirmations\x18\x14 \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\":\n" +
+	"\rconfirmations\x18\x14 \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\x124\n" +
+	"\x06labels\x18\x15 \x03(\v2\x1c.fencepost.v1.Tx.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\":\n" +
 	"\bBlockRef\x12\x1a\n" +
 	"\x06number\x18\x01 \x01(\x04B\x020\x01R\x06number\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\"\x9e\x04\n" +
@@ -2404,7 +2669,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\amessage\x18\v \x01(\tR\amessage\x12.\n" +
 	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
 	"\bnew_fork\x18\r \x01(\bR\anewFork\x12<\n" +
-	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xbe\x02\n" +
+	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xdf\x04\n" +
 	"\x0fCreateTxRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12\x9c\x01\n" +
@@ -2412,7 +2677,12 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tB}\xbaHz\xba\x01p\n" +
 	"\x14request_id.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x01-\\x1f\\x7f]')r\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
 	"\apayload\x18\x03 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\x12)\n" +
-	"\x05terms\x18\x04 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\"\xc7\x01\n" +
+	"\x05terms\x18\x04 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12\xe3\x01\n" +
+	"\x06labels\x18\x05 \x03(\v2).fencepost.v1.CreateTxRequest.LabelsEntryB\x9f\x01\xbaH\x9b\x01\x9a\x01\x97\x01\x10\x10\"\x1dr\x1b2\x19^[a-z][a-z0-9._/-]{0,62}$*t\xba\x01l\n" +
+	"\x10labels.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x01-\\x1f\\x7f]')r\x03\x18\x80\x01R\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x01\n" +
 	"\x05Terms\x125\n" +
 	"\x05speed\x18\x01 \x01(\x0e2\x15.fencepost.v1.TxSpeedB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05speed\x12-\n" +
 	"\amax_fee\x18\x02 \x01(\tB\x14\xbaH\x11r\x0f2\r^[0-9]{0,78}$R\x06maxFee\x127\n" +
@@ -2421,7 +2691,17 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"cancelLate\"N\n" +
 	"\x10CreateTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"a\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"c\n" +
+	"\x14BatchCreateTxRequest\x12K\n" +
+	"\brequests\x18\x01 \x03(\v2\x1d.fencepost.v1.CreateTxRequestB\x10\xbaH\r\x92\x01\n" +
+	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\brequests\"T\n" +
+	"\x15BatchCreateTxResponse\x12;\n" +
+	"\aresults\x18\x01 \x03(\v2!.fencepost.v1.BatchCreateTxResultR\aresults\"\x89\x01\n" +
+	"\x13BatchCreateTxResult\x12\"\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxH\x00R\x02tx\x12*\n" +
+	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05error\x12\x18\n" +
+	"\acreated\x18\x03 \x01(\bR\acreatedB\b\n" +
+	"\x06result\"a\n" +
 	"\n" +
 	"RequestKey\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
@@ -2435,7 +2715,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x04view\x18\x03 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04viewB\f\n" +
 	"\x03key\x12\x05\xbaH\x02\b\x01\"1\n" +
 	"\rGetTxResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\x80\x02\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xc6\x03\n" +
 	"\x0eListTxsRequest\x12&\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12@\n" +
 	"\x06states\x18\x02 \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12'\n" +
@@ -2443,12 +2723,17 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\x122\n" +
-	"\x04view\x18\x05 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04view\"]\n" +
+	"\x04view\x18\x05 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04view\x12B\n" +
+	"\x06labels\x18\x06 \x03(\tB*\xbaH'\x92\x01$\x10\x10\" r\x1e\x18\xc0\x012\x19^[a-z][a-z0-9._/-]{0,62}=R\x06labels\x12=\n" +
+	"\fcreated_from\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vcreatedFrom\x12A\n" +
+	"\x0ecreated_before\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\"]\n" +
 	"\x0fListTxsResponse\x12\"\n" +
 	"\x03txs\x18\x01 \x03(\v2\x10.fencepost.v1.TxR\x03txs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"0\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"x\n" +
 	"\x0fCancelTxRequest\x12\x1d\n" +
-	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\"k\n" +
+	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12 \n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"k\n" +
 	"\x10CancelTxResponse\x125\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1b.fencepost.v1.CancelOutcomeR\aoutcome\x12 \n" +
 	"\x02tx\x18\x02 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"y\n" +
@@ -2458,7 +2743,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
 	"\x11SpeedUpTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\xe6\x02\n" +
+	"\x06AllTxs\"\xbf\x03\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
@@ -2468,7 +2753,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\vresumeToken\x12\x1f\n" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
-	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeatB\x0f\n" +
+	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12W\n" +
+	"\x06labels\x18\b \x03(\tB?\xbaH<\x92\x019\x10\x10\"5r321^[a-z][a-z0-9._/-]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\x06labelsB\x0f\n" +
 	"\x06target\x12\x05\xbaH\x02\b\x01\";\n" +
 	"\tHeartbeat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xd7\x01\n" +
@@ -2531,14 +2817,17 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_REQUESTED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xc3\x03\n" +
-	"\tTxService\x12I\n" +
-	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\x12@\n" +
-	"\x05GetTx\x12\x1a.fencepost.v1.GetTxRequest\x1a\x1b.fencepost.v1.GetTxResponse\x12F\n" +
-	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\x12I\n" +
-	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\x12L\n" +
-	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\x12H\n" +
-	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse0\x01BT\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xe7\x06\n" +
+	"\tTxService\x12`\n" +
+	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\"\x15\x82\xd3\xe4\x93\x02\x0f:\x01*\"\n" +
+	"/api/v1/tx\x12u\n" +
+	"\rBatchCreateTx\x12\".fencepost.v1.BatchCreateTxRequest\x1a#.fencepost.v1.BatchCreateTxResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x01*\"\x10/api/v1/tx/batch\x12u\n" +
+	"\x05GetTx\x12\x1a.fencepost.v1.GetTxRequest\x1a\x1b.fencepost.v1.GetTxResponse\"3\x82\xd3\xe4\x93\x02-Z\x17\x12\x15/api/v1/tx/by-request\x12\x12/api/v1/tx/{tx_id}\x12Z\n" +
+	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
+	"/api/v1/tx\x12o\n" +
+	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/api/v1/tx/{tx_id}/cancel\x12t\n" +
+	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12\xc6\x01\n" +
+	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"|\x82\xd3\xe4\x93\x02vZ\x1e\x12\x1c/api/v1/tx/by-request/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (
@@ -2554,7 +2843,7 @@ func file_fencepost_v1_tx_proto_rawDescGZIP() []byte {
 }
 
 var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_fencepost_v1_tx_proto_goTypes = []any{
 	(TxState)(0),                  // 0: fencepost.v1.TxState
 	(TxSubState)(0),               // 1: fencepost.v1.TxSubState
@@ -2573,81 +2862,97 @@ var file_fencepost_v1_tx_proto_goTypes = []any{
 	(*CreateTxRequest)(nil),       // 14: fencepost.v1.CreateTxRequest
 	(*Terms)(nil),                 // 15: fencepost.v1.Terms
 	(*CreateTxResponse)(nil),      // 16: fencepost.v1.CreateTxResponse
-	(*RequestKey)(nil),            // 17: fencepost.v1.RequestKey
-	(*GetTxRequest)(nil),          // 18: fencepost.v1.GetTxRequest
-	(*GetTxResponse)(nil),         // 19: fencepost.v1.GetTxResponse
-	(*ListTxsRequest)(nil),        // 20: fencepost.v1.ListTxsRequest
-	(*ListTxsResponse)(nil),       // 21: fencepost.v1.ListTxsResponse
-	(*CancelTxRequest)(nil),       // 22: fencepost.v1.CancelTxRequest
-	(*CancelTxResponse)(nil),      // 23: fencepost.v1.CancelTxResponse
-	(*SpeedUpTxRequest)(nil),      // 24: fencepost.v1.SpeedUpTxRequest
-	(*SpeedUpTxResponse)(nil),     // 25: fencepost.v1.SpeedUpTxResponse
-	(*AllTxs)(nil),                // 26: fencepost.v1.AllTxs
-	(*WatchTxRequest)(nil),        // 27: fencepost.v1.WatchTxRequest
-	(*Heartbeat)(nil),             // 28: fencepost.v1.Heartbeat
-	(*WatchTxResponse)(nil),       // 29: fencepost.v1.WatchTxResponse
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*BatchCreateTxRequest)(nil),  // 17: fencepost.v1.BatchCreateTxRequest
+	(*BatchCreateTxResponse)(nil), // 18: fencepost.v1.BatchCreateTxResponse
+	(*BatchCreateTxResult)(nil),   // 19: fencepost.v1.BatchCreateTxResult
+	(*RequestKey)(nil),            // 20: fencepost.v1.RequestKey
+	(*GetTxRequest)(nil),          // 21: fencepost.v1.GetTxRequest
+	(*GetTxResponse)(nil),         // 22: fencepost.v1.GetTxResponse
+	(*ListTxsRequest)(nil),        // 23: fencepost.v1.ListTxsRequest
+	(*ListTxsResponse)(nil),       // 24: fencepost.v1.ListTxsResponse
+	(*CancelTxRequest)(nil),       // 25: fencepost.v1.CancelTxRequest
+	(*CancelTxResponse)(nil),      // 26: fencepost.v1.CancelTxResponse
+	(*SpeedUpTxRequest)(nil),      // 27: fencepost.v1.SpeedUpTxRequest
+	(*SpeedUpTxResponse)(nil),     // 28: fencepost.v1.SpeedUpTxResponse
+	(*AllTxs)(nil),                // 29: fencepost.v1.AllTxs
+	(*WatchTxRequest)(nil),        // 30: fencepost.v1.WatchTxRequest
+	(*Heartbeat)(nil),             // 31: fencepost.v1.Heartbeat
+	(*WatchTxResponse)(nil),       // 32: fencepost.v1.WatchTxResponse
+	nil,                           // 33: fencepost.v1.Tx.LabelsEntry
+	nil,                           // 34: fencepost.v1.CreateTxRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*status.Status)(nil),         // 36: google.rpc.Status
+	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
 }
 var file_fencepost_v1_tx_proto_depIdxs = []int32{
-	30, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
+	35, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
 	0,  // 2: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
 	1,  // 3: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
 	7,  // 4: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
 	8,  // 5: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
 	2,  // 6: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
-	30, // 7: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
-	30, // 8: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
-	30, // 9: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
+	35, // 7: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
+	35, // 8: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
+	35, // 9: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
 	10, // 10: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
 	15, // 11: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
 	12, // 12: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
-	3,  // 13: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
-	0,  // 14: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
-	1,  // 15: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
-	2,  // 16: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
-	8,  // 17: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	30, // 18: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
-	12, // 19: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
-	7,  // 20: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
-	15, // 21: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
-	5,  // 22: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
-	30, // 23: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
-	11, // 24: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
-	17, // 25: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
-	4,  // 26: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
-	11, // 27: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
-	0,  // 28: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
-	4,  // 29: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	11, // 30: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
-	6,  // 31: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
-	11, // 32: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
-	11, // 33: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
-	26, // 34: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	17, // 35: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	31, // 36: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	30, // 37: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 38: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 39: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	28, // 40: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 41: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	18, // 42: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	20, // 43: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	22, // 44: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	24, // 45: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	27, // 46: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 47: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	19, // 48: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	21, // 49: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	23, // 50: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	25, // 51: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	29, // 52: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	47, // [47:53] is the sub-list for method output_type
-	41, // [41:47] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	33, // 13: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
+	3,  // 14: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
+	0,  // 15: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
+	1,  // 16: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
+	2,  // 17: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
+	8,  // 18: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
+	35, // 19: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	12, // 20: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
+	7,  // 21: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
+	15, // 22: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
+	34, // 23: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
+	5,  // 24: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
+	35, // 25: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	11, // 26: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
+	14, // 27: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
+	19, // 28: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
+	11, // 29: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
+	36, // 30: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
+	20, // 31: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
+	4,  // 32: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
+	11, // 33: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
+	0,  // 34: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
+	4,  // 35: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
+	35, // 36: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
+	35, // 37: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
+	11, // 38: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
+	6,  // 39: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
+	11, // 40: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
+	11, // 41: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
+	29, // 42: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
+	20, // 43: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	37, // 44: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	35, // 45: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 46: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 47: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	31, // 48: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 49: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	17, // 50: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	21, // 51: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	23, // 52: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	25, // 53: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	27, // 54: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	30, // 55: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 56: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	18, // 57: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	22, // 58: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	24, // 59: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	26, // 60: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	28, // 61: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	32, // 62: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	56, // [56:63] is the sub-list for method output_type
+	49, // [49:56] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -2656,17 +2961,21 @@ func file_fencepost_v1_tx_proto_init() {
 		return
 	}
 	file_fencepost_v1_tx_proto_msgTypes[3].OneofWrappers = []any{}
-	file_fencepost_v1_tx_proto_msgTypes[11].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[12].OneofWrappers = []any{
+		(*BatchCreateTxResult_Tx)(nil),
+		(*BatchCreateTxResult_Error)(nil),
+	}
+	file_fencepost_v1_tx_proto_msgTypes[14].OneofWrappers = []any{
 		(*GetTxRequest_TxId)(nil),
 		(*GetTxRequest_Request)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[20].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[23].OneofWrappers = []any{
 		(*WatchTxRequest_TxId)(nil),
 		(*WatchTxRequest_Submitter)(nil),
 		(*WatchTxRequest_All)(nil),
 		(*WatchTxRequest_Request)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[22].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[25].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),
 		(*WatchTxResponse_Snapshot)(nil),
 		(*WatchTxResponse_Heartbeat)(nil),
@@ -2677,7 +2986,7 @@ func file_fencepost_v1_tx_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_tx_proto_rawDesc), len(file_fencepost_v1_tx_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   23,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	TxService_CreateTx_FullMethodName  = "/fencepost.v1.TxService/CreateTx"
-	TxService_GetTx_FullMethodName     = "/fencepost.v1.TxService/GetTx"
-	TxService_ListTxs_FullMethodName   = "/fencepost.v1.TxService/ListTxs"
-	TxService_CancelTx_FullMethodName  = "/fencepost.v1.TxService/CancelTx"
-	TxService_SpeedUpTx_FullMethodName = "/fencepost.v1.TxService/SpeedUpTx"
-	TxService_WatchTx_FullMethodName   = "/fencepost.v1.TxService/WatchTx"
+	TxService_CreateTx_FullMethodName      = "/fencepost.v1.TxService/CreateTx"
+	TxService_BatchCreateTx_FullMethodName = "/fencepost.v1.TxService/BatchCreateTx"
+	TxService_GetTx_FullMethodName         = "/fencepost.v1.TxService/GetTx"
+	TxService_ListTxs_FullMethodName       = "/fencepost.v1.TxService/ListTxs"
+	TxService_CancelTx_FullMethodName      = "/fencepost.v1.TxService/CancelTx"
+	TxService_SpeedUpTx_FullMethodName     = "/fencepost.v1.TxService/SpeedUpTx"
+	TxService_WatchTx_FullMethodName       = "/fencepost.v1.TxService/WatchTx"
 )
 
 // TxServiceClient is the client API for TxService service.
@@ -37,20 +38,29 @@ type TxServiceClient interface {
 	// gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
 	// DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
 	CreateTx(ctx context.Context, in *CreateTxRequest, opts ...grpc.CallOption) (*CreateTxResponse, error)
-	// GetTx returns one transaction, by tx_id or by the key that created it.
+	// BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+	// hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+	// larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+	// that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+	// as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+	// nothing is sent twice.
+	BatchCreateTx(ctx context.Context, in *BatchCreateTxRequest, opts ...grpc.CallOption) (*BatchCreateTxResponse, error)
+	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
-	// ListTxs pages through transactions, newest first.
+	// ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+	// empty next_page_token says that it is the last.
 	ListTxs(ctx context.Context, in *ListTxsRequest, opts ...grpc.CallOption) (*ListTxsResponse, error)
-	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-	// owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-	// when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
 	CancelTx(ctx context.Context, in *CancelTxRequest, opts ...grpc.CallOption) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error)
-	// WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-	// the last resume_token that it delivered.
+	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
+	// the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
 	WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error)
 }
 
@@ -66,6 +76,16 @@ func (c *txServiceClient) CreateTx(ctx context.Context, in *CreateTxRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateTxResponse)
 	err := c.cc.Invoke(ctx, TxService_CreateTx_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *txServiceClient) BatchCreateTx(ctx context.Context, in *BatchCreateTxRequest, opts ...grpc.CallOption) (*BatchCreateTxResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BatchCreateTxResponse)
+	err := c.cc.Invoke(ctx, TxService_BatchCreateTx_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -141,20 +161,29 @@ type TxServiceServer interface {
 	// gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
 	// DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
 	CreateTx(context.Context, *CreateTxRequest) (*CreateTxResponse, error)
-	// GetTx returns one transaction, by tx_id or by the key that created it.
+	// BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+	// hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+	// larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+	// that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+	// as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+	// nothing is sent twice.
+	BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error)
+	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
-	// ListTxs pages through transactions, newest first.
+	// ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+	// empty next_page_token says that it is the last.
 	ListTxs(context.Context, *ListTxsRequest) (*ListTxsResponse, error)
-	// CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-	// owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-	// when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
 	CancelTx(context.Context, *CancelTxRequest) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error)
-	// WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-	// the last resume_token that it delivered.
+	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
+	// the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
 	WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error
 	mustEmbedUnimplementedTxServiceServer()
 }
@@ -168,6 +197,9 @@ type UnimplementedTxServiceServer struct{}
 
 func (UnimplementedTxServiceServer) CreateTx(context.Context, *CreateTxRequest) (*CreateTxResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateTx not implemented")
+}
+func (UnimplementedTxServiceServer) BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BatchCreateTx not implemented")
 }
 func (UnimplementedTxServiceServer) GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTx not implemented")
@@ -219,6 +251,24 @@ func _TxService_CreateTx_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TxServiceServer).CreateTx(ctx, req.(*CreateTxRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TxService_BatchCreateTx_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BatchCreateTxRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TxServiceServer).BatchCreateTx(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TxService_BatchCreateTx_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TxServiceServer).BatchCreateTx(ctx, req.(*BatchCreateTxRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -316,6 +366,10 @@ var TxService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateTx",
 			Handler:    _TxService_CreateTx_Handler,
+		},
+		{
+			MethodName: "BatchCreateTx",
+			Handler:    _TxService_BatchCreateTx_Handler,
 		},
 		{
 			MethodName: "GetTx",

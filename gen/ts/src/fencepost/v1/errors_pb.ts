@@ -9,7 +9,7 @@ import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file fencepost/v1/errors.proto.
  */
 export const file_fencepost_v1_errors: GenFile = /*@__PURE__*/
-  fileDesc("ChlmZW5jZXBvc3QvdjEvZXJyb3JzLnByb3RvEgxmZW5jZXBvc3QudjEq1AQKC0Vycm9yUmVhc29uEhwKGEVSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEh4KGkVSUk9SX1JFQVNPTl9JTlZBTElEX0ZJRUxEEAESHgoaRVJST1JfUkVBU09OX1VOS05PV05fRklFTEQQAhIiCh5FUlJPUl9SRUFTT05fUEFZTE9BRF9UT09fTEFSR0UQAxIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX05PVF9GT1VORBAEEh0KGUVSUk9SX1JFQVNPTl9UWF9OT1RfRk9VTkQQBRInCiNFUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBAGEiEKHUVSUk9SX1JFQVNPTl9TVUJNSVRURVJfRVhJU1RTEAcSIQodRVJST1JfUkVBU09OX1NVQk1JVFRFUl9QQVVTRUQQCBIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX1BST1RFQ1RFRBAJEiUKIUVSUk9SX1JFQVNPTl9SRVNVTUVfVE9LRU5fRVhQSVJFRBAKEiIKHkVSUk9SX1JFQVNPTl9TVE9SRV9VTkFWQUlMQUJMRRALEhkKFUVSUk9SX1JFQVNPTl9EUkFJTklORxAMEiAKHEVSUk9SX1JFQVNPTl9OT1RfWUVUX0FQUExJRUQQDRIZChVFUlJPUl9SRUFTT05fSU5URVJOQUwQDhIjCh9FUlJPUl9SRUFTT05fUFJPVEVDVElPTl9DSEFOR0VEEA8SIQodRVJST1JfUkVBU09OX0RFQ0lTSU9OX1JFRlVTRUQQEEJUChBkZXYuZmVuY2Vwb3N0LnYxUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM");
+  fileDesc("ChlmZW5jZXBvc3QvdjEvZXJyb3JzLnByb3RvEgxmZW5jZXBvc3QudjEq9gQKC0Vycm9yUmVhc29uEhwKGEVSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEh4KGkVSUk9SX1JFQVNPTl9JTlZBTElEX0ZJRUxEEAESHgoaRVJST1JfUkVBU09OX1VOS05PV05fRklFTEQQAhIiCh5FUlJPUl9SRUFTT05fUEFZTE9BRF9UT09fTEFSR0UQAxIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX05PVF9GT1VORBAEEh0KGUVSUk9SX1JFQVNPTl9UWF9OT1RfRk9VTkQQBRInCiNFUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBAGEiEKHUVSUk9SX1JFQVNPTl9TVUJNSVRURVJfRVhJU1RTEAcSIQodRVJST1JfUkVBU09OX1NVQk1JVFRFUl9QQVVTRUQQCBIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX1BST1RFQ1RFRBAJEiUKIUVSUk9SX1JFQVNPTl9SRVNVTUVfVE9LRU5fRVhQSVJFRBAKEiIKHkVSUk9SX1JFQVNPTl9TVE9SRV9VTkFWQUlMQUJMRRALEhkKFUVSUk9SX1JFQVNPTl9EUkFJTklORxAMEiAKHEVSUk9SX1JFQVNPTl9OT1RfWUVUX0FQUExJRUQQDRIZChVFUlJPUl9SRUFTT05fSU5URVJOQUwQDhIjCh9FUlJPUl9SRUFTT05fUFJPVEVDVElPTl9DSEFOR0VEEA8SIQodRVJST1JfUkVBU09OX0RFQ0lTSU9OX1JFRlVTRUQQEBIgChxFUlJPUl9SRUFTT05fVU5BVVRIRU5USUNBVEVEEBFCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z");
 
 /**
  * ErrorReason is the reason in google.rpc.ErrorInfo of every error (without the prefix, domain "fencepost.dev"). The comment says the gRPC code and the remedy.
@@ -37,7 +37,8 @@ export enum ErrorReason {
   UNKNOWN_FIELD = 2,
 
   /**
-   * INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+   * ask for less with page_size.
    *
    * @generated from enum value: ERROR_REASON_PAYLOAD_TOO_LARGE = 3;
    */
@@ -51,21 +52,21 @@ export enum ErrorReason {
   SUBMITTER_NOT_FOUND = 4,
 
   /**
-   * NOT_FOUND: no such transaction.
+   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
    *
    * @generated from enum value: ERROR_REASON_TX_NOT_FOUND = 5;
    */
   TX_NOT_FOUND = 5,
 
   /**
-   * ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
    *
    * @generated from enum value: ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;
    */
   IDEMPOTENCY_KEY_REUSED = 6,
 
   /**
-   * ALREADY_EXISTS: the name or the account is registered with other settings.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
    *
    * @generated from enum value: ERROR_REASON_SUBMITTER_EXISTS = 7;
    */
@@ -135,6 +136,13 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_DECISION_REFUSED = 16;
    */
   DECISION_REFUSED = 16,
+
+  /**
+   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   *
+   * @generated from enum value: ERROR_REASON_UNAUTHENTICATED = 17;
+   */
+  UNAUTHENTICATED = 17,
 }
 
 /**

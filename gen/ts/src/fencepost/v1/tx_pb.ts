@@ -5,15 +5,18 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
+import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Status } from "../../google/rpc/status_pb.js";
+import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fencepost/v1/tx.proto.
  */
 export const file_fencepost_v1_tx: GenFile = /*@__PURE__*/
-  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSKOAwoHUGF5bG9hZBKCAQoCdG8YASABKAlCdrpIc7oBcAoKcGF5bG9hZC50bxIvbXVzdCBiZSBlbXB0eSBvciAiMHgiIGZvbGxvd2VkIGJ5IDQwIGhleCBkaWdpdHMaMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeMHhbMC05YS1mQS1GXXs0MH0kJykSvwEKBXZhbHVlGAIgASgJQq8BukirAboBpwEKDXBheWxvYWQudmFsdWUSYG11c3QgYmUgYSB3aG9sZSBudW1iZXIgb2Ygd2VpIGluIGRlY2ltYWwgZGlnaXRzLCBmb3IgZXhhbXBsZSAiMTAwMDAwMDAwMDAwMDAwMDAwMCIgZm9yIG9uZSBldGhlcho0dGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ14oMHxbMS05XVswLTldezAsNzd9KSQnKRIMCgRkYXRhGAMgASgMEhUKCWdhc19saW1pdBgEIAEoBEICMAFKBAgOEA9KBAgPEBBSBGZyb21SBW5vbmNlIowBCgdSZWNlaXB0Eg8KB3R4X2hhc2gYASABKAkSGAoMYmxvY2tfbnVtYmVyGAIgASgEQgIwARISCgpibG9ja19oYXNoGAMgASgJEg8KB3N1Y2Nlc3MYBCABKAgSFAoIZ2FzX3VzZWQYBSABKARCAjABEhsKE2VmZmVjdGl2ZV9nYXNfcHJpY2UYBiABKAkiogEKB0F0dGVtcHQSEgoKYXR0ZW1wdF9ubxgBIAEoDRIMCgRraW5kGAIgASgJEg8KB3R4X2hhc2gYAyABKAkSFQoJZ2FzX2xpbWl0GAQgASgEQgIwARIPCgdmZWVfY2FwGAUgASgJEgsKA3RpcBgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi1AEKD09wZXJhdG9yRGV0YWlscxIWCgVub25jZRgBIAEoBEICMAFIAIgBARIVCglxdWV1ZV9zZXEYAiABKANCAjABEhkKDWZlbmNpbmdfdG9rZW4YAyABKANCAjABEhcKD3N1Ym1pdF9hdHRlbXB0cxgEIAEoDRInCghhdHRlbXB0cxgFIAMoCzIVLmZlbmNlcG9zdC52MS5BdHRlbXB0EhgKEGFjY2VwdGVkX2F0dGVtcHQYBiABKA0SEQoJZGlhZ25vc2lzGAcgASgJQggKBl9ub25jZSKVBQoCVHgSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSJAoFc3RhdGUYBCABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRITCgd2ZXJzaW9uGAYgASgEQgIwARImCgdwYXlsb2FkGAcgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSKAoIZXhlY3V0ZWQYCiABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSEgoKcmV0cnlfc2FmZRgLIAEoCBIOCgZyZWFzb24YDCABKAkSEgoKbGFzdF9lcnJvchgNIAEoCRIYChBjYW5jZWxfcmVxdWVzdGVkGA4gASgIEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZmluYWxfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIb3BlcmF0b3IYEiABKAsyHS5mZW5jZXBvc3QudjEuT3BlcmF0b3JEZXRhaWxzEiIKBXRlcm1zGBMgASgLMhMuZmVuY2Vwb3N0LnYxLlRlcm1zEi0KDWNvbmZpcm1hdGlvbnMYFCADKAsyFi5mZW5jZXBvc3QudjEuQmxvY2tSZWYiLAoIQmxvY2tSZWYSEgoGbnVtYmVyGAEgASgEQgIwARIMCgRoYXNoGAIgASgJIqcDCgdUeEV2ZW50Eg0KBXR4X2lkGAEgASgJEhEKCXN1Ym1pdHRlchgCIAEoCRIPCgNzZXEYAyABKARCAjABEicKBGtpbmQYBCABKA4yGS5mZW5jZXBvc3QudjEuVHhFdmVudEtpbmQSJAoFc3RhdGUYBSABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBiABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRIoCghleGVjdXRlZBgHIAEoDjIWLmZlbmNlcG9zdC52MS5FeGVjdXRlZBIPCgd0eF9oYXNoGAggASgJEiYKB3JlY2VpcHQYCSABKAsyFS5mZW5jZXBvc3QudjEuUmVjZWlwdBIOCgZyZWFzb24YCiABKAkSDwoHbWVzc2FnZRgLIAEoCRIoCgR0aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghuZXdfZm9yaxgNIAEoCBItCg1jb25maXJtYXRpb25zGA4gAygLMhYuZmVuY2Vwb3N0LnYxLkJsb2NrUmVmIpgCCg9DcmVhdGVUeFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEpEBCgpyZXF1ZXN0X2lkGAIgASgJQn26SHq6AXAKFHJlcXVlc3RfaWQucHJpbnRhYmxlEjZtdXN0IG5vdCBob2xkIGNvbnRyb2wgY2hhcmFjdGVycywgc3VjaCBhcyBhIGxpbmUgYnJlYWsaICF0aGlzLm1hdGNoZXMoJ1tceDAxLVx4MWZceDdmXScpcgUQARiAARIuCgdwYXlsb2FkGAMgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWRCBrpIA8gBARIiCgV0ZXJtcxgEIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcyKiAQoFVGVybXMSLgoFc3BlZWQYASABKA4yFS5mZW5jZXBvc3QudjEuVHhTcGVlZEIIukgFggECEAESJQoHbWF4X2ZlZRgCIAEoCUIUukgRcg8yDV5bMC05XXswLDc4fSQSLQoJbm90X2FmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtjYW5jZWxfbGF0ZRgEIAEoCCJBChBDcmVhdGVUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4Eg8KB2NyZWF0ZWQYAiABKAgiSwoKUmVxdWVzdEtleRIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESHgoKcmVxdWVzdF9pZBgCIAEoCUIKukgHcgUQARiAASKSAQoMR2V0VHhSZXF1ZXN0EhkKBXR4X2lkGAEgASgJQgi6SAVyA7ABAUgAEisKB3JlcXVlc3QYAiABKAsyGC5mZW5jZXBvc3QudjEuUmVxdWVzdEtleUgAEiwKBHZpZXcYAyABKA4yFC5mZW5jZXBvc3QudjEuVHhWaWV3Qgi6SAWCAQIQAUIMCgNrZXkSBbpIAggBIi0KDUdldFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgi0gEKDkxpc3RUeHNSZXF1ZXN0EhsKCXN1Ym1pdHRlchgBIAEoCUIIukgFcgMYgAESOAoGc3RhdGVzGAIgAygOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGVCEbpIDpIBCxAHIgeCAQQQASAAEh0KCXBhZ2Vfc2l6ZRgDIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAxiAAhIsCgR2aWV3GAUgASgOMhQuZmVuY2Vwb3N0LnYxLlR4Vmlld0IIukgFggECEAEiSQoPTGlzdFR4c1Jlc3BvbnNlEh0KA3R4cxgBIAMoCzIQLmZlbmNlcG9zdC52MS5UeBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKgoPQ2FuY2VsVHhSZXF1ZXN0EhcKBXR4X2lkGAEgASgJQgi6SAVyA7ABASJeChBDYW5jZWxUeFJlc3BvbnNlEiwKB291dGNvbWUYASABKA4yGy5mZW5jZXBvc3QudjEuQ2FuY2VsT3V0Y29tZRIcCgJ0eBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeCJhChBTcGVlZFVwVHhSZXF1ZXN0EhcKBXR4X2lkGAEgASgJQgi6SAVyA7ABARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAEEhoKCG9wZXJhdG9yGAMgASgJQgi6SAVyAxiAASIxChFTcGVlZFVwVHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCIICgZBbGxUeHMiowIKDldhdGNoVHhSZXF1ZXN0EhkKBXR4X2lkGAEgASgJQgi6SAVyA7ABAUgAEh8KCXN1Ym1pdHRlchgCIAEoCUIKukgHcgUQARiAAUgAEiMKA2FsbBgDIAEoCzIULmZlbmNlcG9zdC52MS5BbGxUeHNIABIrCgdyZXF1ZXN0GAcgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIeCgxyZXN1bWVfdG9rZW4YBCABKAlCCLpIBXIDGIBAEhMKC3VudGlsX2ZpbmFsGAUgASgIEj0KCWhlYXJ0YmVhdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgMIrAIyAggBQg8KBnRhcmdldBIFukgCCAEiNQoJSGVhcnRiZWF0EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIq4BCg9XYXRjaFR4UmVzcG9uc2USJgoFZXZlbnQYASABKAsyFS5mZW5jZXBvc3QudjEuVHhFdmVudEgAEiQKCHNuYXBzaG90GAIgASgLMhAuZmVuY2Vwb3N0LnYxLlR4SAASLAoJaGVhcnRiZWF0GAMgASgLMhcuZmVuY2Vwb3N0LnYxLkhlYXJ0YmVhdEgAEhQKDHJlc3VtZV90b2tlbhgEIAEoCUIJCgdtZXNzYWdlKsYBCgdUeFN0YXRlEhgKFFRYX1NUQVRFX1VOU1BFQ0lGSUVEEAASEwoPVFhfU1RBVEVfUVVFVUVEEAESFgoSVFhfU1RBVEVfQUxMT0NBVEVEEAISFQoRVFhfU1RBVEVfVFJBQ0tJTkcQAxISCg5UWF9TVEFURV9TVFVDSxAEEhYKElRYX1NUQVRFX0NPTkZJUk1FRBAFEhkKFVRYX1NUQVRFX0ZBSUxFRF9GSU5BTBAGEhYKElRYX1NUQVRFX0NBTkNFTExFRBAHKn0KClR4U3ViU3RhdGUSHAoYVFhfU1VCX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUVFhfU1VCX1NUQVRFX1BFTkRJTkcQARIZChVUWF9TVUJfU1RBVEVfSU5DTFVERUQQAhIcChhUWF9TVUJfU1RBVEVfQkFDS0lOR19PRkYQAyp4CghFeGVjdXRlZBIYChRFWEVDVVRFRF9VTlNQRUNJRklFRBAAEhQKEEVYRUNVVEVEX1VOS05PV04QARIPCgtFWEVDVVRFRF9OTxACEhQKEEVYRUNVVEVEX1NVQ0NFU1MQAxIVChFFWEVDVVRFRF9SRVZFUlRFRBAEKvYDCgtUeEV2ZW50S2luZBIdChlUWF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGAoUVFhfRVZFTlRfS0lORF9RVUVVRUQQARIbChdUWF9FVkVOVF9LSU5EX0FMTE9DQVRFRBACEhsKF1RYX0VWRU5UX0tJTkRfU1VCTUlUVEVEEAMSHQoZVFhfRVZFTlRfS0lORF9SRVNVQk1JVFRFRBAEEhoKFlRYX0VWRU5UX0tJTkRfSU5DTFVERUQQBRIZChVUWF9FVkVOVF9LSU5EX1JFT1JHRUQQBhIbChdUWF9FVkVOVF9LSU5EX0NPTkZJUk1FRBAHEhgKFFRYX0VWRU5UX0tJTkRfRkFJTEVEEAgSIgoeVFhfRVZFTlRfS0lORF9DQU5DRUxfUkVRVUVTVEVEEAkSGwoXVFhfRVZFTlRfS0lORF9DQU5DRUxMRUQQChIXChNUWF9FVkVOVF9LSU5EX1NUVUNLEAsSGQoVVFhfRVZFTlRfS0lORF9VTlNUVUNLEAwSGgoWVFhfRVZFTlRfS0lORF9SRVFVRVVFRBANEhkKFVRYX0VWRU5UX0tJTkRfREVMQVlFRBAOEhoKFlRYX0VWRU5UX0tJTkRfUkVQTEFDRUQQDxIfChtUWF9FVkVOVF9LSU5EX0NPTkZJUk1BVElPTlMQECpKCgZUeFZpZXcSFwoTVFhfVklFV19VTlNQRUNJRklFRBAAEhEKDVRYX1ZJRVdfQkFTSUMQARIUChBUWF9WSUVXX09QRVJBVE9SEAIqYAoHVHhTcGVlZBIYChRUWF9TUEVFRF9VTlNQRUNJRklFRBAAEhEKDVRYX1NQRUVEX1NMT1cQARIVChFUWF9TUEVFRF9TVEFOREFSRBACEhEKDVRYX1NQRUVEX0ZBU1QQAyqNAQoNQ2FuY2VsT3V0Y29tZRIeChpDQU5DRUxfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkNFTF9PVVRDT01FX0NBTkNFTExFRBABEhwKGENBTkNFTF9PVVRDT01FX1JFUVVFU1RFRBACEiAKHENBTkNFTF9PVVRDT01FX0FMUkVBRFlfRklOQUwQAzLDAwoJVHhTZXJ2aWNlEkkKCENyZWF0ZVR4Eh0uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlc3BvbnNlEkAKBUdldFR4EhouZmVuY2Vwb3N0LnYxLkdldFR4UmVxdWVzdBobLmZlbmNlcG9zdC52MS5HZXRUeFJlc3BvbnNlEkYKB0xpc3RUeHMSHC5mZW5jZXBvc3QudjEuTGlzdFR4c1JlcXVlc3QaHS5mZW5jZXBvc3QudjEuTGlzdFR4c1Jlc3BvbnNlEkkKCENhbmNlbFR4Eh0uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlc3BvbnNlEkwKCVNwZWVkVXBUeBIeLmZlbmNlcG9zdC52MS5TcGVlZFVwVHhSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlc3BvbnNlEkgKB1dhdGNoVHgSHC5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlcXVlc3QaHS5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlc3BvbnNlMAFCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSKOAwoHUGF5bG9hZBKCAQoCdG8YASABKAlCdrpIc7oBcAoKcGF5bG9hZC50bxIvbXVzdCBiZSBlbXB0eSBvciAiMHgiIGZvbGxvd2VkIGJ5IDQwIGhleCBkaWdpdHMaMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeMHhbMC05YS1mQS1GXXs0MH0kJykSvwEKBXZhbHVlGAIgASgJQq8BukirAboBpwEKDXBheWxvYWQudmFsdWUSYG11c3QgYmUgYSB3aG9sZSBudW1iZXIgb2Ygd2VpIGluIGRlY2ltYWwgZGlnaXRzLCBmb3IgZXhhbXBsZSAiMTAwMDAwMDAwMDAwMDAwMDAwMCIgZm9yIG9uZSBldGhlcho0dGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ14oMHxbMS05XVswLTldezAsNzd9KSQnKRIMCgRkYXRhGAMgASgMEhUKCWdhc19saW1pdBgEIAEoBEICMAFKBAgOEA9KBAgPEBBSBGZyb21SBW5vbmNlIowBCgdSZWNlaXB0Eg8KB3R4X2hhc2gYASABKAkSGAoMYmxvY2tfbnVtYmVyGAIgASgEQgIwARISCgpibG9ja19oYXNoGAMgASgJEg8KB3N1Y2Nlc3MYBCABKAgSFAoIZ2FzX3VzZWQYBSABKARCAjABEhsKE2VmZmVjdGl2ZV9nYXNfcHJpY2UYBiABKAkiogEKB0F0dGVtcHQSEgoKYXR0ZW1wdF9ubxgBIAEoDRIMCgRraW5kGAIgASgJEg8KB3R4X2hhc2gYAyABKAkSFQoJZ2FzX2xpbWl0GAQgASgEQgIwARIPCgdmZWVfY2FwGAUgASgJEgsKA3RpcBgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi1AEKD09wZXJhdG9yRGV0YWlscxIWCgVub25jZRgBIAEoBEICMAFIAIgBARIVCglxdWV1ZV9zZXEYAiABKANCAjABEhkKDWZlbmNpbmdfdG9rZW4YAyABKANCAjABEhcKD3N1Ym1pdF9hdHRlbXB0cxgEIAEoDRInCghhdHRlbXB0cxgFIAMoCzIVLmZlbmNlcG9zdC52MS5BdHRlbXB0EhgKEGFjY2VwdGVkX2F0dGVtcHQYBiABKA0SEQoJZGlhZ25vc2lzGAcgASgJQggKBl9ub25jZSLyBQoCVHgSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSJAoFc3RhdGUYBCABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRITCgd2ZXJzaW9uGAYgASgEQgIwARImCgdwYXlsb2FkGAcgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSKAoIZXhlY3V0ZWQYCiABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSEgoKcmV0cnlfc2FmZRgLIAEoCBIOCgZyZWFzb24YDCABKAkSEgoKbGFzdF9lcnJvchgNIAEoCRIYChBjYW5jZWxfcmVxdWVzdGVkGA4gASgIEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZmluYWxfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIb3BlcmF0b3IYEiABKAsyHS5mZW5jZXBvc3QudjEuT3BlcmF0b3JEZXRhaWxzEiIKBXRlcm1zGBMgASgLMhMuZmVuY2Vwb3N0LnYxLlRlcm1zEi0KDWNvbmZpcm1hdGlvbnMYFCADKAsyFi5mZW5jZXBvc3QudjEuQmxvY2tSZWYSLAoGbGFiZWxzGBUgAygLMhwuZmVuY2Vwb3N0LnYxLlR4LkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiLAoIQmxvY2tSZWYSEgoGbnVtYmVyGAEgASgEQgIwARIMCgRoYXNoGAIgASgJIqcDCgdUeEV2ZW50Eg0KBXR4X2lkGAEgASgJEhEKCXN1Ym1pdHRlchgCIAEoCRIPCgNzZXEYAyABKARCAjABEicKBGtpbmQYBCABKA4yGS5mZW5jZXBvc3QudjEuVHhFdmVudEtpbmQSJAoFc3RhdGUYBSABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBiABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRIoCghleGVjdXRlZBgHIAEoDjIWLmZlbmNlcG9zdC52MS5FeGVjdXRlZBIPCgd0eF9oYXNoGAggASgJEiYKB3JlY2VpcHQYCSABKAsyFS5mZW5jZXBvc3QudjEuUmVjZWlwdBIOCgZyZWFzb24YCiABKAkSDwoHbWVzc2FnZRgLIAEoCRIoCgR0aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghuZXdfZm9yaxgNIAEoCBItCg1jb25maXJtYXRpb25zGA4gAygLMhYuZmVuY2Vwb3N0LnYxLkJsb2NrUmVmIqUECg9DcmVhdGVUeFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEpEBCgpyZXF1ZXN0X2lkGAIgASgJQn26SHq6AXAKFHJlcXVlc3RfaWQucHJpbnRhYmxlEjZtdXN0IG5vdCBob2xkIGNvbnRyb2wgY2hhcmFjdGVycywgc3VjaCBhcyBhIGxpbmUgYnJlYWsaICF0aGlzLm1hdGNoZXMoJ1tceDAxLVx4MWZceDdmXScpcgUQARiAARIuCgdwYXlsb2FkGAMgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWRCBrpIA8gBARIiCgV0ZXJtcxgEIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcxLbAQoGbGFiZWxzGAUgAygLMikuZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdC5MYWJlbHNFbnRyeUKfAbpImwGaAZcBEBAiHXIbMhleW2Etel1bYS16MC05Ll8vLV17MCw2Mn0kKnS6AWwKEGxhYmVscy5wcmludGFibGUSNm11c3Qgbm90IGhvbGQgY29udHJvbCBjaGFyYWN0ZXJzLCBzdWNoIGFzIGEgbGluZSBicmVhaxogIXRoaXMubWF0Y2hlcygnW1x4MDEtXHgxZlx4N2ZdJylyAxiAARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqIBCgVUZXJtcxIuCgVzcGVlZBgBIAEoDjIVLmZlbmNlcG9zdC52MS5UeFNwZWVkQgi6SAWCAQIQARIlCgdtYXhfZmVlGAIgASgJQhS6SBFyDzINXlswLTldezAsNzh9JBItCglub3RfYWZ0ZXIYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2NhbmNlbF9sYXRlGAQgASgIIkEKEENyZWF0ZVR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgSDwoHY3JlYXRlZBgCIAEoCCJZChRCYXRjaENyZWF0ZVR4UmVxdWVzdBJBCghyZXF1ZXN0cxgBIAMoCzIdLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3RCELpIDZIBCggBEOgHIgPYAQMiSwoVQmF0Y2hDcmVhdGVUeFJlc3BvbnNlEjIKB3Jlc3VsdHMYASADKAsyIS5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3VsdCJ1ChNCYXRjaENyZWF0ZVR4UmVzdWx0Eh4KAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4SAASIwoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAEg8KB2NyZWF0ZWQYAyABKAhCCAoGcmVzdWx0IksKClJlcXVlc3RLZXkSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEh4KCnJlcXVlc3RfaWQYAiABKAlCCrpIB3IFEAEYgAEikgEKDEdldFR4UmVxdWVzdBIZCgV0eF9pZBgBIAEoCUIIukgFcgOwAQFIABIrCgdyZXF1ZXN0GAIgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIsCgR2aWV3GAMgASgOMhQuZmVuY2Vwb3N0LnYxLlR4Vmlld0IIukgFggECEAFCDAoDa2V5EgW6SAIIASItCg1HZXRUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4IvQCCg5MaXN0VHhzUmVxdWVzdBIbCglzdWJtaXR0ZXIYASABKAlCCLpIBXIDGIABEjgKBnN0YXRlcxgCIAMoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlQhG6SA6SAQsQByIHggEEEAEgABIdCglwYWdlX3NpemUYAyABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgAISLAoEdmlldxgFIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXdCCLpIBYIBAhABEjoKBmxhYmVscxgGIAMoCUIqukgnkgEkEBAiIHIeGMABMhleW2Etel1bYS16MC05Ll8vLV17MCw2Mn09EjAKDGNyZWF0ZWRfZnJvbRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkkKD0xpc3RUeHNSZXNwb25zZRIdCgN0eHMYASADKAsyEC5mZW5jZXBvc3QudjEuVHgSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImAKD0NhbmNlbFR4UmVxdWVzdBIXCgV0eF9pZBgBIAEoCUIIukgFcgOwAQESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgDIAEoCUIIukgFcgMYgAEiXgoQQ2FuY2VsVHhSZXNwb25zZRIsCgdvdXRjb21lGAEgASgOMhsuZmVuY2Vwb3N0LnYxLkNhbmNlbE91dGNvbWUSHAoCdHgYAiABKAsyEC5mZW5jZXBvc3QudjEuVHgiYQoQU3BlZWRVcFR4UmVxdWVzdBIXCgV0eF9pZBgBIAEoCUIIukgFcgOwAQESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgDIAEoCUIIukgFcgMYgAEiMQoRU3BlZWRVcFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgiCAoGQWxsVHhzIvQCCg5XYXRjaFR4UmVxdWVzdBIZCgV0eF9pZBgBIAEoCUIIukgFcgOwAQFIABIfCglzdWJtaXR0ZXIYAiABKAlCCrpIB3IFEAEYgAFIABIjCgNhbGwYAyABKAsyFC5mZW5jZXBvc3QudjEuQWxsVHhzSAASKwoHcmVxdWVzdBgHIAEoCzIYLmZlbmNlcG9zdC52MS5SZXF1ZXN0S2V5SAASHgoMcmVzdW1lX3Rva2VuGAQgASgJQgi6SAVyAxiAQBITCgt1bnRpbF9maW5hbBgFIAEoCBI9CgloZWFydGJlYXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CD7pIDKoBCSIDCKwCMgIIARJPCgZsYWJlbHMYCCADKAlCP7pIPJIBORAQIjVyMzIxXlthLXpdW2EtejAtOS5fLy1dezAsNjJ9PVteXHgwMC1ceDFmXHg3Zl17MCwxMjh9JEIPCgZ0YXJnZXQSBbpIAggBIjUKCUhlYXJ0YmVhdBIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKuAQoPV2F0Y2hUeFJlc3BvbnNlEiYKBWV2ZW50GAEgASgLMhUuZmVuY2Vwb3N0LnYxLlR4RXZlbnRIABIkCghzbmFwc2hvdBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeEgAEiwKCWhlYXJ0YmVhdBgDIAEoCzIXLmZlbmNlcG9zdC52MS5IZWFydGJlYXRIABIUCgxyZXN1bWVfdG9rZW4YBCABKAlCCQoHbWVzc2FnZSrGAQoHVHhTdGF0ZRIYChRUWF9TVEFURV9VTlNQRUNJRklFRBAAEhMKD1RYX1NUQVRFX1FVRVVFRBABEhYKElRYX1NUQVRFX0FMTE9DQVRFRBACEhUKEVRYX1NUQVRFX1RSQUNLSU5HEAMSEgoOVFhfU1RBVEVfU1RVQ0sQBBIWChJUWF9TVEFURV9DT05GSVJNRUQQBRIZChVUWF9TVEFURV9GQUlMRURfRklOQUwQBhIWChJUWF9TVEFURV9DQU5DRUxMRUQQByp9CgpUeFN1YlN0YXRlEhwKGFRYX1NVQl9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFRYX1NVQl9TVEFURV9QRU5ESU5HEAESGQoVVFhfU1VCX1NUQVRFX0lOQ0xVREVEEAISHAoYVFhfU1VCX1NUQVRFX0JBQ0tJTkdfT0ZGEAMqeAoIRXhlY3V0ZWQSGAoURVhFQ1VURURfVU5TUEVDSUZJRUQQABIUChBFWEVDVVRFRF9VTktOT1dOEAESDwoLRVhFQ1VURURfTk8QAhIUChBFWEVDVVRFRF9TVUNDRVNTEAMSFQoRRVhFQ1VURURfUkVWRVJURUQQBCr2AwoLVHhFdmVudEtpbmQSHQoZVFhfRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhgKFFRYX0VWRU5UX0tJTkRfUVVFVUVEEAESGwoXVFhfRVZFTlRfS0lORF9BTExPQ0FURUQQAhIbChdUWF9FVkVOVF9LSU5EX1NVQk1JVFRFRBADEh0KGVRYX0VWRU5UX0tJTkRfUkVTVUJNSVRURUQQBBIaChZUWF9FVkVOVF9LSU5EX0lOQ0xVREVEEAUSGQoVVFhfRVZFTlRfS0lORF9SRU9SR0VEEAYSGwoXVFhfRVZFTlRfS0lORF9DT05GSVJNRUQQBxIYChRUWF9FVkVOVF9LSU5EX0ZBSUxFRBAIEiIKHlRYX0VWRU5UX0tJTkRfQ0FOQ0VMX1JFUVVFU1RFRBAJEhsKF1RYX0VWRU5UX0tJTkRfQ0FOQ0VMTEVEEAoSFwoTVFhfRVZFTlRfS0lORF9TVFVDSxALEhkKFVRYX0VWRU5UX0tJTkRfVU5TVFVDSxAMEhoKFlRYX0VWRU5UX0tJTkRfUkVRVUVVRUQQDRIZChVUWF9FVkVOVF9LSU5EX0RFTEFZRUQQDhIaChZUWF9FVkVOVF9LSU5EX1JFUExBQ0VEEA8SHwobVFhfRVZFTlRfS0lORF9DT05GSVJNQVRJT05TEBAqSgoGVHhWaWV3EhcKE1RYX1ZJRVdfVU5TUEVDSUZJRUQQABIRCg1UWF9WSUVXX0JBU0lDEAESFAoQVFhfVklFV19PUEVSQVRPUhACKmAKB1R4U3BlZWQSGAoUVFhfU1BFRURfVU5TUEVDSUZJRUQQABIRCg1UWF9TUEVFRF9TTE9XEAESFQoRVFhfU1BFRURfU1RBTkRBUkQQAhIRCg1UWF9TUEVFRF9GQVNUEAMqjQEKDUNhbmNlbE91dGNvbWUSHgoaQ0FOQ0VMX09VVENPTUVfVU5TUEVDSUZJRUQQABIcChhDQU5DRUxfT1VUQ09NRV9DQU5DRUxMRUQQARIcChhDQU5DRUxfT1VUQ09NRV9SRVFVRVNURUQQAhIgChxDQU5DRUxfT1VUQ09NRV9BTFJFQURZX0ZJTkFMEAMy5wYKCVR4U2VydmljZRJgCghDcmVhdGVUeBIdLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3QaHi5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXNwb25zZSIVgtPkkwIPOgEqIgovYXBpL3YxL3R4EnUKDUJhdGNoQ3JlYXRlVHgSIi5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlcXVlc3QaIy5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3BvbnNlIhuC0+STAhU6ASoiEC9hcGkvdjEvdHgvYmF0Y2gSdQoFR2V0VHgSGi5mZW5jZXBvc3QudjEuR2V0VHhSZXF1ZXN0GhsuZmVuY2Vwb3N0LnYxLkdldFR4UmVzcG9uc2UiM4LT5JMCLVoXEhUvYXBpL3YxL3R4L2J5LXJlcXVlc3QSEi9hcGkvdjEvdHgve3R4X2lkfRJaCgdMaXN0VHhzEhwuZmVuY2Vwb3N0LnYxLkxpc3RUeHNSZXF1ZXN0Gh0uZmVuY2Vwb3N0LnYxLkxpc3RUeHNSZXNwb25zZSISgtPkkwIMEgovYXBpL3YxL3R4Em8KCENhbmNlbFR4Eh0uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlc3BvbnNlIiSC0+STAh46ASoiGS9hcGkvdjEvdHgve3R4X2lkfS9jYW5jZWwSdAoJU3BlZWRVcFR4Eh4uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlcXVlc3QaHy5mZW5jZXBvc3QudjEuU3BlZWRVcFR4UmVzcG9uc2UiJoLT5JMCIDoBKiIbL2FwaS92MS90eC97dHhfaWR9L3NwZWVkLXVwEsYBCgdXYXRjaFR4EhwuZmVuY2Vwb3N0LnYxLldhdGNoVHhSZXF1ZXN0Gh0uZmVuY2Vwb3N0LnYxLldhdGNoVHhSZXNwb25zZSJ8gtPkkwJ2Wh4SHC9hcGkvdjEvdHgvYnktcmVxdWVzdC9ldmVudHNaJxIlL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9L2V2ZW50c1oQEg4vYXBpL3YxL2V2ZW50cxIZL2FwaS92MS90eC97dHhfaWR9L2V2ZW50czABQlQKEGRldi5mZW5jZXBvc3QudjFQAVo+Z2l0aHViLmNvbS9mZW5jZXBvc3QvZmVuY2Vwb3N0L2dlbi9nby9mZW5jZXBvc3QvdjE7ZmVuY2Vwb3N0djFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
@@ -44,8 +47,8 @@ export type Payload = Message<"fencepost.v1.Payload"> & {
   data: Uint8Array;
 
   /**
-   * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
-   * data: nothing is simulated then, and a call that reverts is found out on chain.
+   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+   * configured otherwise (`prepare.simulate`).
    *
    * @generated from field: uint64 gas_limit = 4 [jstype = JS_STRING];
    */
@@ -206,7 +209,8 @@ export type OperatorDetails = Message<"fencepost.v1.OperatorDetails"> & {
   fencingToken: string;
 
   /**
-   * How often its bytes were handed to a node.
+   * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+   * could not be signed counts too. 0 while it has no nonce.
    *
    * @generated from field: uint32 submit_attempts = 4;
    */
@@ -373,6 +377,13 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
    * @generated from field: repeated fencepost.v1.BlockRef confirmations = 20;
    */
   confirmations: BlockRef[];
+
+  /**
+   * Of the request that created it.
+   *
+   * @generated from field: map<string, string> labels = 21;
+   */
+  labels: { [key: string]: string };
 };
 
 /**
@@ -522,6 +533,15 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
    * @generated from field: fencepost.v1.Terms terms = 4;
    */
   terms?: Terms | undefined;
+
+  /**
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
+   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   *
+   * @generated from field: map<string, string> labels = 5;
+   */
+  labels: { [key: string]: string };
 };
 
 /**
@@ -597,6 +617,86 @@ export const CreateTxResponseSchema: GenMessage<CreateTxResponse> = /*@__PURE__*
   messageDesc(file_fencepost_v1_tx, 9);
 
 /**
+ * @generated from message fencepost.v1.BatchCreateTxRequest
+ */
+export type BatchCreateTxRequest = Message<"fencepost.v1.BatchCreateTxRequest"> & {
+  /**
+   * Each stands for itself: what is wrong with one is told in its result.
+   *
+   * @generated from field: repeated fencepost.v1.CreateTxRequest requests = 1;
+   */
+  requests: CreateTxRequest[];
+};
+
+/**
+ * Describes the message fencepost.v1.BatchCreateTxRequest.
+ * Use `create(BatchCreateTxRequestSchema)` to create a new message.
+ */
+export const BatchCreateTxRequestSchema: GenMessage<BatchCreateTxRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 10);
+
+/**
+ * @generated from message fencepost.v1.BatchCreateTxResponse
+ */
+export type BatchCreateTxResponse = Message<"fencepost.v1.BatchCreateTxResponse"> & {
+  /**
+   * One for each request, in their order.
+   *
+   * @generated from field: repeated fencepost.v1.BatchCreateTxResult results = 1;
+   */
+  results: BatchCreateTxResult[];
+};
+
+/**
+ * Describes the message fencepost.v1.BatchCreateTxResponse.
+ * Use `create(BatchCreateTxResponseSchema)` to create a new message.
+ */
+export const BatchCreateTxResponseSchema: GenMessage<BatchCreateTxResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 11);
+
+/**
+ * BatchCreateTxResult is what became of one request of a batch.
+ *
+ * @generated from message fencepost.v1.BatchCreateTxResult
+ */
+export type BatchCreateTxResult = Message<"fencepost.v1.BatchCreateTxResult"> & {
+  /**
+   * @generated from oneof fencepost.v1.BatchCreateTxResult.result
+   */
+  result: {
+    /**
+     * Without payload.data, which the caller has.
+     *
+     * @generated from field: fencepost.v1.Tx tx = 1;
+     */
+    value: Tx;
+    case: "tx";
+  } | {
+    /**
+     * As CreateTx would have answered: code, message, and details with the reason.
+     *
+     * @generated from field: google.rpc.Status error = 2;
+     */
+    value: Status;
+    case: "error";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+   *
+   * @generated from field: bool created = 3;
+   */
+  created: boolean;
+};
+
+/**
+ * Describes the message fencepost.v1.BatchCreateTxResult.
+ * Use `create(BatchCreateTxResultSchema)` to create a new message.
+ */
+export const BatchCreateTxResultSchema: GenMessage<BatchCreateTxResult> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 12);
+
+/**
  * @generated from message fencepost.v1.RequestKey
  */
 export type RequestKey = Message<"fencepost.v1.RequestKey"> & {
@@ -616,7 +716,7 @@ export type RequestKey = Message<"fencepost.v1.RequestKey"> & {
  * Use `create(RequestKeySchema)` to create a new message.
  */
 export const RequestKeySchema: GenMessage<RequestKey> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 10);
+  messageDesc(file_fencepost_v1_tx, 13);
 
 /**
  * @generated from message fencepost.v1.GetTxRequest
@@ -650,7 +750,7 @@ export type GetTxRequest = Message<"fencepost.v1.GetTxRequest"> & {
  * Use `create(GetTxRequestSchema)` to create a new message.
  */
 export const GetTxRequestSchema: GenMessage<GetTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 11);
+  messageDesc(file_fencepost_v1_tx, 14);
 
 /**
  * @generated from message fencepost.v1.GetTxResponse
@@ -667,7 +767,7 @@ export type GetTxResponse = Message<"fencepost.v1.GetTxResponse"> & {
  * Use `create(GetTxResponseSchema)` to create a new message.
  */
 export const GetTxResponseSchema: GenMessage<GetTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 12);
+  messageDesc(file_fencepost_v1_tx, 15);
 
 /**
  * @generated from message fencepost.v1.ListTxsRequest
@@ -688,7 +788,7 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
   states: TxState[];
 
   /**
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows a page at most, 1 to 1000; 0 is 100.
    *
    * @generated from field: int32 page_size = 3;
    */
@@ -705,6 +805,27 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
    * @generated from field: fencepost.v1.TxView view = 5;
    */
   view: TxView;
+
+  /**
+   * Only those that have all of these labels, each written as "key=value".
+   *
+   * @generated from field: repeated string labels = 6;
+   */
+  labels: string[];
+
+  /**
+   * Only those that were accepted at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp created_from = 7;
+   */
+  createdFrom?: Timestamp | undefined;
+
+  /**
+   * Only those that were accepted before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp created_before = 8;
+   */
+  createdBefore?: Timestamp | undefined;
 };
 
 /**
@@ -712,7 +833,7 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
  * Use `create(ListTxsRequestSchema)` to create a new message.
  */
 export const ListTxsRequestSchema: GenMessage<ListTxsRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 13);
+  messageDesc(file_fencepost_v1_tx, 16);
 
 /**
  * @generated from message fencepost.v1.ListTxsResponse
@@ -736,7 +857,7 @@ export type ListTxsResponse = Message<"fencepost.v1.ListTxsResponse"> & {
  * Use `create(ListTxsResponseSchema)` to create a new message.
  */
 export const ListTxsResponseSchema: GenMessage<ListTxsResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 14);
+  messageDesc(file_fencepost_v1_tx, 17);
 
 /**
  * @generated from message fencepost.v1.CancelTxRequest
@@ -746,6 +867,20 @@ export type CancelTxRequest = Message<"fencepost.v1.CancelTxRequest"> & {
    * @generated from field: string tx_id = 1;
    */
   txId: string;
+
+  /**
+   * Why; kept with the command.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   *
+   * @generated from field: string operator = 3;
+   */
+  operator: string;
 };
 
 /**
@@ -753,7 +888,7 @@ export type CancelTxRequest = Message<"fencepost.v1.CancelTxRequest"> & {
  * Use `create(CancelTxRequestSchema)` to create a new message.
  */
 export const CancelTxRequestSchema: GenMessage<CancelTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 15);
+  messageDesc(file_fencepost_v1_tx, 18);
 
 /**
  * @generated from message fencepost.v1.CancelTxResponse
@@ -775,7 +910,7 @@ export type CancelTxResponse = Message<"fencepost.v1.CancelTxResponse"> & {
  * Use `create(CancelTxResponseSchema)` to create a new message.
  */
 export const CancelTxResponseSchema: GenMessage<CancelTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 16);
+  messageDesc(file_fencepost_v1_tx, 19);
 
 /**
  * @generated from message fencepost.v1.SpeedUpTxRequest
@@ -806,7 +941,7 @@ export type SpeedUpTxRequest = Message<"fencepost.v1.SpeedUpTxRequest"> & {
  * Use `create(SpeedUpTxRequestSchema)` to create a new message.
  */
 export const SpeedUpTxRequestSchema: GenMessage<SpeedUpTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 17);
+  messageDesc(file_fencepost_v1_tx, 20);
 
 /**
  * @generated from message fencepost.v1.SpeedUpTxResponse
@@ -823,7 +958,7 @@ export type SpeedUpTxResponse = Message<"fencepost.v1.SpeedUpTxResponse"> & {
  * Use `create(SpeedUpTxResponseSchema)` to create a new message.
  */
 export const SpeedUpTxResponseSchema: GenMessage<SpeedUpTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 18);
+  messageDesc(file_fencepost_v1_tx, 21);
 
 /**
  * AllTxs selects the transactions of all submitters.
@@ -838,7 +973,7 @@ export type AllTxs = Message<"fencepost.v1.AllTxs"> & {
  * Use `create(AllTxsSchema)` to create a new message.
  */
 export const AllTxsSchema: GenMessage<AllTxs> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 19);
+  messageDesc(file_fencepost_v1_tx, 22);
 
 /**
  * @generated from message fencepost.v1.WatchTxRequest
@@ -901,6 +1036,13 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
    * @generated from field: google.protobuf.Duration heartbeat = 6;
    */
   heartbeat?: Duration | undefined;
+
+  /**
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   *
+   * @generated from field: repeated string labels = 8;
+   */
+  labels: string[];
 };
 
 /**
@@ -908,7 +1050,7 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
  * Use `create(WatchTxRequestSchema)` to create a new message.
  */
 export const WatchTxRequestSchema: GenMessage<WatchTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 20);
+  messageDesc(file_fencepost_v1_tx, 23);
 
 /**
  * Heartbeat says that the stream is alive and up to date.
@@ -927,7 +1069,7 @@ export type Heartbeat = Message<"fencepost.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 21);
+  messageDesc(file_fencepost_v1_tx, 24);
 
 /**
  * @generated from message fencepost.v1.WatchTxResponse
@@ -969,7 +1111,7 @@ export type WatchTxResponse = Message<"fencepost.v1.WatchTxResponse"> & {
  * Use `create(WatchTxResponseSchema)` to create a new message.
  */
 export const WatchTxResponseSchema: GenMessage<WatchTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 22);
+  messageDesc(file_fencepost_v1_tx, 25);
 
 /**
  * TxState is where a transaction stands. See ARCHITECTURE for the picture of legal moves.
@@ -1164,14 +1306,14 @@ export enum TxEventKind {
   RESUBMITTED = 4,
 
   /**
-   * It sits in a canonical block.
+   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
    *
    * @generated from enum value: TX_EVENT_KIND_INCLUDED = 5;
    */
   INCLUDED = 5,
 
   /**
-   * Its block left the canonical chain; it is being followed again.
+   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
    *
    * @generated from enum value: TX_EVENT_KIND_REORGED = 6;
    */
@@ -1192,7 +1334,7 @@ export enum TxEventKind {
   FAILED = 8,
 
   /**
-   * Somebody asked for it to be cancelled after its nonce was taken.
+   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
    *
    * @generated from enum value: TX_EVENT_KIND_CANCEL_REQUESTED = 9;
    */
@@ -1206,7 +1348,7 @@ export enum TxEventKind {
   CANCELLED = 10,
 
   /**
-   * It needs a decision.
+   * It needs a decision; or it needed one already, and the reason is another now.
    *
    * @generated from enum value: TX_EVENT_KIND_STUCK = 11;
    */
@@ -1343,7 +1485,7 @@ export enum CancelOutcome {
 
   /**
    * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-   * come too late. Its events tell how it ends.
+   * come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
    *
    * @generated from enum value: CANCEL_OUTCOME_REQUESTED = 2;
    */
@@ -1382,7 +1524,22 @@ export const TxService: GenService<{
     output: typeof CreateTxResponseSchema;
   },
   /**
-   * GetTx returns one transaction, by tx_id or by the key that created it.
+   * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+   * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+   * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+   * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+   * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+   * nothing is sent twice.
+   *
+   * @generated from rpc fencepost.v1.TxService.BatchCreateTx
+   */
+  batchCreateTx: {
+    methodKind: "unary";
+    input: typeof BatchCreateTxRequestSchema;
+    output: typeof BatchCreateTxResponseSchema;
+  },
+  /**
+   * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
    *
    * @generated from rpc fencepost.v1.TxService.GetTx
    */
@@ -1392,7 +1549,8 @@ export const TxService: GenService<{
     output: typeof GetTxResponseSchema;
   },
   /**
-   * ListTxs pages through transactions, newest first.
+   * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+   * empty next_page_token says that it is the last.
    *
    * @generated from rpc fencepost.v1.TxService.ListTxs
    */
@@ -1402,9 +1560,10 @@ export const TxService: GenService<{
     output: typeof ListTxsResponseSchema;
   },
   /**
-   * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-   * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-   * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+   * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+   * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+   * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+   * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
    *
    * @generated from rpc fencepost.v1.TxService.CancelTx
    */
@@ -1426,8 +1585,8 @@ export const TxService: GenService<{
     output: typeof SpeedUpTxResponseSchema;
   },
   /**
-   * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-   * the last resume_token that it delivered.
+   * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
+   * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
    *
    * @generated from rpc fencepost.v1.TxService.WatchTx
    */

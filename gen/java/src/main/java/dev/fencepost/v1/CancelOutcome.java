@@ -30,7 +30,7 @@ public enum CancelOutcome
   /**
    * <pre>
    * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-   * come too late. Its events tell how it ends.
+   * come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_REQUESTED = 2;</code>
@@ -71,7 +71,7 @@ public enum CancelOutcome
   /**
    * <pre>
    * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-   * come too late. Its events tell how it ends.
+   * come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_REQUESTED = 2;</code>

@@ -29,6 +29,8 @@ private static final long serialVersionUID = 0L;
   }
   private CancelTxRequest() {
     txId_ = "";
+    reason_ = "";
+    operator_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -88,6 +90,100 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int REASON_FIELD_NUMBER = 2;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object reason_ = "";
+  /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
+   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * @return The reason.
+   */
+  @java.lang.Override
+  public java.lang.String getReason() {
+    java.lang.Object ref = reason_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      reason_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
+   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for reason.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getReasonBytes() {
+    java.lang.Object ref = reason_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      reason_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int OPERATOR_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object operator_ = "";
+  /**
+   * <pre>
+   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The operator.
+   */
+  @java.lang.Override
+  public java.lang.String getOperator() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      operator_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for operator.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOperatorBytes() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      operator_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -105,12 +201,24 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(txId_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 1, txId_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 2, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, operator_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
     int size = 0;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(txId_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(1, txId_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(2, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(3, operator_);
     }
     return size;
   }
@@ -138,6 +246,10 @@ private static final long serialVersionUID = 0L;
 
     if (!getTxId()
         .equals(other.getTxId())) return false;
+    if (!getReason()
+        .equals(other.getReason())) return false;
+    if (!getOperator()
+        .equals(other.getOperator())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -151,6 +263,10 @@ private static final long serialVersionUID = 0L;
     hash = (19 * hash) + getDescriptor().hashCode();
     hash = (37 * hash) + TX_ID_FIELD_NUMBER;
     hash = (53 * hash) + getTxId().hashCode();
+    hash = (37 * hash) + REASON_FIELD_NUMBER;
+    hash = (53 * hash) + getReason().hashCode();
+    hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
+    hash = (53 * hash) + getOperator().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -283,6 +399,8 @@ private static final long serialVersionUID = 0L;
       super.clear();
       bitField0_ = 0;
       txId_ = "";
+      reason_ = "";
+      operator_ = "";
       return this;
     }
 
@@ -319,6 +437,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.txId_ = txId_;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.reason_ = reason_;
+      }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.operator_ = operator_;
+      }
     }
 
     @java.lang.Override
@@ -336,6 +460,16 @@ private static final long serialVersionUID = 0L;
       if (!other.getTxId().isEmpty()) {
         txId_ = other.txId_;
         bitField0_ |= 0x00000001;
+        onChanged();
+      }
+      if (!other.getReason().isEmpty()) {
+        reason_ = other.reason_;
+        bitField0_ |= 0x00000002;
+        onChanged();
+      }
+      if (!other.getOperator().isEmpty()) {
+        operator_ = other.operator_;
+        bitField0_ |= 0x00000004;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -367,6 +501,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 10
+            case 18: {
+              reason_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 18
+            case 26: {
+              operator_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -452,6 +596,190 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       txId_ = value;
       bitField0_ |= 0x00000001;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object reason_ = "";
+    /**
+     * <pre>
+     * Why; kept with the command.
+     * </pre>
+     *
+     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * @return The reason.
+     */
+    public java.lang.String getReason() {
+      java.lang.Object ref = reason_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        reason_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why; kept with the command.
+     * </pre>
+     *
+     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * @return The bytes for reason.
+     */
+    public com.google.protobuf.ByteString
+        getReasonBytes() {
+      java.lang.Object ref = reason_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        reason_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why; kept with the command.
+     * </pre>
+     *
+     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * @param value The reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReason(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      reason_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why; kept with the command.
+     * </pre>
+     *
+     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReason() {
+      reason_ = getDefaultInstance().getReason();
+      bitField0_ = (bitField0_ & ~0x00000002);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why; kept with the command.
+     * </pre>
+     *
+     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * @param value The bytes for reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReasonBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      reason_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object operator_ = "";
+    /**
+     * <pre>
+     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @return The operator.
+     */
+    public java.lang.String getOperator() {
+      java.lang.Object ref = operator_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        operator_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @return The bytes for operator.
+     */
+    public com.google.protobuf.ByteString
+        getOperatorBytes() {
+      java.lang.Object ref = operator_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        operator_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @param value The operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperator(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      operator_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOperator() {
+      operator_ = getDefaultInstance().getOperator();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @param value The bytes for operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      operator_ = value;
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

@@ -21,4 +21,44 @@ public interface CancelTxRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getTxIdBytes();
+
+  /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
+   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * @return The reason.
+   */
+  java.lang.String getReason();
+  /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
+   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for reason.
+   */
+  com.google.protobuf.ByteString
+      getReasonBytes();
+
+  /**
+   * <pre>
+   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The operator.
+   */
+  java.lang.String getOperator();
+  /**
+   * <pre>
+   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for operator.
+   */
+  com.google.protobuf.ByteString
+      getOperatorBytes();
 }

@@ -81,4 +81,68 @@ public interface CreateTxRequestOrBuilder extends
    * <code>.fencepost.v1.Terms terms = 4 [json_name = "terms"];</code>
    */
   dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder();
+
+  /**
+   * <pre>
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
+   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   */
+  int getLabelsCount();
+  /**
+   * <pre>
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
+   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   */
+  boolean containsLabels(
+      java.lang.String key);
+  /**
+   * Use {@link #getLabelsMap()} instead.
+   */
+  @java.lang.Deprecated
+  java.util.Map<java.lang.String, java.lang.String>
+  getLabels();
+  /**
+   * <pre>
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
+   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   */
+  java.util.Map<java.lang.String, java.lang.String>
+  getLabelsMap();
+  /**
+   * <pre>
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
+   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   */
+  /* nullable */
+java.lang.String getLabelsOrDefault(
+      java.lang.String key,
+      /* nullable */
+java.lang.String defaultValue);
+  /**
+   * <pre>
+   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
+   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
+   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   */
+  java.lang.String getLabelsOrThrow(
+      java.lang.String key);
 }

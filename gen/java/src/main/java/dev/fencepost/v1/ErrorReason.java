@@ -37,7 +37,8 @@ public enum ErrorReason
   ERROR_REASON_UNKNOWN_FIELD(2),
   /**
    * <pre>
-   * INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+   * ask for less with page_size.
    * </pre>
    *
    * <code>ERROR_REASON_PAYLOAD_TOO_LARGE = 3;</code>
@@ -53,7 +54,7 @@ public enum ErrorReason
   ERROR_REASON_SUBMITTER_NOT_FOUND(4),
   /**
    * <pre>
-   * NOT_FOUND: no such transaction.
+   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
    * </pre>
    *
    * <code>ERROR_REASON_TX_NOT_FOUND = 5;</code>
@@ -61,7 +62,7 @@ public enum ErrorReason
   ERROR_REASON_TX_NOT_FOUND(5),
   /**
    * <pre>
-   * ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
    * </pre>
    *
    * <code>ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;</code>
@@ -69,7 +70,7 @@ public enum ErrorReason
   ERROR_REASON_IDEMPOTENCY_KEY_REUSED(6),
   /**
    * <pre>
-   * ALREADY_EXISTS: the name or the account is registered with other settings.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_EXISTS = 7;</code>
@@ -149,6 +150,14 @@ public enum ErrorReason
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
    */
   ERROR_REASON_DECISION_REFUSED(16),
+  /**
+   * <pre>
+   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * </pre>
+   *
+   * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
+   */
+  ERROR_REASON_UNAUTHENTICATED(17),
   UNRECOGNIZED(-1),
   ;
 
@@ -183,7 +192,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_UNKNOWN_FIELD_VALUE = 2;
   /**
    * <pre>
-   * INVALID_ARGUMENT: the call data is over the server's limit. Send less or raise payload.max_bytes.
+   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
+   * ask for less with page_size.
    * </pre>
    *
    * <code>ERROR_REASON_PAYLOAD_TOO_LARGE = 3;</code>
@@ -199,7 +209,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_SUBMITTER_NOT_FOUND_VALUE = 4;
   /**
    * <pre>
-   * NOT_FOUND: no such transaction.
+   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
    * </pre>
    *
    * <code>ERROR_REASON_TX_NOT_FOUND = 5;</code>
@@ -207,7 +217,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_TX_NOT_FOUND_VALUE = 5;
   /**
    * <pre>
-   * ALREADY_EXISTS: this request_id was used with another payload. Use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
    * </pre>
    *
    * <code>ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;</code>
@@ -215,7 +225,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_IDEMPOTENCY_KEY_REUSED_VALUE = 6;
   /**
    * <pre>
-   * ALREADY_EXISTS: the name or the account is registered with other settings.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_EXISTS = 7;</code>
@@ -295,6 +305,14 @@ public enum ErrorReason
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
    */
   public static final int ERROR_REASON_DECISION_REFUSED_VALUE = 16;
+  /**
+   * <pre>
+   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * </pre>
+   *
+   * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
+   */
+  public static final int ERROR_REASON_UNAUTHENTICATED_VALUE = 17;
 
 
   public final int getNumber() {
@@ -338,6 +356,7 @@ public enum ErrorReason
       case 14: return ERROR_REASON_INTERNAL;
       case 15: return ERROR_REASON_PROTECTION_CHANGED;
       case 16: return ERROR_REASON_DECISION_REFUSED;
+      case 17: return ERROR_REASON_UNAUTHENTICATED;
       default: return null;
     }
   }

@@ -32,6 +32,8 @@ private static final long serialVersionUID = 0L;
     states_ = emptyIntList();
     pageToken_ = "";
     view_ = 0;
+    labels_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -52,6 +54,7 @@ private static final long serialVersionUID = 0L;
             dev.fencepost.v1.ListTxsRequest.class, dev.fencepost.v1.ListTxsRequest.Builder.class);
   }
 
+  private int bitField0_;
   public static final int SUBMITTER_FIELD_NUMBER = 1;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
@@ -182,7 +185,7 @@ private static final long serialVersionUID = 0L;
   private int pageSize_ = 0;
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows a page at most, 1 to 1000; 0 is 100.
    * </pre>
    *
    * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -258,6 +261,135 @@ private static final long serialVersionUID = 0L;
     return result == null ? dev.fencepost.v1.TxView.UNRECOGNIZED : result;
   }
 
+  public static final int LABELS_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList labels_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the labels.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getLabelsList() {
+    return labels_;
+  }
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return The count of labels.
+   */
+  public int getLabelsCount() {
+    return labels_.size();
+  }
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the element to return.
+   * @return The labels at the given index.
+   */
+  public java.lang.String getLabels(int index) {
+    return labels_.get(index);
+  }
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the labels at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getLabelsBytes(int index) {
+    return labels_.getByteString(index);
+  }
+
+  public static final int CREATED_FROM_FIELD_NUMBER = 7;
+  private com.google.protobuf.Timestamp createdFrom_;
+  /**
+   * <pre>
+   * Only those that were accepted at this time or later.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+   * @return Whether the createdFrom field is set.
+   */
+  @java.lang.Override
+  public boolean hasCreatedFrom() {
+    return ((bitField0_ & 0x00000001) != 0);
+  }
+  /**
+   * <pre>
+   * Only those that were accepted at this time or later.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+   * @return The createdFrom.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getCreatedFrom() {
+    return createdFrom_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdFrom_;
+  }
+  /**
+   * <pre>
+   * Only those that were accepted at this time or later.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.TimestampOrBuilder getCreatedFromOrBuilder() {
+    return createdFrom_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdFrom_;
+  }
+
+  public static final int CREATED_BEFORE_FIELD_NUMBER = 8;
+  private com.google.protobuf.Timestamp createdBefore_;
+  /**
+   * <pre>
+   * Only those that were accepted before this time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+   * @return Whether the createdBefore field is set.
+   */
+  @java.lang.Override
+  public boolean hasCreatedBefore() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * Only those that were accepted before this time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+   * @return The createdBefore.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getCreatedBefore() {
+    return createdBefore_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdBefore_;
+  }
+  /**
+   * <pre>
+   * Only those that were accepted before this time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.TimestampOrBuilder getCreatedBeforeOrBuilder() {
+    return createdBefore_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdBefore_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -292,6 +424,15 @@ private static final long serialVersionUID = 0L;
     if (view_ != dev.fencepost.v1.TxView.TX_VIEW_UNSPECIFIED.getNumber()) {
       output.writeEnum(5, view_);
     }
+    for (int i = 0; i < labels_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 6, labels_.getRaw(i));
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      output.writeMessage(7, getCreatedFrom());
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(8, getCreatedBefore());
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -321,6 +462,22 @@ private static final long serialVersionUID = 0L;
     if (view_ != dev.fencepost.v1.TxView.TX_VIEW_UNSPECIFIED.getNumber()) {
       size += com.google.protobuf.CodedOutputStream
         .computeEnumSize(5, view_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < labels_.size(); i++) {
+        dataSize += computeStringSizeNoTag(labels_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getLabelsList().size();
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(7, getCreatedFrom());
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(8, getCreatedBefore());
     }
     return size;
   }
@@ -354,6 +511,18 @@ private static final long serialVersionUID = 0L;
     if (!getPageToken()
         .equals(other.getPageToken())) return false;
     if (view_ != other.view_) return false;
+    if (!getLabelsList()
+        .equals(other.getLabelsList())) return false;
+    if (hasCreatedFrom() != other.hasCreatedFrom()) return false;
+    if (hasCreatedFrom()) {
+      if (!getCreatedFrom()
+          .equals(other.getCreatedFrom())) return false;
+    }
+    if (hasCreatedBefore() != other.hasCreatedBefore()) return false;
+    if (hasCreatedBefore()) {
+      if (!getCreatedBefore()
+          .equals(other.getCreatedBefore())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -377,6 +546,18 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getPageToken().hashCode();
     hash = (37 * hash) + VIEW_FIELD_NUMBER;
     hash = (53 * hash) + view_;
+    if (getLabelsCount() > 0) {
+      hash = (37 * hash) + LABELS_FIELD_NUMBER;
+      hash = (53 * hash) + getLabelsList().hashCode();
+    }
+    if (hasCreatedFrom()) {
+      hash = (37 * hash) + CREATED_FROM_FIELD_NUMBER;
+      hash = (53 * hash) + getCreatedFrom().hashCode();
+    }
+    if (hasCreatedBefore()) {
+      hash = (37 * hash) + CREATED_BEFORE_FIELD_NUMBER;
+      hash = (53 * hash) + getCreatedBefore().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -496,13 +677,20 @@ private static final long serialVersionUID = 0L;
 
     // Construct using dev.fencepost.v1.ListTxsRequest.newBuilder()
     private Builder() {
-
+      maybeForceBuilderInitialization();
     }
 
     private Builder(
         com.google.protobuf.GeneratedMessage.BuilderParent parent) {
       super(parent);
-
+      maybeForceBuilderInitialization();
+    }
+    private void maybeForceBuilderInitialization() {
+      if (com.google.protobuf.GeneratedMessage
+              .alwaysUseFieldBuilders) {
+        internalGetCreatedFromFieldBuilder();
+        internalGetCreatedBeforeFieldBuilder();
+      }
     }
     @java.lang.Override
     public Builder clear() {
@@ -513,6 +701,18 @@ private static final long serialVersionUID = 0L;
       pageSize_ = 0;
       pageToken_ = "";
       view_ = 0;
+      labels_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
+      createdFrom_ = null;
+      if (createdFromBuilder_ != null) {
+        createdFromBuilder_.dispose();
+        createdFromBuilder_ = null;
+      }
+      createdBefore_ = null;
+      if (createdBeforeBuilder_ != null) {
+        createdBeforeBuilder_.dispose();
+        createdBeforeBuilder_ = null;
+      }
       return this;
     }
 
@@ -562,6 +762,24 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.view_ = view_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        labels_.makeImmutable();
+        result.labels_ = labels_;
+      }
+      int to_bitField0_ = 0;
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.createdFrom_ = createdFromBuilder_ == null
+            ? createdFrom_
+            : createdFromBuilder_.build();
+        to_bitField0_ |= 0x00000001;
+      }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.createdBefore_ = createdBeforeBuilder_ == null
+            ? createdBefore_
+            : createdBeforeBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
+      result.bitField0_ |= to_bitField0_;
     }
 
     @java.lang.Override
@@ -602,6 +820,22 @@ private static final long serialVersionUID = 0L;
       }
       if (other.view_ != 0) {
         setViewValue(other.getViewValue());
+      }
+      if (!other.labels_.isEmpty()) {
+        if (labels_.isEmpty()) {
+          labels_ = other.labels_;
+          bitField0_ |= 0x00000020;
+        } else {
+          ensureLabelsIsMutable();
+          labels_.addAll(other.labels_);
+        }
+        onChanged();
+      }
+      if (other.hasCreatedFrom()) {
+        mergeCreatedFrom(other.getCreatedFrom());
+      }
+      if (other.hasCreatedBefore()) {
+        mergeCreatedBefore(other.getCreatedBefore());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -663,6 +897,25 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 50: {
+              ensureLabelsIsMutable();
+              labels_.add(input.readStringRequireUtf8());
+              break;
+            } // case 50
+            case 58: {
+              input.readMessage(
+                  internalGetCreatedFromFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
+            case 66: {
+              input.readMessage(
+                  internalGetCreatedBeforeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 66
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -961,7 +1214,7 @@ private static final long serialVersionUID = 0L;
     private int pageSize_ ;
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows a page at most, 1 to 1000; 0 is 100.
      * </pre>
      *
      * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -973,7 +1226,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows a page at most, 1 to 1000; 0 is 100.
      * </pre>
      *
      * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -989,7 +1242,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows a page at most, 1 to 1000; 0 is 100.
      * </pre>
      *
      * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -1144,6 +1397,463 @@ private static final long serialVersionUID = 0L;
       view_ = 0;
       onChanged();
       return this;
+    }
+
+    private com.google.protobuf.LazyStringArrayList labels_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureLabelsIsMutable() {
+      if (!labels_.isModifiable()) {
+        labels_ = new com.google.protobuf.LazyStringArrayList(labels_);
+      }
+      bitField0_ |= 0x00000020;
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @return A list containing the labels.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getLabelsList() {
+      labels_.makeImmutable();
+      return labels_;
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @return The count of labels.
+     */
+    public int getLabelsCount() {
+      return labels_.size();
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param index The index of the element to return.
+     * @return The labels at the given index.
+     */
+    public java.lang.String getLabels(int index) {
+      return labels_.get(index);
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the labels at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getLabelsBytes(int index) {
+      return labels_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param index The index to set the value at.
+     * @param value The labels to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLabels(
+        int index, java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureLabelsIsMutable();
+      labels_.set(index, value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param value The labels to add.
+     * @return This builder for chaining.
+     */
+    public Builder addLabels(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureLabelsIsMutable();
+      labels_.add(value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param values The labels to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllLabels(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureLabelsIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, labels_);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLabels() {
+      labels_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000020);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that have all of these labels, each written as "key=value".
+     * </pre>
+     *
+     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param value The bytes of the labels to add.
+     * @return This builder for chaining.
+     */
+    public Builder addLabelsBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ensureLabelsIsMutable();
+      labels_.add(value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Timestamp createdFrom_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> createdFromBuilder_;
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     * @return Whether the createdFrom field is set.
+     */
+    public boolean hasCreatedFrom() {
+      return ((bitField0_ & 0x00000040) != 0);
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     * @return The createdFrom.
+     */
+    public com.google.protobuf.Timestamp getCreatedFrom() {
+      if (createdFromBuilder_ == null) {
+        return createdFrom_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdFrom_;
+      } else {
+        return createdFromBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     */
+    public Builder setCreatedFrom(com.google.protobuf.Timestamp value) {
+      if (createdFromBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        createdFrom_ = value;
+      } else {
+        createdFromBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     */
+    public Builder setCreatedFrom(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      if (createdFromBuilder_ == null) {
+        createdFrom_ = builderForValue.build();
+      } else {
+        createdFromBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     */
+    public Builder mergeCreatedFrom(com.google.protobuf.Timestamp value) {
+      if (createdFromBuilder_ == null) {
+        if (((bitField0_ & 0x00000040) != 0) &&
+          createdFrom_ != null &&
+          createdFrom_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+          getCreatedFromBuilder().mergeFrom(value);
+        } else {
+          createdFrom_ = value;
+        }
+      } else {
+        createdFromBuilder_.mergeFrom(value);
+      }
+      if (createdFrom_ != null) {
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     */
+    public Builder clearCreatedFrom() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      createdFrom_ = null;
+      if (createdFromBuilder_ != null) {
+        createdFromBuilder_.dispose();
+        createdFromBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     */
+    public com.google.protobuf.Timestamp.Builder getCreatedFromBuilder() {
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return internalGetCreatedFromFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     */
+    public com.google.protobuf.TimestampOrBuilder getCreatedFromOrBuilder() {
+      if (createdFromBuilder_ != null) {
+        return createdFromBuilder_.getMessageOrBuilder();
+      } else {
+        return createdFrom_ == null ?
+            com.google.protobuf.Timestamp.getDefaultInstance() : createdFrom_;
+      }
+    }
+    /**
+     * <pre>
+     * Only those that were accepted at this time or later.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> 
+        internalGetCreatedFromFieldBuilder() {
+      if (createdFromBuilder_ == null) {
+        createdFromBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder>(
+                getCreatedFrom(),
+                getParentForChildren(),
+                isClean());
+        createdFrom_ = null;
+      }
+      return createdFromBuilder_;
+    }
+
+    private com.google.protobuf.Timestamp createdBefore_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> createdBeforeBuilder_;
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     * @return Whether the createdBefore field is set.
+     */
+    public boolean hasCreatedBefore() {
+      return ((bitField0_ & 0x00000080) != 0);
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     * @return The createdBefore.
+     */
+    public com.google.protobuf.Timestamp getCreatedBefore() {
+      if (createdBeforeBuilder_ == null) {
+        return createdBefore_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdBefore_;
+      } else {
+        return createdBeforeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     */
+    public Builder setCreatedBefore(com.google.protobuf.Timestamp value) {
+      if (createdBeforeBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        createdBefore_ = value;
+      } else {
+        createdBeforeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     */
+    public Builder setCreatedBefore(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      if (createdBeforeBuilder_ == null) {
+        createdBefore_ = builderForValue.build();
+      } else {
+        createdBeforeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     */
+    public Builder mergeCreatedBefore(com.google.protobuf.Timestamp value) {
+      if (createdBeforeBuilder_ == null) {
+        if (((bitField0_ & 0x00000080) != 0) &&
+          createdBefore_ != null &&
+          createdBefore_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+          getCreatedBeforeBuilder().mergeFrom(value);
+        } else {
+          createdBefore_ = value;
+        }
+      } else {
+        createdBeforeBuilder_.mergeFrom(value);
+      }
+      if (createdBefore_ != null) {
+        bitField0_ |= 0x00000080;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     */
+    public Builder clearCreatedBefore() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      createdBefore_ = null;
+      if (createdBeforeBuilder_ != null) {
+        createdBeforeBuilder_.dispose();
+        createdBeforeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     */
+    public com.google.protobuf.Timestamp.Builder getCreatedBeforeBuilder() {
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return internalGetCreatedBeforeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     */
+    public com.google.protobuf.TimestampOrBuilder getCreatedBeforeOrBuilder() {
+      if (createdBeforeBuilder_ != null) {
+        return createdBeforeBuilder_.getMessageOrBuilder();
+      } else {
+        return createdBefore_ == null ?
+            com.google.protobuf.Timestamp.getDefaultInstance() : createdBefore_;
+      }
+    }
+    /**
+     * <pre>
+     * Only those that were accepted before this time.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> 
+        internalGetCreatedBeforeFieldBuilder() {
+      if (createdBeforeBuilder_ == null) {
+        createdBeforeBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder>(
+                getCreatedBefore(),
+                getParentForChildren(),
+                isClean());
+        createdBefore_ = null;
+      }
+      return createdBeforeBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.ListTxsRequest)

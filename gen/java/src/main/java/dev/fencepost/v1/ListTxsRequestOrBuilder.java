@@ -81,7 +81,7 @@ public interface ListTxsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows a page at most, 1 to 1000; 0 is 100.
    * </pre>
    *
    * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
@@ -119,4 +119,99 @@ public interface ListTxsRequestOrBuilder extends
    * @return The view.
    */
   dev.fencepost.v1.TxView getView();
+
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the labels.
+   */
+  java.util.List<java.lang.String>
+      getLabelsList();
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return The count of labels.
+   */
+  int getLabelsCount();
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the element to return.
+   * @return The labels at the given index.
+   */
+  java.lang.String getLabels(int index);
+  /**
+   * <pre>
+   * Only those that have all of these labels, each written as "key=value".
+   * </pre>
+   *
+   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the labels at the given index.
+   */
+  com.google.protobuf.ByteString
+      getLabelsBytes(int index);
+
+  /**
+   * <pre>
+   * Only those that were accepted at this time or later.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+   * @return Whether the createdFrom field is set.
+   */
+  boolean hasCreatedFrom();
+  /**
+   * <pre>
+   * Only those that were accepted at this time or later.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+   * @return The createdFrom.
+   */
+  com.google.protobuf.Timestamp getCreatedFrom();
+  /**
+   * <pre>
+   * Only those that were accepted at this time or later.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
+   */
+  com.google.protobuf.TimestampOrBuilder getCreatedFromOrBuilder();
+
+  /**
+   * <pre>
+   * Only those that were accepted before this time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+   * @return Whether the createdBefore field is set.
+   */
+  boolean hasCreatedBefore();
+  /**
+   * <pre>
+   * Only those that were accepted before this time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+   * @return The createdBefore.
+   */
+  com.google.protobuf.Timestamp getCreatedBefore();
+  /**
+   * <pre>
+   * Only those that were accepted before this time.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
+   */
+  com.google.protobuf.TimestampOrBuilder getCreatedBeforeOrBuilder();
 }

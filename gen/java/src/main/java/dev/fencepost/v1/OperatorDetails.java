@@ -116,7 +116,8 @@ private static final long serialVersionUID = 0L;
   private int submitAttempts_ = 0;
   /**
    * <pre>
-   * How often its bytes were handed to a node.
+   * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+   * could not be signed counts too. 0 while it has no nonce.
    * </pre>
    *
    * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -902,7 +903,8 @@ private static final long serialVersionUID = 0L;
     private int submitAttempts_ ;
     /**
      * <pre>
-     * How often its bytes were handed to a node.
+     * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+     * could not be signed counts too. 0 while it has no nonce.
      * </pre>
      *
      * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -914,7 +916,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often its bytes were handed to a node.
+     * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+     * could not be signed counts too. 0 while it has no nonce.
      * </pre>
      *
      * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -930,7 +933,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often its bytes were handed to a node.
+     * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+     * could not be signed counts too. 0 while it has no nonce.
      * </pre>
      *
      * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>

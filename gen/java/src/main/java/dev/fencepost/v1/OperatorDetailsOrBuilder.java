@@ -51,7 +51,8 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * How often its bytes were handed to a node.
+   * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
+   * could not be signed counts too. 0 while it has no nonce.
    * </pre>
    *
    * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>

@@ -30,6 +30,7 @@ private static final long serialVersionUID = 0L;
   private PauseSubmitterRequest() {
     submitter_ = "";
     reason_ = "";
+    operator_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -94,7 +95,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Kept with the command, for whoever asks later.
+   * Why; kept with the command.
    * </pre>
    *
    * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -115,7 +116,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Kept with the command, for whoever asks later.
+   * Why; kept with the command.
    * </pre>
    *
    * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -130,6 +131,53 @@ private static final long serialVersionUID = 0L;
           com.google.protobuf.ByteString.copyFromUtf8(
               (java.lang.String) ref);
       reason_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int OPERATOR_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object operator_ = "";
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The operator.
+   */
+  @java.lang.Override
+  public java.lang.String getOperator() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      operator_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for operator.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOperatorBytes() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      operator_ = b;
       return b;
     } else {
       return (com.google.protobuf.ByteString) ref;
@@ -156,6 +204,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 2, reason_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, operator_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -165,6 +216,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(2, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(3, operator_);
     }
     return size;
   }
@@ -194,6 +248,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getSubmitter())) return false;
     if (!getReason()
         .equals(other.getReason())) return false;
+    if (!getOperator()
+        .equals(other.getOperator())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -209,6 +265,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getSubmitter().hashCode();
     hash = (37 * hash) + REASON_FIELD_NUMBER;
     hash = (53 * hash) + getReason().hashCode();
+    hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
+    hash = (53 * hash) + getOperator().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -342,6 +400,7 @@ private static final long serialVersionUID = 0L;
       bitField0_ = 0;
       submitter_ = "";
       reason_ = "";
+      operator_ = "";
       return this;
     }
 
@@ -381,6 +440,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.reason_ = reason_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.operator_ = operator_;
+      }
     }
 
     @java.lang.Override
@@ -403,6 +465,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getReason().isEmpty()) {
         reason_ = other.reason_;
         bitField0_ |= 0x00000002;
+        onChanged();
+      }
+      if (!other.getOperator().isEmpty()) {
+        operator_ = other.operator_;
+        bitField0_ |= 0x00000004;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -439,6 +506,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 26: {
+              operator_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -531,7 +603,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Kept with the command, for whoever asks later.
+     * Why; kept with the command.
      * </pre>
      *
      * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -551,7 +623,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept with the command, for whoever asks later.
+     * Why; kept with the command.
      * </pre>
      *
      * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -572,7 +644,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept with the command, for whoever asks later.
+     * Why; kept with the command.
      * </pre>
      *
      * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -589,7 +661,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept with the command, for whoever asks later.
+     * Why; kept with the command.
      * </pre>
      *
      * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -603,7 +675,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Kept with the command, for whoever asks later.
+     * Why; kept with the command.
      * </pre>
      *
      * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -616,6 +688,98 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       reason_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object operator_ = "";
+    /**
+     * <pre>
+     * Who asks; kept with the command.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @return The operator.
+     */
+    public java.lang.String getOperator() {
+      java.lang.Object ref = operator_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        operator_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @return The bytes for operator.
+     */
+    public com.google.protobuf.ByteString
+        getOperatorBytes() {
+      java.lang.Object ref = operator_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        operator_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @param value The operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperator(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      operator_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOperator() {
+      operator_ = getDefaultInstance().getOperator();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks; kept with the command.
+     * </pre>
+     *
+     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * @param value The bytes for operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      operator_ = value;
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

@@ -24,7 +24,7 @@ public interface PauseSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * Kept with the command, for whoever asks later.
+   * Why; kept with the command.
    * </pre>
    *
    * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -33,7 +33,7 @@ public interface PauseSubmitterRequestOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * Kept with the command, for whoever asks later.
+   * Why; kept with the command.
    * </pre>
    *
    * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
@@ -41,4 +41,24 @@ public interface PauseSubmitterRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getReasonBytes();
+
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The operator.
+   */
+  java.lang.String getOperator();
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for operator.
+   */
+  com.google.protobuf.ByteString
+      getOperatorBytes();
 }

@@ -169,8 +169,8 @@ private static final long serialVersionUID = 0L;
   private long gasLimit_ = 0L;
   /**
    * <pre>
-   * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
-   * data: nothing is simulated then, and a call that reverts is found out on chain.
+   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+   * configured otherwise (`prepare.simulate`).
    * </pre>
    *
    * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -784,8 +784,8 @@ private static final long serialVersionUID = 0L;
     private long gasLimit_ ;
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
-     * data: nothing is simulated then, and a call that reverts is found out on chain.
+     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+     * configured otherwise (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -797,8 +797,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
-     * data: nothing is simulated then, and a call that reverts is found out on chain.
+     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+     * configured otherwise (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -814,8 +814,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
-     * data: nothing is simulated then, and a call that reverts is found out on chain.
+     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+     * configured otherwise (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>

@@ -62,8 +62,8 @@ public interface PayloadOrBuilder extends
 
   /**
    * <pre>
-   * Gas limit. 0 lets Fencepost simulate the transaction, estimate it and add a margin. One of your own is taken at its word as long as it can be enough for the
-   * data: nothing is simulated then, and a call that reverts is found out on chain.
+   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+   * configured otherwise (`prepare.simulate`).
    * </pre>
    *
    * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>

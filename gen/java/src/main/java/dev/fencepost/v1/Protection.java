@@ -60,7 +60,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+   * REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -81,7 +82,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+   * REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -586,7 +588,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+     * REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -606,7 +609,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+     * REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -627,7 +631,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+     * REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -644,7 +649,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+     * REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -658,7 +664,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+     * REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>

@@ -29,7 +29,7 @@ public enum ProtectionDecision
   PROTECTION_DECISION_RESUME(1),
   /**
    * <pre>
-   * Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+   * Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD = 2;</code>
@@ -70,7 +70,7 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_RESUME_VALUE = 1;
   /**
    * <pre>
-   * Go on at the account's settled nonce on chain. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+   * Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD = 2;</code>

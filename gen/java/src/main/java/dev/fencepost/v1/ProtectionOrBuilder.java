@@ -12,7 +12,8 @@ public interface ProtectionOrBuilder extends
 
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+   * REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -21,7 +22,8 @@ public interface ProtectionOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
+   * REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>

@@ -23,14 +23,42 @@ public interface ResumeSubmitterRequestOrBuilder extends
       getSubmitterBytes();
 
   /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
    * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
    * @return The reason.
    */
   java.lang.String getReason();
   /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
    * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
    * @return The bytes for reason.
    */
   com.google.protobuf.ByteString
       getReasonBytes();
+
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The operator.
+   */
+  java.lang.String getOperator();
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for operator.
+   */
+  com.google.protobuf.ByteString
+      getOperatorBytes();
 }

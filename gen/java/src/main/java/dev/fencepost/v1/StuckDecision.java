@@ -21,7 +21,7 @@ public enum StuckDecision
   STUCK_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO.
+   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -29,7 +29,7 @@ public enum StuckDecision
   STUCK_DECISION_FAIL(1),
   /**
    * <pre>
-   * It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
@@ -37,7 +37,8 @@ public enum StuckDecision
   STUCK_DECISION_REQUEUE(2),
   /**
    * <pre>
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
+   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
    * </pre>
    *
    * <code>STUCK_DECISION_RETRY = 3;</code>
@@ -45,7 +46,8 @@ public enum StuckDecision
   STUCK_DECISION_RETRY(3),
   /**
    * <pre>
-   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+   * this transaction, and that it is as deep as that.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
@@ -77,7 +79,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO.
+   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -85,7 +87,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_FAIL_VALUE = 1;
   /**
    * <pre>
-   * It goes back to its place in the queue and gets another nonce. Refused until the other use of its nonce is below the audit depth.
+   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
@@ -93,7 +95,8 @@ public enum StuckDecision
   public static final int STUCK_DECISION_REQUEUE_VALUE = 2;
   /**
    * <pre>
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction.
+   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
+   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
    * </pre>
    *
    * <code>STUCK_DECISION_RETRY = 3;</code>
@@ -101,7 +104,8 @@ public enum StuckDecision
   public static final int STUCK_DECISION_RETRY_VALUE = 3;
   /**
    * <pre>
-   * As FAIL, when no endpoint can show any more who used its nonce: somebody has found out otherwise that it was not this transaction.
+   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
+   * this transaction, and that it is as deep as that.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>

@@ -167,185 +167,201 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     java.lang.String[] descriptorData = {
       "\n\034fencepost/v1/submitter.proto\022\014fencepos" +
       "t.v1\032\033buf/validate/validate.proto\032\025fence" +
-      "post/v1/tx.proto\032 google/protobuf/field_" +
-      "mask.proto\032\037google/protobuf/timestamp.pr" +
-      "oto\"\317\001\n\tLeaseInfo\022\035\n\nowner_node\030\001 \001(\tR\to" +
-      "wnerNode\022\'\n\rfencing_token\030\002 \001(\003B\0020\001R\014fen" +
-      "cingToken\022=\n\014acquire_time\030\003 \001(\0132\032.google" +
-      ".protobuf.TimestampR\013acquireTime\022;\n\013expi" +
-      "re_time\030\004 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\nexpireTime\"\231\001\n\nProtection\022\026\n\006reason\030\001" +
-      " \001(\tR\006reason\022\032\n\010evidence\030\002 \001(\tR\010evidence" +
-      "\022.\n\004time\030\003 \001(\0132\032.google.protobuf.Timesta" +
-      "mpR\004time\022\'\n\rprotection_id\030\004 \001(\003B\0020\001R\014pro" +
-      "tectionId\"\240\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004tx" +
-      "Id\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022+\n\005sta" +
-      "te\030\003 \001(\0162\025.fencepost.v1.TxStateR\005state\022\035" +
-      "\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006reason\030" +
-      "\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\tR\007message\022" +
-      ";\n\013create_time\030\007 \001(\0132\032.google.protobuf.T" +
-      "imestampR\ncreateTime\022\034\n\007version\030\024 \001(\004B\0020" +
-      "\001R\007versionB\010\n\006_nonce\"\257\001\n\010NonceGap\022#\n\013fir" +
-      "st_nonce\030\001 \001(\004B\0020\001R\nfirstNonce\022!\n\nlast_n" +
-      "once\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003 \001(\t" +
-      "R\004txId\022\026\n\006reason\030\004 \001(\tR\006reason\022.\n\004time\030\005" +
-      " \001(\0132\032.google.protobuf.TimestampR\004time\"\321" +
-      "\006\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\nacco" +
-      "unt_id\030\002 \001(\tR\taccountId\022\035\n\010chain_id\030\003 \001(" +
-      "\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001(\tR\007address" +
-      "\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001(\0162\033" +
-      ".fencepost.v1.SubmitterModeR\004mode\0225\n\006sta" +
-      "tus\030\007 \001(\0162\035.fencepost.v1.SubmitterStatus" +
-      "R\006status\022\035\n\nstart_from\030\010 \001(\tR\tstartFrom\022" +
-      "-\n\005lease\030\t \001(\0132\027.fencepost.v1.LeaseInfoR" +
-      "\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020\001H\000R\tnextNo" +
-      "nce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020\001H\001R\tinitNo" +
-      "nce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030.fencepost.v" +
-      "1.ProtectionR\nprotection\022\032\n\006queued\030\r \001(\003" +
-      "B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001(\003B\0020\001R\010inF" +
-      "light\022;\n\013create_time\030\017 \001(\0132\032.google.prot" +
-      "obuf.TimestampR\ncreateTime\0221\n\010blocking\030\020" +
-      " \001(\0132\025.fencepost.v1.WaitingR\010blocking\0224\n" +
-      "\nqueue_head\030\021 \001(\0132\025.fencepost.v1.Waiting" +
-      "R\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.fencepost.v1" +
-      ".NonceGapR\004gaps\022:\n\non_failure\030\023 \001(\0162\033.fe" +
-      "ncepost.v1.FailurePolicyR\tonFailure\022\027\n\007m" +
-      "ax_fee\030\024 \001(\tR\006maxFeeB\r\n\013_next_nonceB\r\n\013_" +
-      "init_nonce\"\320\003\n\030RegisterSubmitterRequest\022" +
-      "3\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-]{" +
-      "0,63}$R\004name\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162\014\030" +
-      "\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007address\030\003 \001(\tB\032\272" +
-      "H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007address\022!\n\006si" +
-      "gner\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030\005 " +
-      "\001(\0162\033.fencepost.v1.SubmitterModeB\010\272H\005\202\001\002" +
-      "\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001" +
-      "\n\nstart_from\022;must be \"0\", \"chain\" or th" +
-      "e exact next nonce of the account\032Gthis " +
-      "== \'\' || this == \'chain\' || this.matches" +
-      "(\'^(0|[1-9][0-9]{0,17})$\')R\tstartFrom\"\374\001" +
-      "\n\026UpdateSubmitterRequest\022(\n\tsubmitter\030\001 " +
-      "\001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022D\n\non_failure" +
-      "\030\002 \001(\0162\033.fencepost.v1.FailurePolicyB\010\272H\005" +
-      "\202\001\002\020\001R\tonFailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\017" +
-      "2\r^[0-9]{0,78}$R\006maxFee\022C\n\013update_mask\030\004" +
-      " \001(\0132\032.google.protobuf.FieldMaskB\006\272H\003\310\001\001" +
-      "R\nupdateMask\"P\n\027UpdateSubmitterResponse\022" +
-      "5\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submit" +
-      "terR\tsubmitter\"l\n\031RegisterSubmitterRespo" +
-      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
-      "bmitterR\tsubmitter\022\030\n\007created\030\002 \001(\010R\007cre" +
-      "ated\"?\n\023GetSubmitterRequest\022(\n\tsubmitter" +
-      "\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubm" +
-      "itterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fence" +
-      "post.v1.SubmitterR\tsubmitter\"i\n\025ListSubm" +
-      "ittersRequest\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030" +
-      "\350\007(\000R\010pageSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r" +
-      "\003\030\200\002R\tpageToken\"y\n\026ListSubmittersRespons" +
-      "e\0227\n\nsubmitters\030\001 \003(\0132\027.fencepost.v1.Sub" +
-      "mitterR\nsubmitters\022&\n\017next_page_token\030\002 " +
-      "\001(\tR\rnextPageToken\"c\n\025PauseSubmitterRequ" +
-      "est\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubm" +
-      "itter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\"" +
-      "O\n\026PauseSubmitterResponse\0225\n\tsubmitter\030\001" +
+      "post/v1/tx.proto\032\034google/api/annotations" +
+      ".proto\032 google/protobuf/field_mask.proto" +
+      "\032\037google/protobuf/timestamp.proto\"\317\001\n\tLe" +
+      "aseInfo\022\035\n\nowner_node\030\001 \001(\tR\townerNode\022\'" +
+      "\n\rfencing_token\030\002 \001(\003B\0020\001R\014fencingToken\022" +
+      "=\n\014acquire_time\030\003 \001(\0132\032.google.protobuf." +
+      "TimestampR\013acquireTime\022;\n\013expire_time\030\004 " +
+      "\001(\0132\032.google.protobuf.TimestampR\nexpireT" +
+      "ime\"\231\001\n\nProtection\022\026\n\006reason\030\001 \001(\tR\006reas" +
+      "on\022\032\n\010evidence\030\002 \001(\tR\010evidence\022.\n\004time\030\003" +
+      " \001(\0132\032.google.protobuf.TimestampR\004time\022\'" +
+      "\n\rprotection_id\030\004 \001(\003B\0020\001R\014protectionId\"" +
+      "\240\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\035\n\nrequ" +
+      "est_id\030\002 \001(\tR\trequestId\022+\n\005state\030\003 \001(\0162\025" +
+      ".fencepost.v1.TxStateR\005state\022\035\n\005nonce\030\004 " +
+      "\001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006reason\030\005 \001(\tR\006rea" +
+      "son\022\030\n\007message\030\006 \001(\tR\007message\022;\n\013create_" +
+      "time\030\007 \001(\0132\032.google.protobuf.TimestampR\n" +
+      "createTime\022\034\n\007version\030\024 \001(\004B\0020\001R\007version" +
+      "B\010\n\006_nonce\"\257\001\n\010NonceGap\022#\n\013first_nonce\030\001" +
+      " \001(\004B\0020\001R\nfirstNonce\022!\n\nlast_nonce\030\002 \001(\004" +
+      "B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006" +
+      "reason\030\004 \001(\tR\006reason\022.\n\004time\030\005 \001(\0132\032.goo" +
+      "gle.protobuf.TimestampR\004time\"\321\006\n\tSubmitt" +
+      "er\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\naccount_id\030\002 \001" +
+      "(\tR\taccountId\022\035\n\010chain_id\030\003 \001(\004B\0020\001R\007cha" +
+      "inId\022\030\n\007address\030\004 \001(\tR\007address\022\026\n\006signer" +
+      "\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001(\0162\033.fencepost" +
+      ".v1.SubmitterModeR\004mode\0225\n\006status\030\007 \001(\0162" +
+      "\035.fencepost.v1.SubmitterStatusR\006status\022\035" +
+      "\n\nstart_from\030\010 \001(\tR\tstartFrom\022-\n\005lease\030\t" +
+      " \001(\0132\027.fencepost.v1.LeaseInfoR\005lease\022&\n\n" +
+      "next_nonce\030\n \001(\004B\0020\001H\000R\tnextNonce\210\001\001\022&\n\n" +
+      "init_nonce\030\013 \001(\004B\0020\001H\001R\tinitNonce\210\001\001\0228\n\n" +
+      "protection\030\014 \001(\0132\030.fencepost.v1.Protecti" +
+      "onR\nprotection\022\032\n\006queued\030\r \001(\003B\0020\001R\006queu" +
+      "ed\022\037\n\tin_flight\030\016 \001(\003B\0020\001R\010inFlight\022;\n\013c" +
+      "reate_time\030\017 \001(\0132\032.google.protobuf.Times" +
+      "tampR\ncreateTime\0221\n\010blocking\030\020 \001(\0132\025.fen" +
+      "cepost.v1.WaitingR\010blocking\0224\n\nqueue_hea" +
+      "d\030\021 \001(\0132\025.fencepost.v1.WaitingR\tqueueHea" +
+      "d\022*\n\004gaps\030\022 \003(\0132\026.fencepost.v1.NonceGapR" +
+      "\004gaps\022:\n\non_failure\030\023 \001(\0162\033.fencepost.v1" +
+      ".FailurePolicyR\tonFailure\022\027\n\007max_fee\030\024 \001" +
+      "(\tR\006maxFeeB\r\n\013_next_nonceB\r\n\013_init_nonce" +
+      "\"\320\003\n\030RegisterSubmitterRequest\0223\n\004name\030\001 " +
+      "\001(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-]{0,63}$R\004na" +
+      "me\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 " +
+      "\000R\007chainId\0224\n\007address\030\003 \001(\tB\032\272H\027r\0252\023^0x[" +
+      "0-9a-fA-F]{40}$R\007address\022!\n\006signer\030\004 \001(\t" +
+      "B\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030\005 \001(\0162\033.fenc" +
+      "epost.v1.SubmitterModeB\010\272H\005\202\001\002\020\001R\004mode\022\272" +
+      "\001\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_fr" +
+      "om\022;must be \"0\", \"chain\" or the exact ne" +
+      "xt nonce of the account\032Gthis == \'\' || t" +
+      "his == \'chain\' || this.matches(\'^(0|[1-9" +
+      "][0-9]{0,17})$\')R\tstartFrom\"\304\002\n\026UpdateSu" +
+      "bmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005" +
+      "\020\001\030\200\001R\tsubmitter\022D\n\non_failure\030\002 \001(\0162\033.f" +
+      "encepost.v1.FailurePolicyB\010\272H\005\202\001\002\020\001R\tonF" +
+      "ailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0" +
+      ",78}$R\006maxFee\022C\n\013update_mask\030\004 \001(\0132\032.goo" +
+      "gle.protobuf.FieldMaskB\006\272H\003\310\001\001R\nupdateMa" +
+      "sk\022 \n\006reason\030\005 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010" +
+      "operator\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027Up" +
+      "dateSubmitterResponse\0225\n\tsubmitter\030\001 \001(\013" +
+      "2\027.fencepost.v1.SubmitterR\tsubmitter\"l\n\031" +
+      "RegisterSubmitterResponse\0225\n\tsubmitter\030\001" +
       " \001(\0132\027.fencepost.v1.SubmitterR\tsubmitter" +
-      "\"d\n\026ResumeSubmitterRequest\022(\n\tsubmitter\030" +
+      "\022\030\n\007created\030\002 \001(\010R\007created\"?\n\023GetSubmitt" +
+      "erRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001" +
+      "R\tsubmitter\"M\n\024GetSubmitterResponse\0225\n\ts" +
+      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
+      "\tsubmitter\"i\n\025ListSubmittersRequest\022\'\n\tp" +
+      "age_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\n" +
+      "page_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n" +
+      "\026ListSubmittersResponse\0227\n\nsubmitters\030\001 " +
+      "\003(\0132\027.fencepost.v1.SubmitterR\nsubmitters" +
+      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
+      "\"\211\001\n\025PauseSubmitterRequest\022(\n\tsubmitter\030" +
       "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002" +
-      " \001(\tB\010\272H\005r\003\030\200\004R\006reason\"P\n\027ResumeSubmitte" +
-      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\"\345\001\n\027ProtectSubm" +
-      "itterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001" +
-      "\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001(\tBb\272H_r\005\020\001\030" +
-      "\200\004\272\001U\n\006reason\022\031must say why; it is blank" +
-      "\0320this == \'\' || this.matches(\'[^\\\\s\\\\p{Z" +
-      "}\\\\p{C}]\')R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H" +
-      "\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmitterResp" +
-      "onse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.S" +
-      "ubmitterR\tsubmitter\"\332\002\n\022ExitProtectReque" +
-      "st\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmi" +
-      "tter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014" +
-      "protectionId\022H\n\010decision\030\003 \001(\0162 .fencepo" +
-      "st.v1.ProtectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010de" +
-      "cision\022z\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006r" +
-      "eason\022\031must say why; it is blank\0320this =" +
-      "= \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]" +
-      "\')R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010" +
-      "operator\"L\n\023ExitProtectResponse\0225\n\tsubmi" +
-      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
-      "mitter\"\325\002\n\023ResolveStuckRequest\022\035\n\005tx_id\030" +
-      "\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162" +
-      "\033.fencepost.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000" +
-      "R\010decision\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001" +
-      "U\n\006reason\022\031must say why; it is blank\0320th" +
-      "is == \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p" +
-      "{C}]\')R\006reason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030" +
-      "\200\001R\010operator\0228\n\016expect_version\030\024 \001(\004B\0210\001" +
-      "\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n\024Resolv" +
-      "eStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v" +
-      "1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003" +
-      "B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006a" +
-      "ction\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId" +
-      "\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001" +
-      "(\tR\010operator\022;\n\013create_time\030\007 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\ncreateTime\0229\n\napp" +
-      "ly_time\030\010 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\tapplyTime\022\026\n\006result\030\t \001(\tR\006result\022\'\n\r" +
-      "protection_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001" +
-      "\n\023ListCommandsRequest\022(\n\tsubmitter\030\001 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001" +
-      "(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003" +
-      " \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024ListCommand" +
-      "sResponse\0221\n\010commands\030\001 \003(\0132\025.fencepost." +
-      "v1.CommandR\010commands\022&\n\017next_page_token\030" +
-      "\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode\022\036\n" +
-      "\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITT" +
-      "ER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 \n\034S" +
-      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
-      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
-      "AUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILURE_POLI" +
-      "CY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_CONTI" +
-      "NUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\262\001\n\022Prot" +
-      "ectionDecision\022#\n\037PROTECTION_DECISION_UN" +
-      "SPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_RESUM" +
-      "E\020\001\022%\n!PROTECTION_DECISION_ALIGN_FORWARD" +
-      "\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORWARD_" +
-      "KEEP_QUEUE\020\003*\305\001\n\rStuckDecision\022\036\n\032STUCK_" +
-      "DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION" +
-      "_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024S" +
-      "TUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECISION_" +
-      "FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_REQUEU" +
-      "E_UNPROVEN\020\0052\256\007\n\020SubmitterService\022d\n\021Reg" +
-      "isterSubmitter\022&.fencepost.v1.RegisterSu" +
-      "bmitterRequest\032\'.fencepost.v1.RegisterSu" +
-      "bmitterResponse\022U\n\014GetSubmitter\022!.fencep" +
-      "ost.v1.GetSubmitterRequest\032\".fencepost.v" +
-      "1.GetSubmitterResponse\022[\n\016ListSubmitters" +
-      "\022#.fencepost.v1.ListSubmittersRequest\032$." +
-      "fencepost.v1.ListSubmittersResponse\022^\n\017U" +
-      "pdateSubmitter\022$.fencepost.v1.UpdateSubm" +
-      "itterRequest\032%.fencepost.v1.UpdateSubmit" +
-      "terResponse\022[\n\016PauseSubmitter\022#.fencepos" +
-      "t.v1.PauseSubmitterRequest\032$.fencepost.v" +
-      "1.PauseSubmitterResponse\022^\n\017ResumeSubmit" +
-      "ter\022$.fencepost.v1.ResumeSubmitterReques" +
-      "t\032%.fencepost.v1.ResumeSubmitterResponse" +
-      "\022a\n\020ProtectSubmitter\022%.fencepost.v1.Prot" +
-      "ectSubmitterRequest\032&.fencepost.v1.Prote" +
-      "ctSubmitterResponse\022R\n\013ExitProtect\022 .fen" +
-      "cepost.v1.ExitProtectRequest\032!.fencepost" +
-      ".v1.ExitProtectResponse\022U\n\014ResolveStuck\022" +
-      "!.fencepost.v1.ResolveStuckRequest\032\".fen" +
-      "cepost.v1.ResolveStuckResponse\022U\n\014ListCo" +
-      "mmands\022!.fencepost.v1.ListCommandsReques" +
-      "t\032\".fencepost.v1.ListCommandsResponseBT\n" +
-      "\020dev.fencepost.v1P\001Z>github.com/fencepos" +
-      "t/fencepost/gen/go/fencepost/v1;fencepos" +
-      "tv1b\006proto3"
+      " \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\t" +
+      "B\010\272H\005r\003\030\200\001R\010operator\"O\n\026PauseSubmitterRe" +
+      "sponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1" +
+      ".SubmitterR\tsubmitter\"\212\001\n\026ResumeSubmitte" +
+      "rRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R" +
+      "\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006re" +
+      "ason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
+      "or\"P\n\027ResumeSubmitterResponse\0225\n\tsubmitt" +
+      "er\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmi" +
+      "tter\"\345\001\n\027ProtectSubmitterRequest\022(\n\tsubm" +
+      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022z\n\006re" +
+      "ason\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must " +
+      "say why; it is blank\0320this == \'\' || this" +
+      ".matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$" +
+      "\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030" +
+      "ProtectSubmitterResponse\0225\n\tsubmitter\030\001 " +
+      "\001(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"" +
+      "\332\002\n\022ExitProtectRequest\022(\n\tsubmitter\030\001 \001(" +
+      "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rprotection_i" +
+      "d\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protectionId\022H\n\010deci" +
+      "sion\030\003 \001(\0162 .fencepost.v1.ProtectionDeci" +
+      "sionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\004 \001" +
+      "(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why;" +
+      " it is blank\0320this == \'\' || this.matches" +
+      "(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operat" +
+      "or\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023ExitProt" +
+      "ectResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepo" +
+      "st.v1.SubmitterR\tsubmitter\"\325\002\n\023ResolveSt" +
+      "uckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txI" +
+      "d\022C\n\010decision\030\002 \001(\0162\033.fencepost.v1.Stuck" +
+      "DecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason" +
+      "\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say " +
+      "why; it is blank\0320this == \'\' || this.mat" +
+      "ches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010op" +
+      "erator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\0228\n\016expe" +
+      "ct_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexp" +
+      "ectVersion\"8\n\024ResolveStuckResponse\022 \n\002tx" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\332\002\n\007Command" +
+      "\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004k" +
+      "ind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022" +
+      "\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006re" +
+      "ason\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013crea" +
+      "te_time\030\007 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\ncreateTime\0229\n\napply_time\030\010 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\tapplyTime\022\026\n\006resu" +
+      "lt\030\t \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B" +
+      "\0020\001R\014protectionId\"\221\001\n\023ListCommandsReques" +
+      "t\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
+      "ter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010page" +
+      "Size\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpage" +
+      "Token\"q\n\024ListCommandsResponse\0221\n\010command" +
+      "s\030\001 \003(\0132\025.fencepost.v1.CommandR\010commands" +
+      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
+      "*J\n\rSubmitterMode\022\036\n\032SUBMITTER_MODE_UNSP" +
+      "ECIFIED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017" +
+      "SubmitterStatus\022 \n\034SUBMITTER_STATUS_UNSP" +
+      "ECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033" +
+      "\n\027SUBMITTER_STATUS_PAUSED\020\002*f\n\rFailurePo" +
+      "licy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027" +
+      "FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POL" +
+      "ICY_PAUSE\020\002*\262\001\n\022ProtectionDecision\022#\n\037PR" +
+      "OTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTE" +
+      "CTION_DECISION_RESUME\020\001\022%\n!PROTECTION_DE" +
+      "CISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DEC" +
+      "ISION_ALIGN_FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStu" +
+      "ckDecision\022\036\n\032STUCK_DECISION_UNSPECIFIED" +
+      "\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DEC" +
+      "ISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020" +
+      "\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037S" +
+      "TUCK_DECISION_REQUEUE_UNPROVEN\020\0052\351\n\n\020Sub" +
+      "mitterService\022\203\001\n\021RegisterSubmitter\022&.fe" +
+      "ncepost.v1.RegisterSubmitterRequest\032\'.fe" +
+      "ncepost.v1.RegisterSubmitterResponse\"\035\202\323" +
+      "\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n\014GetSubmit" +
+      "ter\022!.fencepost.v1.GetSubmitterRequest\032\"" +
+      ".fencepost.v1.GetSubmitterResponse\"&\202\323\344\223" +
+      "\002 \022\036/api/v1/submitters/{submitter}\022w\n\016Li" +
+      "stSubmitters\022#.fencepost.v1.ListSubmitte" +
+      "rsRequest\032$.fencepost.v1.ListSubmittersR" +
+      "esponse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001\n\017" +
+      "UpdateSubmitter\022$.fencepost.v1.UpdateSub" +
+      "mitterRequest\032%.fencepost.v1.UpdateSubmi" +
+      "tterResponse\")\202\323\344\223\002#2\036/api/v1/submitters" +
+      "/{submitter}:\001*\022\214\001\n\016PauseSubmitter\022#.fen" +
+      "cepost.v1.PauseSubmitterRequest\032$.fencep" +
+      "ost.v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"$/" +
+      "api/v1/submitters/{submitter}/pause:\001*\022\220" +
+      "\001\n\017ResumeSubmitter\022$.fencepost.v1.Resume" +
+      "SubmitterRequest\032%.fencepost.v1.ResumeSu" +
+      "bmitterResponse\"0\202\323\344\223\002*\"%/api/v1/submitt" +
+      "ers/{submitter}/resume:\001*\022\224\001\n\020ProtectSub" +
+      "mitter\022%.fencepost.v1.ProtectSubmitterRe" +
+      "quest\032&.fencepost.v1.ProtectSubmitterRes" +
+      "ponse\"1\202\323\344\223\002+\"&/api/v1/submitters/{submi" +
+      "tter}/protect:\001*\022\212\001\n\013ExitProtect\022 .fence" +
+      "post.v1.ExitProtectRequest\032!.fencepost.v" +
+      "1.ExitProtectResponse\"6\202\323\344\223\0020\"+/api/v1/s" +
+      "ubmitters/{submitter}/exit-protect:\001*\022|\n" +
+      "\014ResolveStuck\022!.fencepost.v1.ResolveStuc" +
+      "kRequest\032\".fencepost.v1.ResolveStuckResp" +
+      "onse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resolve" +
+      ":\001*\022\206\001\n\014ListCommands\022!.fencepost.v1.List" +
+      "CommandsRequest\032\".fencepost.v1.ListComma" +
+      "ndsResponse\"/\202\323\344\223\002)\022\'/api/v1/submitters/" +
+      "{submitter}/commandsBT\n\020dev.fencepost.v1" +
+      "P\001Z>github.com/fencepost/fencepost/gen/g" +
+      "o/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           build.buf.validate.ValidateProto.getDescriptor(),
           dev.fencepost.v1.TxOuterClass.getDescriptor(),
+          com.google.api.AnnotationsProto.getDescriptor(),
           com.google.protobuf.FieldMaskProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
         });
@@ -390,7 +406,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", });
+        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", "Reason", "Operator", });
     internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor =
       getDescriptor().getMessageType(7);
     internal_static_fencepost_v1_UpdateSubmitterResponse_fieldAccessorTable = new
@@ -432,7 +448,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_PauseSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_PauseSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Reason", });
+        new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_PauseSubmitterResponse_descriptor =
       getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_PauseSubmitterResponse_fieldAccessorTable = new
@@ -444,7 +460,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ResumeSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Reason", });
+        new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor =
       getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_ResumeSubmitterResponse_fieldAccessorTable = new
@@ -508,11 +524,13 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     descriptor.resolveAllFeaturesImmutable();
     build.buf.validate.ValidateProto.getDescriptor();
     dev.fencepost.v1.TxOuterClass.getDescriptor();
+    com.google.api.AnnotationsProto.getDescriptor();
     com.google.protobuf.FieldMaskProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();
     com.google.protobuf.ExtensionRegistry registry =
         com.google.protobuf.ExtensionRegistry.newInstance();
     registry.add(build.buf.validate.ValidateProto.field);
+    registry.add(com.google.api.AnnotationsProto.http);
     com.google.protobuf.Descriptors.FileDescriptor
         .internalUpdateFileDescriptor(descriptor, registry);
   }

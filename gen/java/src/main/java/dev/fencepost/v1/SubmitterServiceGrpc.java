@@ -433,7 +433,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     default void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
@@ -454,7 +455,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -489,7 +492,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     default void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -577,7 +581,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
@@ -600,7 +605,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -638,7 +645,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -709,7 +717,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) throws io.grpc.StatusException {
@@ -730,7 +739,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -765,7 +776,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) throws io.grpc.StatusException {
@@ -835,7 +847,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) {
@@ -856,7 +869,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -891,7 +906,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) {
@@ -965,7 +981,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
+     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.PauseSubmitterResponse> pauseSubmitter(
@@ -988,7 +1005,9 @@ public final class SubmitterServiceGrpc {
     /**
      * <pre>
      * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has.
+     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
+     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
+     * the nonce that is held by what ran.
      * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
      * </pre>
      */
@@ -1026,7 +1045,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
+     * removed from it.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListCommandsResponse> listCommands(

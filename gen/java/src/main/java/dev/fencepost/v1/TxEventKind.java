@@ -53,7 +53,7 @@ public enum TxEventKind
   TX_EVENT_KIND_RESUBMITTED(4),
   /**
    * <pre>
-   * It sits in a canonical block.
+   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
    * </pre>
    *
    * <code>TX_EVENT_KIND_INCLUDED = 5;</code>
@@ -61,7 +61,7 @@ public enum TxEventKind
   TX_EVENT_KIND_INCLUDED(5),
   /**
    * <pre>
-   * Its block left the canonical chain; it is being followed again.
+   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REORGED = 6;</code>
@@ -85,7 +85,7 @@ public enum TxEventKind
   TX_EVENT_KIND_FAILED(8),
   /**
    * <pre>
-   * Somebody asked for it to be cancelled after its nonce was taken.
+   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCEL_REQUESTED = 9;</code>
@@ -101,7 +101,7 @@ public enum TxEventKind
   TX_EVENT_KIND_CANCELLED(10),
   /**
    * <pre>
-   * It needs a decision.
+   * It needs a decision; or it needed one already, and the reason is another now.
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>
@@ -197,7 +197,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_RESUBMITTED_VALUE = 4;
   /**
    * <pre>
-   * It sits in a canonical block.
+   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
    * </pre>
    *
    * <code>TX_EVENT_KIND_INCLUDED = 5;</code>
@@ -205,7 +205,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_INCLUDED_VALUE = 5;
   /**
    * <pre>
-   * Its block left the canonical chain; it is being followed again.
+   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REORGED = 6;</code>
@@ -229,7 +229,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_FAILED_VALUE = 8;
   /**
    * <pre>
-   * Somebody asked for it to be cancelled after its nonce was taken.
+   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCEL_REQUESTED = 9;</code>
@@ -245,7 +245,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_CANCELLED_VALUE = 10;
   /**
    * <pre>
-   * It needs a decision.
+   * It needs a decision; or it needed one already, and the reason is another now.
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>

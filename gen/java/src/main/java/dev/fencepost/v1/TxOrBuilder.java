@@ -377,4 +377,58 @@ public interface TxOrBuilder extends
    */
   dev.fencepost.v1.BlockRefOrBuilder getConfirmationsOrBuilder(
       int index);
+
+  /**
+   * <pre>
+   * Of the request that created it.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
+   */
+  int getLabelsCount();
+  /**
+   * <pre>
+   * Of the request that created it.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
+   */
+  boolean containsLabels(
+      java.lang.String key);
+  /**
+   * Use {@link #getLabelsMap()} instead.
+   */
+  @java.lang.Deprecated
+  java.util.Map<java.lang.String, java.lang.String>
+  getLabels();
+  /**
+   * <pre>
+   * Of the request that created it.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
+   */
+  java.util.Map<java.lang.String, java.lang.String>
+  getLabelsMap();
+  /**
+   * <pre>
+   * Of the request that created it.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
+   */
+  /* nullable */
+java.lang.String getLabelsOrDefault(
+      java.lang.String key,
+      /* nullable */
+java.lang.String defaultValue);
+  /**
+   * <pre>
+   * Of the request that created it.
+   * </pre>
+   *
+   * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
+   */
+  java.lang.String getLabelsOrThrow(
+      java.lang.String key);
 }

@@ -52,6 +52,11 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_Tx_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_Tx_LabelsEntry_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_Tx_LabelsEntry_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_BlockRef_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -67,6 +72,11 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_CreateTxRequest_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_Terms_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -76,6 +86,21 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_CreateTxResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_BatchCreateTxRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_BatchCreateTxRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_BatchCreateTxResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_BatchCreateTxResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_BatchCreateTxResult_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_BatchCreateTxResult_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_RequestKey_descriptor;
   static final 
@@ -151,184 +176,225 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\025fencepost/v1/tx.proto\022\014fencepost.v1\032\033b" +
-      "uf/validate/validate.proto\032\036google/proto" +
-      "buf/duration.proto\032\037google/protobuf/time" +
-      "stamp.proto\"\251\003\n\007Payload\022\206\001\n\002to\030\001 \001(\tBv\272H" +
-      "s\272\001p\n\npayload.to\022/must be empty or \"0x\" " +
-      "followed by 40 hex digits\0321this == \'\' ||" +
-      " this.matches(\'^0x[0-9a-fA-F]{40}$\')R\002to" +
-      "\022\306\001\n\005value\030\002 \001(\tB\257\001\272H\253\001\272\001\247\001\n\rpayload.val" +
-      "ue\022`must be a whole number of wei in dec" +
-      "imal digits, for example \"10000000000000" +
-      "00000\" for one ether\0324this == \'\' || this" +
-      ".matches(\'^(0|[1-9][0-9]{0,77})$\')R\005valu" +
-      "e\022\022\n\004data\030\003 \001(\014R\004data\022\037\n\tgas_limit\030\004 \001(\004" +
-      "B\0020\001R\010gasLimitJ\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"" +
-      "\321\001\n\007Receipt\022\027\n\007tx_hash\030\001 \001(\tR\006txHash\022%\n\014" +
-      "block_number\030\002 \001(\004B\0020\001R\013blockNumber\022\035\n\nb" +
-      "lock_hash\030\003 \001(\tR\tblockHash\022\030\n\007success\030\004 " +
-      "\001(\010R\007success\022\035\n\010gas_used\030\005 \001(\004B\0020\001R\007gasU" +
-      "sed\022.\n\023effective_gas_price\030\006 \001(\tR\021effect" +
-      "iveGasPrice\"\336\001\n\007Attempt\022\035\n\nattempt_no\030\001 " +
-      "\001(\rR\tattemptNo\022\022\n\004kind\030\002 \001(\tR\004kind\022\027\n\007tx" +
-      "_hash\030\003 \001(\tR\006txHash\022\037\n\tgas_limit\030\004 \001(\004B\002" +
-      "0\001R\010gasLimit\022\027\n\007fee_cap\030\005 \001(\tR\006feeCap\022\020\n" +
-      "\003tip\030\006 \001(\tR\003tip\022;\n\013create_time\030\007 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\ncreateTime\"\251\002\n" +
-      "\017OperatorDetails\022\035\n\005nonce\030\001 \001(\004B\0020\001H\000R\005n" +
-      "once\210\001\001\022\037\n\tqueue_seq\030\002 \001(\003B\0020\001R\010queueSeq" +
-      "\022\'\n\rfencing_token\030\003 \001(\003B\0020\001R\014fencingToke" +
-      "n\022\'\n\017submit_attempts\030\004 \001(\rR\016submitAttemp" +
-      "ts\0221\n\010attempts\030\005 \003(\0132\025.fencepost.v1.Atte" +
-      "mptR\010attempts\022)\n\020accepted_attempt\030\006 \001(\rR" +
-      "\017acceptedAttempt\022\034\n\tdiagnosis\030\007 \001(\tR\tdia" +
-      "gnosisB\010\n\006_nonce\"\341\006\n\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004" +
-      "txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\035\n\nre" +
-      "quest_id\030\003 \001(\tR\trequestId\022+\n\005state\030\004 \001(\016" +
-      "2\025.fencepost.v1.TxStateR\005state\0225\n\tsub_st" +
-      "ate\030\005 \001(\0162\030.fencepost.v1.TxSubStateR\010sub" +
-      "State\022\034\n\007version\030\006 \001(\004B\0020\001R\007version\022/\n\007p" +
-      "ayload\030\007 \001(\0132\025.fencepost.v1.PayloadR\007pay" +
-      "load\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt" +
-      "\030\t \001(\0132\025.fencepost.v1.ReceiptR\007receipt\0222" +
-      "\n\010executed\030\n \001(\0162\026.fencepost.v1.Executed" +
-      "R\010executed\022\035\n\nretry_safe\030\013 \001(\010R\tretrySaf" +
-      "e\022\026\n\006reason\030\014 \001(\tR\006reason\022\035\n\nlast_error\030" +
-      "\r \001(\tR\tlastError\022)\n\020cancel_requested\030\016 \001" +
-      "(\010R\017cancelRequested\022;\n\013create_time\030\017 \001(\013" +
-      "2\032.google.protobuf.TimestampR\ncreateTime" +
-      "\022;\n\013update_time\030\020 \001(\0132\032.google.protobuf." +
-      "TimestampR\nupdateTime\0229\n\nfinal_time\030\021 \001(" +
-      "\0132\032.google.protobuf.TimestampR\tfinalTime" +
-      "\0229\n\010operator\030\022 \001(\0132\035.fencepost.v1.Operat" +
-      "orDetailsR\010operator\022)\n\005terms\030\023 \001(\0132\023.fen" +
-      "cepost.v1.TermsR\005terms\022<\n\rconfirmations\030" +
-      "\024 \003(\0132\026.fencepost.v1.BlockRefR\rconfirmat" +
-      "ions\":\n\010BlockRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006nu" +
-      "mber\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005" +
-      "tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsu" +
-      "bmitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 " +
-      "\001(\0162\031.fencepost.v1.TxEventKindR\004kind\022+\n\005" +
-      "state\030\005 \001(\0162\025.fencepost.v1.TxStateR\005stat" +
-      "e\0225\n\tsub_state\030\006 \001(\0162\030.fencepost.v1.TxSu" +
-      "bStateR\010subState\0222\n\010executed\030\007 \001(\0162\026.fen" +
-      "cepost.v1.ExecutedR\010executed\022\027\n\007tx_hash\030" +
-      "\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025.fencepo" +
-      "st.v1.ReceiptR\007receipt\022\026\n\006reason\030\n \001(\tR\006" +
-      "reason\022\030\n\007message\030\013 \001(\tR\007message\022.\n\004time" +
-      "\030\014 \001(\0132\032.google.protobuf.TimestampR\004time" +
-      "\022\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\rconfirmat" +
-      "ions\030\016 \003(\0132\026.fencepost.v1.BlockRefR\rconf" +
-      "irmations\"\276\002\n\017CreateTxRequest\022(\n\tsubmitt" +
-      "er\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\234\001\n\nrequ" +
-      "est_id\030\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024request_id." +
-      "printable\0226must not hold control charact" +
-      "ers, such as a line break\032 !this.matches" +
-      "(\'[\\x01-\\x1f\\x7f]\')R\trequestId\0227\n\007payloa" +
-      "d\030\003 \001(\0132\025.fencepost.v1.PayloadB\006\272H\003\310\001\001R\007" +
-      "payload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1.Te" +
-      "rmsR\005terms\"\307\001\n\005Terms\0225\n\005speed\030\001 \001(\0162\025.fe" +
-      "ncepost.v1.TxSpeedB\010\272H\005\202\001\002\020\001R\005speed\022-\n\007m" +
-      "ax_fee\030\002 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxF" +
-      "ee\0227\n\tnot_after\030\003 \001(\0132\032.google.protobuf." +
-      "TimestampR\010notAfter\022\037\n\013cancel_late\030\004 \001(\010" +
-      "R\ncancelLate\"N\n\020CreateTxResponse\022 \n\002tx\030\001" +
-      " \001(\0132\020.fencepost.v1.TxR\002tx\022\030\n\007created\030\002 " +
-      "\001(\010R\007created\"a\n\nRequestKey\022(\n\tsubmitter\030" +
-      "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022)\n\nrequest_" +
-      "id\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001R\trequestId\"\247\001\n\014GetT" +
-      "xRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txI" +
-      "d\0224\n\007request\030\002 \001(\0132\030.fencepost.v1.Reques" +
-      "tKeyH\000R\007request\0222\n\004view\030\003 \001(\0162\024.fencepos" +
-      "t.v1.TxViewB\010\272H\005\202\001\002\020\001R\004viewB\014\n\003key\022\005\272H\002\010" +
-      "\001\"1\n\rGetTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
-      "st.v1.TxR\002tx\"\200\002\n\016ListTxsRequest\022&\n\tsubmi" +
-      "tter\030\001 \001(\tB\010\272H\005r\003\030\200\001R\tsubmitter\022@\n\006state" +
-      "s\030\002 \003(\0162\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020\007" +
-      "\"\007\202\001\004\020\001 \000R\006states\022\'\n\tpage_size\030\003 \001(\005B\n\272H" +
-      "\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\004 \001(\tB\010" +
-      "\272H\005r\003\030\200\002R\tpageToken\0222\n\004view\030\005 \001(\0162\024.fenc" +
-      "epost.v1.TxViewB\010\272H\005\202\001\002\020\001R\004view\"]\n\017ListT" +
-      "xsResponse\022\"\n\003txs\030\001 \003(\0132\020.fencepost.v1.T" +
-      "xR\003txs\022&\n\017next_page_token\030\002 \001(\tR\rnextPag" +
-      "eToken\"0\n\017CancelTxRequest\022\035\n\005tx_id\030\001 \001(\t" +
-      "B\010\272H\005r\003\260\001\001R\004txId\"k\n\020CancelTxResponse\0225\n\007" +
-      "outcome\030\001 \001(\0162\033.fencepost.v1.CancelOutco" +
-      "meR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fencepost.v1.T" +
-      "xR\002tx\"y\n\020SpeedUpTxRequest\022\035\n\005tx_id\030\001 \001(\t" +
-      "B\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030" +
-      "\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010" +
-      "operator\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(" +
-      "\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\346\002\n\016Wa" +
-      "tchTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R" +
-      "\004txId\022*\n\tsubmitter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001H\000R\t" +
-      "submitter\022(\n\003all\030\003 \001(\0132\024.fencepost.v1.Al" +
-      "lTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030.fencepost" +
-      ".v1.RequestKeyH\000R\007request\022+\n\014resume_toke" +
-      "n\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013until_" +
-      "final\030\005 \001(\010R\nuntilFinal\022H\n\theartbeat\030\006 \001" +
-      "(\0132\031.google.protobuf.DurationB\017\272H\014\252\001\t\"\003\010" +
-      "\254\0022\002\010\001R\theartbeatB\017\n\006target\022\005\272H\002\010\001\";\n\tHe" +
-      "artbeat\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
-      "TimestampR\004time\"\327\001\n\017WatchTxResponse\022-\n\005e" +
-      "vent\030\001 \001(\0132\025.fencepost.v1.TxEventH\000R\005eve" +
-      "nt\022.\n\010snapshot\030\002 \001(\0132\020.fencepost.v1.TxH\000" +
-      "R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027.fencepos" +
-      "t.v1.HeartbeatH\000R\theartbeat\022!\n\014resume_to" +
-      "ken\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007Tx" +
-      "State\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_ST" +
-      "ATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021" +
-      "TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022" +
-      "\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAIL" +
-      "ED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*}\n\nTx" +
-      "SubState\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030" +
-      "\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE" +
-      "_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020" +
-      "\003*x\n\010Executed\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022" +
-      "\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024" +
-      "\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTE" +
-      "D\020\004*\366\003\n\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNS" +
-      "PECIFIED\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027" +
-      "TX_EVENT_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KI" +
-      "ND_SUBMITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMIT" +
-      "TED\020\004\022\032\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_" +
-      "EVENT_KIND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CO" +
-      "NFIRMED\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036T" +
-      "X_EVENT_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EV" +
-      "ENT_KIND_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_ST" +
-      "UCK\020\013\022\031\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_E" +
-      "VENT_KIND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DE" +
-      "LAYED\020\016\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033T" +
-      "X_EVENT_KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027" +
-      "\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC" +
-      "\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024T" +
-      "X_SPEED_UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001" +
-      "\022\025\n\021TX_SPEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST" +
-      "\020\003*\215\001\n\rCancelOutcome\022\036\n\032CANCEL_OUTCOME_U" +
-      "NSPECIFIED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED" +
-      "\020\001\022\034\n\030CANCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANC" +
-      "EL_OUTCOME_ALREADY_FINAL\020\0032\303\003\n\tTxService" +
-      "\022I\n\010CreateTx\022\035.fencepost.v1.CreateTxRequ" +
-      "est\032\036.fencepost.v1.CreateTxResponse\022@\n\005G" +
-      "etTx\022\032.fencepost.v1.GetTxRequest\032\033.fence" +
-      "post.v1.GetTxResponse\022F\n\007ListTxs\022\034.fence" +
-      "post.v1.ListTxsRequest\032\035.fencepost.v1.Li" +
-      "stTxsResponse\022I\n\010CancelTx\022\035.fencepost.v1" +
-      ".CancelTxRequest\032\036.fencepost.v1.CancelTx" +
-      "Response\022L\n\tSpeedUpTx\022\036.fencepost.v1.Spe" +
-      "edUpTxRequest\032\037.fencepost.v1.SpeedUpTxRe" +
-      "sponse\022H\n\007WatchTx\022\034.fencepost.v1.WatchTx" +
-      "Request\032\035.fencepost.v1.WatchTxResponse0\001" +
-      "BT\n\020dev.fencepost.v1P\001Z>github.com/fence" +
-      "post/fencepost/gen/go/fencepost/v1;fence" +
-      "postv1b\006proto3"
+      "uf/validate/validate.proto\032\034google/api/a" +
+      "nnotations.proto\032\036google/protobuf/durati" +
+      "on.proto\032\037google/protobuf/timestamp.prot" +
+      "o\032\027google/rpc/status.proto\"\251\003\n\007Payload\022\206" +
+      "\001\n\002to\030\001 \001(\tBv\272Hs\272\001p\n\npayload.to\022/must be" +
+      " empty or \"0x\" followed by 40 hex digits" +
+      "\0321this == \'\' || this.matches(\'^0x[0-9a-f" +
+      "A-F]{40}$\')R\002to\022\306\001\n\005value\030\002 \001(\tB\257\001\272H\253\001\272\001" +
+      "\247\001\n\rpayload.value\022`must be a whole numbe" +
+      "r of wei in decimal digits, for example " +
+      "\"1000000000000000000\" for one ether\0324thi" +
+      "s == \'\' || this.matches(\'^(0|[1-9][0-9]{" +
+      "0,77})$\')R\005value\022\022\n\004data\030\003 \001(\014R\004data\022\037\n\t" +
+      "gas_limit\030\004 \001(\004B\0020\001R\010gasLimitJ\004\010\016\020\017J\004\010\017\020" +
+      "\020R\004fromR\005nonce\"\321\001\n\007Receipt\022\027\n\007tx_hash\030\001 " +
+      "\001(\tR\006txHash\022%\n\014block_number\030\002 \001(\004B\0020\001R\013b" +
+      "lockNumber\022\035\n\nblock_hash\030\003 \001(\tR\tblockHas" +
+      "h\022\030\n\007success\030\004 \001(\010R\007success\022\035\n\010gas_used\030" +
+      "\005 \001(\004B\0020\001R\007gasUsed\022.\n\023effective_gas_pric" +
+      "e\030\006 \001(\tR\021effectiveGasPrice\"\336\001\n\007Attempt\022\035" +
+      "\n\nattempt_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 " +
+      "\001(\tR\004kind\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tga" +
+      "s_limit\030\004 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005" +
+      " \001(\tR\006feeCap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create" +
+      "_time\030\007 \001(\0132\032.google.protobuf.TimestampR" +
+      "\ncreateTime\"\251\002\n\017OperatorDetails\022\035\n\005nonce" +
+      "\030\001 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(" +
+      "\003B\0020\001R\010queueSeq\022\'\n\rfencing_token\030\003 \001(\003B\002" +
+      "0\001R\014fencingToken\022\'\n\017submit_attempts\030\004 \001(" +
+      "\rR\016submitAttempts\0221\n\010attempts\030\005 \003(\0132\025.fe" +
+      "ncepost.v1.AttemptR\010attempts\022)\n\020accepted" +
+      "_attempt\030\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagn" +
+      "osis\030\007 \001(\tR\tdiagnosisB\010\n\006_nonce\"\322\007\n\002Tx\022\023" +
+      "\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\t" +
+      "submitter\022\035\n\nrequest_id\030\003 \001(\tR\trequestId" +
+      "\022+\n\005state\030\004 \001(\0162\025.fencepost.v1.TxStateR\005" +
+      "state\0225\n\tsub_state\030\005 \001(\0162\030.fencepost.v1." +
+      "TxSubStateR\010subState\022\034\n\007version\030\006 \001(\004B\0020" +
+      "\001R\007version\022/\n\007payload\030\007 \001(\0132\025.fencepost." +
+      "v1.PayloadR\007payload\022\027\n\007tx_hash\030\010 \001(\tR\006tx" +
+      "Hash\022/\n\007receipt\030\t \001(\0132\025.fencepost.v1.Rec" +
+      "eiptR\007receipt\0222\n\010executed\030\n \001(\0162\026.fencep" +
+      "ost.v1.ExecutedR\010executed\022\035\n\nretry_safe\030" +
+      "\013 \001(\010R\tretrySafe\022\026\n\006reason\030\014 \001(\tR\006reason" +
+      "\022\035\n\nlast_error\030\r \001(\tR\tlastError\022)\n\020cance" +
+      "l_requested\030\016 \001(\010R\017cancelRequested\022;\n\013cr" +
+      "eate_time\030\017 \001(\0132\032.google.protobuf.Timest" +
+      "ampR\ncreateTime\022;\n\013update_time\030\020 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\nupdateTime\0229\n\n" +
+      "final_time\030\021 \001(\0132\032.google.protobuf.Times" +
+      "tampR\tfinalTime\0229\n\010operator\030\022 \001(\0132\035.fenc" +
+      "epost.v1.OperatorDetailsR\010operator\022)\n\005te" +
+      "rms\030\023 \001(\0132\023.fencepost.v1.TermsR\005terms\022<\n" +
+      "\rconfirmations\030\024 \003(\0132\026.fencepost.v1.Bloc" +
+      "kRefR\rconfirmations\0224\n\006labels\030\025 \003(\0132\034.fe" +
+      "ncepost.v1.Tx.LabelsEntryR\006labels\0329\n\013Lab" +
+      "elsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(" +
+      "\tR\005value:\0028\001\":\n\010BlockRef\022\032\n\006number\030\001 \001(\004" +
+      "B\0020\001R\006number\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007TxE" +
+      "vent\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002" +
+      " \001(\tR\tsubmitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n" +
+      "\004kind\030\004 \001(\0162\031.fencepost.v1.TxEventKindR\004" +
+      "kind\022+\n\005state\030\005 \001(\0162\025.fencepost.v1.TxSta" +
+      "teR\005state\0225\n\tsub_state\030\006 \001(\0162\030.fencepost" +
+      ".v1.TxSubStateR\010subState\0222\n\010executed\030\007 \001" +
+      "(\0162\026.fencepost.v1.ExecutedR\010executed\022\027\n\007" +
+      "tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025" +
+      ".fencepost.v1.ReceiptR\007receipt\022\026\n\006reason" +
+      "\030\n \001(\tR\006reason\022\030\n\007message\030\013 \001(\tR\007message" +
+      "\022.\n\004time\030\014 \001(\0132\032.google.protobuf.Timesta" +
+      "mpR\004time\022\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\rc" +
+      "onfirmations\030\016 \003(\0132\026.fencepost.v1.BlockR" +
+      "efR\rconfirmations\"\337\004\n\017CreateTxRequest\022(\n" +
+      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022" +
+      "\234\001\n\nrequest_id\030\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024req" +
+      "uest_id.printable\0226must not hold control" +
+      " characters, such as a line break\032 !this" +
+      ".matches(\'[\\x01-\\x1f\\x7f]\')R\trequestId\0227" +
+      "\n\007payload\030\003 \001(\0132\025.fencepost.v1.PayloadB\006" +
+      "\272H\003\310\001\001R\007payload\022)\n\005terms\030\004 \001(\0132\023.fencepo" +
+      "st.v1.TermsR\005terms\022\343\001\n\006labels\030\005 \003(\0132).fe" +
+      "ncepost.v1.CreateTxRequest.LabelsEntryB\237" +
+      "\001\272H\233\001\232\001\227\001\020\020\"\035r\0332\031^[a-z][a-z0-9._/-]{0,62" +
+      "}$*tr\003\030\200\001\272\001l\n\020labels.printable\0226must not" +
+      " hold control characters, such as a line" +
+      " break\032 !this.matches(\'[\\x01-\\x1f\\x7f]\')" +
+      "R\006labels\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003ke" +
+      "y\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\307\001\n\005Terms\0225\n" +
+      "\005speed\030\001 \001(\0162\025.fencepost.v1.TxSpeedB\010\272H\005" +
+      "\202\001\002\020\001R\005speed\022-\n\007max_fee\030\002 \001(\tB\024\272H\021r\0172\r^[" +
+      "0-9]{0,78}$R\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032" +
+      ".google.protobuf.TimestampR\010notAfter\022\037\n\013" +
+      "cancel_late\030\004 \001(\010R\ncancelLate\"N\n\020CreateT" +
+      "xResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR" +
+      "\002tx\022\030\n\007created\030\002 \001(\010R\007created\"c\n\024BatchCr" +
+      "eateTxRequest\022K\n\010requests\030\001 \003(\0132\035.fencep" +
+      "ost.v1.CreateTxRequestB\020\272H\r\222\001\n\010\001\020\350\007\"\003\330\001\003" +
+      "R\010requests\"T\n\025BatchCreateTxResponse\022;\n\007r" +
+      "esults\030\001 \003(\0132!.fencepost.v1.BatchCreateT" +
+      "xResultR\007results\"\211\001\n\023BatchCreateTxResult" +
+      "\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005" +
+      "error\030\002 \001(\0132\022.google.rpc.StatusH\000R\005error" +
+      "\022\030\n\007created\030\003 \001(\010R\007createdB\010\n\006result\"a\n\n" +
+      "RequestKey\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200" +
+      "\001R\tsubmitter\022)\n\nrequest_id\030\002 \001(\tB\n\272H\007r\005\020" +
+      "\001\030\200\001R\trequestId\"\247\001\n\014GetTxRequest\022\037\n\005tx_i" +
+      "d\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txId\0224\n\007request\030\002 \001" +
+      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
+      "2\n\004view\030\003 \001(\0162\024.fencepost.v1.TxViewB\010\272H\005" +
+      "\202\001\002\020\001R\004viewB\014\n\003key\022\005\272H\002\010\001\"1\n\rGetTxRespon" +
+      "se\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\306\003\n" +
+      "\016ListTxsRequest\022&\n\tsubmitter\030\001 \001(\tB\010\272H\005r" +
+      "\003\030\200\001R\tsubmitter\022@\n\006states\030\002 \003(\0162\025.fencep" +
+      "ost.v1.TxStateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006state" +
+      "s\022\'\n\tpage_size\030\003 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSi" +
+      "ze\022\'\n\npage_token\030\004 \001(\tB\010\272H\005r\003\030\200\002R\tpageTo" +
+      "ken\0222\n\004view\030\005 \001(\0162\024.fencepost.v1.TxViewB" +
+      "\010\272H\005\202\001\002\020\001R\004view\022B\n\006labels\030\006 \003(\tB*\272H\'\222\001$\020" +
+      "\020\" r\036\030\300\0012\031^[a-z][a-z0-9._/-]{0,62}=R\006lab" +
+      "els\022=\n\014created_from\030\007 \001(\0132\032.google.proto" +
+      "buf.TimestampR\013createdFrom\022A\n\016created_be" +
+      "fore\030\010 \001(\0132\032.google.protobuf.TimestampR\r" +
+      "createdBefore\"]\n\017ListTxsResponse\022\"\n\003txs\030" +
+      "\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\"x\n\017CancelTx" +
+      "Request\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 " +
+      "\n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010oper" +
+      "ator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"k\n\020Cancel" +
+      "TxResponse\0225\n\007outcome\030\001 \001(\0162\033.fencepost." +
+      "v1.CancelOutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020." +
+      "fencepost.v1.TxR\002tx\"y\n\020SpeedUpTxRequest\022" +
+      "\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason" +
+      "\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001" +
+      "(\tB\010\272H\005r\003\030\200\001R\010operator\"5\n\021SpeedUpTxRespo" +
+      "nse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n" +
+      "\006AllTxs\"\277\003\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
+      "\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n" +
+      "\272H\007r\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.f" +
+      "encepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001" +
+      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
+      "+\n\014resume_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeT" +
+      "oken\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\022H\n" +
+      "\theartbeat\030\006 \001(\0132\031.google.protobuf.Durat" +
+      "ionB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006label" +
+      "s\030\010 \003(\tB?\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-" +
+      "]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\006labels" +
+      "B\017\n\006target\022\005\272H\002\010\001\";\n\tHeartbeat\022.\n\004time\030\001" +
+      " \001(\0132\032.google.protobuf.TimestampR\004time\"\327" +
+      "\001\n\017WatchTxResponse\022-\n\005event\030\001 \001(\0132\025.fenc" +
+      "epost.v1.TxEventH\000R\005event\022.\n\010snapshot\030\002 " +
+      "\001(\0132\020.fencepost.v1.TxH\000R\010snapshot\0227\n\thea" +
+      "rtbeat\030\003 \001(\0132\027.fencepost.v1.HeartbeatH\000R" +
+      "\theartbeat\022!\n\014resume_token\030\004 \001(\tR\013resume" +
+      "TokenB\t\n\007message*\306\001\n\007TxState\022\030\n\024TX_STATE" +
+      "_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022T" +
+      "X_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE_TRACKING" +
+      "\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_STATE_CONFI" +
+      "RMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022TX_" +
+      "STATE_CANCELLED\020\007*}\n\nTxSubState\022\034\n\030TX_SU" +
+      "B_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB_STATE_PE" +
+      "NDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n\030TX" +
+      "_SUB_STATE_BACKING_OFF\020\003*x\n\010Executed\022\030\n\024" +
+      "EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNO" +
+      "WN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCES" +
+      "S\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventKi" +
+      "nd\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_" +
+      "EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALL" +
+      "OCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n" +
+      "\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT" +
+      "_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGE" +
+      "D\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_E" +
+      "VENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANC" +
+      "EL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLE" +
+      "D\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT" +
+      "_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUE" +
+      "D\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVE" +
+      "NT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONF" +
+      "IRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECI" +
+      "FIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPE" +
+      "RATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFI" +
+      "ED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STAN" +
+      "DARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutc" +
+      "ome\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030C" +
+      "ANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTC" +
+      "OME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREAD" +
+      "Y_FINAL\020\0032\347\006\n\tTxService\022`\n\010CreateTx\022\035.fe" +
+      "ncepost.v1.CreateTxRequest\032\036.fencepost.v" +
+      "1.CreateTxResponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:\001" +
+      "*\022u\n\rBatchCreateTx\022\".fencepost.v1.BatchC" +
+      "reateTxRequest\032#.fencepost.v1.BatchCreat" +
+      "eTxResponse\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001*" +
+      "\022u\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032\033." +
+      "fencepost.v1.GetTxResponse\"3\202\323\344\223\002-\022\022/api" +
+      "/v1/tx/{tx_id}Z\027\022\025/api/v1/tx/by-request\022" +
+      "Z\n\007ListTxs\022\034.fencepost.v1.ListTxsRequest" +
+      "\032\035.fencepost.v1.ListTxsResponse\"\022\202\323\344\223\002\014\022" +
+      "\n/api/v1/tx\022o\n\010CancelTx\022\035.fencepost.v1.C" +
+      "ancelTxRequest\032\036.fencepost.v1.CancelTxRe" +
+      "sponse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx_id}/cance" +
+      "l:\001*\022t\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUp" +
+      "TxRequest\032\037.fencepost.v1.SpeedUpTxRespon" +
+      "se\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}/speed-up:" +
+      "\001*\022\306\001\n\007WatchTx\022\034.fencepost.v1.WatchTxReq" +
+      "uest\032\035.fencepost.v1.WatchTxResponse\"|\202\323\344" +
+      "\223\002v\022\031/api/v1/tx/{tx_id}/eventsZ\036\022\034/api/v" +
+      "1/tx/by-request/eventsZ\'\022%/api/v1/submit" +
+      "ters/{submitter}/eventsZ\020\022\016/api/v1/event" +
+      "s0\001BT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
+      "ncepost/fencepost/gen/go/fencepost/v1;fe" +
+      "ncepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           build.buf.validate.ValidateProto.getDescriptor(),
+          com.google.api.AnnotationsProto.getDescriptor(),
           com.google.protobuf.DurationProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
+          com.google.rpc.StatusProto.getDescriptor(),
         });
     internal_static_fencepost_v1_Payload_descriptor =
       getDescriptor().getMessageType(0);
@@ -359,7 +425,13 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Tx_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Tx_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "RequestId", "State", "SubState", "Version", "Payload", "TxHash", "Receipt", "Executed", "RetrySafe", "Reason", "LastError", "CancelRequested", "CreateTime", "UpdateTime", "FinalTime", "Operator", "Terms", "Confirmations", });
+        new java.lang.String[] { "TxId", "Submitter", "RequestId", "State", "SubState", "Version", "Payload", "TxHash", "Receipt", "Executed", "RetrySafe", "Reason", "LastError", "CancelRequested", "CreateTime", "UpdateTime", "FinalTime", "Operator", "Terms", "Confirmations", "Labels", });
+    internal_static_fencepost_v1_Tx_LabelsEntry_descriptor =
+      internal_static_fencepost_v1_Tx_descriptor.getNestedType(0);
+    internal_static_fencepost_v1_Tx_LabelsEntry_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_Tx_LabelsEntry_descriptor,
+        new java.lang.String[] { "Key", "Value", });
     internal_static_fencepost_v1_BlockRef_descriptor =
       getDescriptor().getMessageType(5);
     internal_static_fencepost_v1_BlockRef_fieldAccessorTable = new
@@ -377,7 +449,13 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_CreateTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CreateTxRequest_descriptor,
-        new java.lang.String[] { "Submitter", "RequestId", "Payload", "Terms", });
+        new java.lang.String[] { "Submitter", "RequestId", "Payload", "Terms", "Labels", });
+    internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_descriptor =
+      internal_static_fencepost_v1_CreateTxRequest_descriptor.getNestedType(0);
+    internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_descriptor,
+        new java.lang.String[] { "Key", "Value", });
     internal_static_fencepost_v1_Terms_descriptor =
       getDescriptor().getMessageType(8);
     internal_static_fencepost_v1_Terms_fieldAccessorTable = new
@@ -390,92 +468,113 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CreateTxResponse_descriptor,
         new java.lang.String[] { "Tx", "Created", });
-    internal_static_fencepost_v1_RequestKey_descriptor =
+    internal_static_fencepost_v1_BatchCreateTxRequest_descriptor =
       getDescriptor().getMessageType(10);
+    internal_static_fencepost_v1_BatchCreateTxRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_BatchCreateTxRequest_descriptor,
+        new java.lang.String[] { "Requests", });
+    internal_static_fencepost_v1_BatchCreateTxResponse_descriptor =
+      getDescriptor().getMessageType(11);
+    internal_static_fencepost_v1_BatchCreateTxResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_BatchCreateTxResponse_descriptor,
+        new java.lang.String[] { "Results", });
+    internal_static_fencepost_v1_BatchCreateTxResult_descriptor =
+      getDescriptor().getMessageType(12);
+    internal_static_fencepost_v1_BatchCreateTxResult_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_BatchCreateTxResult_descriptor,
+        new java.lang.String[] { "Tx", "Error", "Created", "Result", });
+    internal_static_fencepost_v1_RequestKey_descriptor =
+      getDescriptor().getMessageType(13);
     internal_static_fencepost_v1_RequestKey_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RequestKey_descriptor,
         new java.lang.String[] { "Submitter", "RequestId", });
     internal_static_fencepost_v1_GetTxRequest_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_GetTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetTxRequest_descriptor,
         new java.lang.String[] { "TxId", "Request", "View", "Key", });
     internal_static_fencepost_v1_GetTxResponse_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(15);
     internal_static_fencepost_v1_GetTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetTxResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_ListTxsRequest_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_ListTxsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListTxsRequest_descriptor,
-        new java.lang.String[] { "Submitter", "States", "PageSize", "PageToken", "View", });
+        new java.lang.String[] { "Submitter", "States", "PageSize", "PageToken", "View", "Labels", "CreatedFrom", "CreatedBefore", });
     internal_static_fencepost_v1_ListTxsResponse_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(17);
     internal_static_fencepost_v1_ListTxsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListTxsResponse_descriptor,
         new java.lang.String[] { "Txs", "NextPageToken", });
     internal_static_fencepost_v1_CancelTxRequest_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(18);
     internal_static_fencepost_v1_CancelTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CancelTxRequest_descriptor,
-        new java.lang.String[] { "TxId", });
+        new java.lang.String[] { "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_CancelTxResponse_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(19);
     internal_static_fencepost_v1_CancelTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CancelTxResponse_descriptor,
         new java.lang.String[] { "Outcome", "Tx", });
     internal_static_fencepost_v1_SpeedUpTxRequest_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(20);
     internal_static_fencepost_v1_SpeedUpTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SpeedUpTxRequest_descriptor,
         new java.lang.String[] { "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_SpeedUpTxResponse_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(21);
     internal_static_fencepost_v1_SpeedUpTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SpeedUpTxResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_AllTxs_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(22);
     internal_static_fencepost_v1_AllTxs_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_AllTxs_descriptor,
         new java.lang.String[] { });
     internal_static_fencepost_v1_WatchTxRequest_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(23);
     internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "ResumeToken", "UntilFinal", "Heartbeat", "Target", });
+        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "Target", });
     internal_static_fencepost_v1_Heartbeat_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(24);
     internal_static_fencepost_v1_Heartbeat_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Heartbeat_descriptor,
         new java.lang.String[] { "Time", });
     internal_static_fencepost_v1_WatchTxResponse_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_WatchTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxResponse_descriptor,
         new java.lang.String[] { "Event", "Snapshot", "Heartbeat", "ResumeToken", "Message", });
     descriptor.resolveAllFeaturesImmutable();
     build.buf.validate.ValidateProto.getDescriptor();
+    com.google.api.AnnotationsProto.getDescriptor();
     com.google.protobuf.DurationProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();
+    com.google.rpc.StatusProto.getDescriptor();
     com.google.protobuf.ExtensionRegistry registry =
         com.google.protobuf.ExtensionRegistry.newInstance();
     registry.add(build.buf.validate.ValidateProto.field);
     registry.add(build.buf.validate.ValidateProto.oneof);
+    registry.add(com.google.api.AnnotationsProto.http);
     com.google.protobuf.Descriptors.FileDescriptor
         .internalUpdateFileDescriptor(descriptor, registry);
   }

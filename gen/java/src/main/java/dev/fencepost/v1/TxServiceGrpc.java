@@ -46,6 +46,37 @@ public final class TxServiceGrpc {
     return getCreateTxMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.BatchCreateTxRequest,
+      dev.fencepost.v1.BatchCreateTxResponse> getBatchCreateTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "BatchCreateTx",
+      requestType = dev.fencepost.v1.BatchCreateTxRequest.class,
+      responseType = dev.fencepost.v1.BatchCreateTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.BatchCreateTxRequest,
+      dev.fencepost.v1.BatchCreateTxResponse> getBatchCreateTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.BatchCreateTxRequest, dev.fencepost.v1.BatchCreateTxResponse> getBatchCreateTxMethod;
+    if ((getBatchCreateTxMethod = TxServiceGrpc.getBatchCreateTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getBatchCreateTxMethod = TxServiceGrpc.getBatchCreateTxMethod) == null) {
+          TxServiceGrpc.getBatchCreateTxMethod = getBatchCreateTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.BatchCreateTxRequest, dev.fencepost.v1.BatchCreateTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "BatchCreateTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.BatchCreateTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.BatchCreateTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("BatchCreateTx"))
+              .build();
+        }
+      }
+    }
+    return getBatchCreateTxMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.GetTxRequest,
       dev.fencepost.v1.GetTxResponse> getGetTxMethod;
 
@@ -281,7 +312,22 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
+     * </pre>
+     */
+    default void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.BatchCreateTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getBatchCreateTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     default void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -291,7 +337,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     default void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -301,9 +348,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -325,8 +373,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     default void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -383,7 +431,23 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
+     * </pre>
+     */
+    public void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.BatchCreateTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getBatchCreateTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -394,7 +458,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -405,9 +470,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -431,8 +497,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     public void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -475,7 +541,22 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
+     * </pre>
+     */
+    public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getBatchCreateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) throws io.grpc.StatusException {
@@ -485,7 +566,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) throws io.grpc.StatusException {
@@ -495,9 +577,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
@@ -519,8 +602,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -564,7 +647,22 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
+     * </pre>
+     */
+    public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getBatchCreateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) {
@@ -574,7 +672,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) {
@@ -584,9 +683,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
@@ -608,8 +708,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
+     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
      * </pre>
      */
     public java.util.Iterator<dev.fencepost.v1.WatchTxResponse> watchTx(
@@ -653,7 +753,23 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it.
+     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
+     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
+     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
+     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
+     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
+     * nothing is sent twice.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.BatchCreateTxResponse> batchCreateTx(
+        dev.fencepost.v1.BatchCreateTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getBatchCreateTxMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetTxResponse> getTx(
@@ -664,7 +780,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first.
+     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
+     * empty next_page_token says that it is the last.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListTxsResponse> listTxs(
@@ -675,9 +792,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction is cancelled at once. Later its nonce is taken and only the chain decides: the
-     * owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. The events tell: CANCELLED, or
-     * when the cancel lost CONFIRMED with the reason CANCEL_LOST, or FAILED with the reason REVERTED. Idempotent.
+     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
+     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
+     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(
@@ -701,11 +819,12 @@ public final class TxServiceGrpc {
   }
 
   private static final int METHODID_CREATE_TX = 0;
-  private static final int METHODID_GET_TX = 1;
-  private static final int METHODID_LIST_TXS = 2;
-  private static final int METHODID_CANCEL_TX = 3;
-  private static final int METHODID_SPEED_UP_TX = 4;
-  private static final int METHODID_WATCH_TX = 5;
+  private static final int METHODID_BATCH_CREATE_TX = 1;
+  private static final int METHODID_GET_TX = 2;
+  private static final int METHODID_LIST_TXS = 3;
+  private static final int METHODID_CANCEL_TX = 4;
+  private static final int METHODID_SPEED_UP_TX = 5;
+  private static final int METHODID_WATCH_TX = 6;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -727,6 +846,10 @@ public final class TxServiceGrpc {
         case METHODID_CREATE_TX:
           serviceImpl.createTx((dev.fencepost.v1.CreateTxRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.CreateTxResponse>) responseObserver);
+          break;
+        case METHODID_BATCH_CREATE_TX:
+          serviceImpl.batchCreateTx((dev.fencepost.v1.BatchCreateTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.BatchCreateTxResponse>) responseObserver);
           break;
         case METHODID_GET_TX:
           serviceImpl.getTx((dev.fencepost.v1.GetTxRequest) request,
@@ -773,6 +896,13 @@ public final class TxServiceGrpc {
               dev.fencepost.v1.CreateTxRequest,
               dev.fencepost.v1.CreateTxResponse>(
                 service, METHODID_CREATE_TX)))
+        .addMethod(
+          getBatchCreateTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.BatchCreateTxRequest,
+              dev.fencepost.v1.BatchCreateTxResponse>(
+                service, METHODID_BATCH_CREATE_TX)))
         .addMethod(
           getGetTxMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -857,6 +987,7 @@ public final class TxServiceGrpc {
           serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
               .setSchemaDescriptor(new TxServiceFileDescriptorSupplier())
               .addMethod(getCreateTxMethod())
+              .addMethod(getBatchCreateTxMethod())
               .addMethod(getGetTxMethod())
               .addMethod(getListTxsMethod())
               .addMethod(getCancelTxMethod())

@@ -87,4 +87,44 @@ public interface UpdateSubmitterRequestOrBuilder extends
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
    */
   com.google.protobuf.FieldMaskOrBuilder getUpdateMaskOrBuilder();
+
+  /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
+   * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * @return The reason.
+   */
+  java.lang.String getReason();
+  /**
+   * <pre>
+   * Why; kept with the command.
+   * </pre>
+   *
+   * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for reason.
+   */
+  com.google.protobuf.ByteString
+      getReasonBytes();
+
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The operator.
+   */
+  java.lang.String getOperator();
+  /**
+   * <pre>
+   * Who asks; kept with the command.
+   * </pre>
+   *
+   * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * @return The bytes for operator.
+   */
+  com.google.protobuf.ByteString
+      getOperatorBytes();
 }

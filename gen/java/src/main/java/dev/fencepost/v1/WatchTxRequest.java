@@ -29,6 +29,8 @@ private static final long serialVersionUID = 0L;
   }
   private WatchTxRequest() {
     resumeToken_ = "";
+    labels_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -402,6 +404,59 @@ private static final long serialVersionUID = 0L;
     return heartbeat_ == null ? com.google.protobuf.Duration.getDefaultInstance() : heartbeat_;
   }
 
+  public static final int LABELS_FIELD_NUMBER = 8;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList labels_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the labels.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getLabelsList() {
+    return labels_;
+  }
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return The count of labels.
+   */
+  public int getLabelsCount() {
+    return labels_.size();
+  }
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the element to return.
+   * @return The labels at the given index.
+   */
+  public java.lang.String getLabels(int index) {
+    return labels_.get(index);
+  }
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the labels at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getLabelsBytes(int index) {
+    return labels_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -437,6 +492,9 @@ private static final long serialVersionUID = 0L;
     if (targetCase_ == 7) {
       output.writeMessage(7, (dev.fencepost.v1.RequestKey) target_);
     }
+    for (int i = 0; i < labels_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 8, labels_.getRaw(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -465,6 +523,14 @@ private static final long serialVersionUID = 0L;
     if (targetCase_ == 7) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(7, (dev.fencepost.v1.RequestKey) target_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < labels_.size(); i++) {
+        dataSize += computeStringSizeNoTag(labels_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getLabelsList().size();
     }
     return size;
   }
@@ -499,6 +565,8 @@ private static final long serialVersionUID = 0L;
       if (!getHeartbeat()
           .equals(other.getHeartbeat())) return false;
     }
+    if (!getLabelsList()
+        .equals(other.getLabelsList())) return false;
     if (!getTargetCase().equals(other.getTargetCase())) return false;
     switch (targetCase_) {
       case 1:
@@ -539,6 +607,10 @@ private static final long serialVersionUID = 0L;
     if (hasHeartbeat()) {
       hash = (37 * hash) + HEARTBEAT_FIELD_NUMBER;
       hash = (53 * hash) + getHeartbeat().hashCode();
+    }
+    if (getLabelsCount() > 0) {
+      hash = (37 * hash) + LABELS_FIELD_NUMBER;
+      hash = (53 * hash) + getLabelsList().hashCode();
     }
     switch (targetCase_) {
       case 1:
@@ -710,6 +782,8 @@ private static final long serialVersionUID = 0L;
         heartbeatBuilder_.dispose();
         heartbeatBuilder_ = null;
       }
+      labels_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       targetCase_ = 0;
       target_ = null;
       return this;
@@ -759,6 +833,10 @@ private static final long serialVersionUID = 0L;
             : heartbeatBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        labels_.makeImmutable();
+        result.labels_ = labels_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -797,6 +875,16 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasHeartbeat()) {
         mergeHeartbeat(other.getHeartbeat());
+      }
+      if (!other.labels_.isEmpty()) {
+        if (labels_.isEmpty()) {
+          labels_ = other.labels_;
+          bitField0_ |= 0x00000080;
+        } else {
+          ensureLabelsIsMutable();
+          labels_.addAll(other.labels_);
+        }
+        onChanged();
       }
       switch (other.getTargetCase()) {
         case TX_ID: {
@@ -888,6 +976,11 @@ private static final long serialVersionUID = 0L;
               targetCase_ = 7;
               break;
             } // case 58
+            case 66: {
+              ensureLabelsIsMutable();
+              labels_.add(input.readStringRequireUtf8());
+              break;
+            } // case 66
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1787,6 +1880,153 @@ private static final long serialVersionUID = 0L;
         heartbeat_ = null;
       }
       return heartbeatBuilder_;
+    }
+
+    private com.google.protobuf.LazyStringArrayList labels_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureLabelsIsMutable() {
+      if (!labels_.isModifiable()) {
+        labels_ = new com.google.protobuf.LazyStringArrayList(labels_);
+      }
+      bitField0_ |= 0x00000080;
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @return A list containing the labels.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getLabelsList() {
+      labels_.makeImmutable();
+      return labels_;
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @return The count of labels.
+     */
+    public int getLabelsCount() {
+      return labels_.size();
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param index The index of the element to return.
+     * @return The labels at the given index.
+     */
+    public java.lang.String getLabels(int index) {
+      return labels_.get(index);
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the labels at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getLabelsBytes(int index) {
+      return labels_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param index The index to set the value at.
+     * @param value The labels to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLabels(
+        int index, java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureLabelsIsMutable();
+      labels_.set(index, value);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param value The labels to add.
+     * @return This builder for chaining.
+     */
+    public Builder addLabels(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureLabelsIsMutable();
+      labels_.add(value);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param values The labels to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllLabels(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureLabelsIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, labels_);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLabels() {
+      labels_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000080);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * </pre>
+     *
+     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * @param value The bytes of the labels to add.
+     * @return This builder for chaining.
+     */
+    public Builder addLabelsBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ensureLabelsIsMutable();
+      labels_.add(value);
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.WatchTxRequest)

@@ -179,5 +179,46 @@ public interface WatchTxRequestOrBuilder extends
    */
   com.google.protobuf.DurationOrBuilder getHeartbeatOrBuilder();
 
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the labels.
+   */
+  java.util.List<java.lang.String>
+      getLabelsList();
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @return The count of labels.
+   */
+  int getLabelsCount();
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the element to return.
+   * @return The labels at the given index.
+   */
+  java.lang.String getLabels(int index);
+  /**
+   * <pre>
+   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * </pre>
+   *
+   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the labels at the given index.
+   */
+  com.google.protobuf.ByteString
+      getLabelsBytes(int index);
+
   dev.fencepost.v1.WatchTxRequest.TargetCase getTargetCase();
 }

@@ -7,6 +7,7 @@ DROP INDEX tx_event_feed;
 CREATE INDEX tx_event_feed ON tx_event (xid);
 ALTER TABLE managed_tx DROP CONSTRAINT managed_tx_nonce;
 CREATE UNIQUE INDEX managed_tx_nonce ON managed_tx (submitter_id, nonce) WHERE nonce IS NOT NULL;
+-- min_node_schema stays: the columns and the laws are the same, and no statement names an index. While the indexes are made, nothing is written.
 
 -- +goose Down
 -- +goose StatementBegin

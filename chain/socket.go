@@ -1,0 +1,148 @@
+package chain
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/gorilla/websocket"
+)
+
+const (
+	// socketPing is the time between two pings. They keep a connection without calls from being cut by what is in between.
+	socketPing = 30 * time.Second
+	// socketPatience is how long the other side may be silent, pongs included, before the connection is taken to be dead.
+	socketPatience = 2 * socketPing
+)
+
+// socket is a WebSocket under an rpc.Client. The library has one of its own, which hands messages to nobody before it reads them: this one mends each as
+// mender does over HTTP. What broke stays broken: whoever answered on another connection would not have been verified.
+//
+// Deadlines of a connection are the machine's, so they go by its clock whatever the client's is.
+type socket struct {
+	conn    *websocket.Conn
+	timeout time.Duration // for one message to leave
+	clock   clock.Real
+	over    chan struct{} // closed when it is
+	end     sync.Once
+
+	writing sync.Mutex
+	rest    bytes.Reader // of the message that is being read; one goroutine reads at a time
+}
+
+// openWS opens a connection that is used until it breaks and never replaced behind our back. hangUp ends it, and has to come before the client is closed, which
+// waits for its reader.
+func openWS(ctx context.Context, address string, timeout time.Duration, maxAnswer int64) (client *rpc.Client, hangUp func(), err error) {
+	plain, header, err := withoutUser(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment}
+	conn, resp, err := dialer.DialContext(ctx, plain, header)
+	if err != nil && resp != nil {
+		return nil, nil, fmt.Errorf("%w (HTTP status %s)", err, resp.Status)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &socket{conn: conn, timeout: timeout, over: make(chan struct{})}
+	conn.SetReadLimit(maxAnswer)
+	s.heard()
+	conn.SetPongHandler(func(string) error { s.heard(); return nil })
+	if client, err = rpc.DialIO(ctx, s, s); err != nil {
+		s.hangUp()
+		return nil, nil, err
+	}
+	go s.ping()
+	return client, s.hangUp, nil
+}
+
+// withoutUser moves name and password from an address to where a handshake has them.
+func withoutUser(address string) (plain string, header http.Header, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", nil, err
+	}
+	header = http.Header{}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+		u.User = nil
+	}
+	return u.String(), header, nil
+}
+
+// Read gives the library one message after the other. One that is no JSON ends the connection: nothing says where the next answer begins.
+func (s *socket) Read(p []byte) (int, error) {
+	if s.rest.Len() == 0 {
+		_, message, err := s.conn.ReadMessage()
+		if err != nil {
+			s.hangUp()
+			return 0, errLost
+		}
+		s.heard()
+		if !json.Valid(message) {
+			s.hangUp()
+			return 0, json.Unmarshal(message, new(any))
+		}
+		s.rest.Reset(mended(message))
+	}
+	return s.rest.Read(p)
+}
+
+// Write sends one message; the library writes each whole.
+func (s *socket) Write(p []byte) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	select {
+	case <-s.over:
+		return 0, errLost
+	default:
+	}
+	if err := s.conn.SetWriteDeadline(s.clock.Now().Add(s.timeout)); err != nil {
+		return 0, errLost
+	}
+	if err := s.conn.WriteMessage(websocket.TextMessage, p); err != nil {
+		s.hangUp()
+		return 0, errLost
+	}
+	return len(p), nil
+}
+
+// heard puts off when the connection is taken to be dead.
+func (s *socket) heard() { _ = s.conn.SetReadDeadline(s.clock.Now().Add(socketPatience)) }
+
+func (s *socket) ping() {
+	timer := s.clock.NewTimer(socketPing)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.over:
+			return
+		case <-timer.C:
+		}
+		if s.conn.WriteControl(websocket.PingMessage, nil, s.clock.Now().Add(s.timeout)) != nil {
+			s.hangUp()
+			return
+		}
+		timer.Reset(socketPing)
+	}
+}
+
+// hangUp ends the connection, and with it whoever reads from it. It says good-bye, which a connection that is dead does not hold up for long.
+func (s *socket) hangUp() {
+	s.end.Do(func() {
+		close(s.over)
+		goodBye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+		_ = s.conn.WriteControl(websocket.CloseMessage, goodBye, s.clock.Now().Add(time.Second))
+		_ = s.conn.Close()
+	})
+}

@@ -1,0 +1,30 @@
+// The watcher prints what a watch of a submitter tells, until it is killed. The end-to-end tests hurt its connection and compare what it printed with the ledger.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	fencepost "github.com/fencepost/fencepost/clients/go"
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+func main() {
+	client, err := fencepost.Connect(os.Args[1], fencepost.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	request := &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: os.Args[2]}}
+	for m, err := range client.Watch(context.Background(), request) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if e := m.GetEvent(); e != nil {
+			fmt.Println("event", e.GetTxId(), e.GetSeq())
+		} else {
+			fmt.Println("other")
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package fencepost
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+// serviceConfig spreads calls over the addresses of the target and repeats those that are UNAVAILABLE: the request did not get there, or may be repeated. It
+// cannot see details of errors, so RESOURCE_EXHAUSTED is interceptUnary's; and WatchTx resumes rather than repeats.
+const serviceConfig = `{
+  "loadBalancingConfig": [{"round_robin": {}}],
+  "methodConfig": [
+    {
+      "name": [{"service": "fencepost.v1.TxService"}, {"service": "fencepost.v1.SubmitterService"}],
+      "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "5s", "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}
+    },
+    {"name": [{"service": "fencepost.v1.TxService", "method": "WatchTx"}]}
+  ]
+}`
+
+// maxAttempts is how often a call is made in all when nodes ask for patience.
+const maxAttempts = 5
+
+// interceptUnary bounds a call, in time and by the life of the client, repeats it when a node says when to, and gives its error a type.
+func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx, release := c.whileOpen(ctx)
+		defer release()
+		for attempt := 1; ; attempt++ {
+			err := invoke(ctx, method, request, reply, conn, options...)
+			if err == nil {
+				return nil
+			}
+			e := typed(err)
+			if !e.asksForPatience() || attempt == maxAttempts || !pause(ctx, e.RetryAfter) {
+				return c.closedOr(e)
+			}
+		}
+	}
+}
+
+func (e *Error) asksForPatience() bool { return e.Code == codes.ResourceExhausted && e.RetryAfter > 0 }
+
+// closedOr is ErrClosed for a call that fails when the client is closed: what the transport makes of that says less.
+func (c *Client) closedOr(err error) error {
+	if err != nil && c.closed.Err() != nil {
+		return ErrClosed
+	}
+	return err
+}
+
+// interceptStream gives the errors of a stream their type.
+func (c *Client) interceptStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := open(ctx, desc, conn, method, options...)
+	if err != nil {
+		return nil, c.closedOr(typedOrNil(err))
+	}
+	return typedStream{stream, c}, nil
+}
+
+type typedStream struct {
+	grpc.ClientStream
+	client *Client
+}
+
+func (s typedStream) RecvMsg(m any) error {
+	err := typedOrNil(s.ClientStream.RecvMsg(m))
+	if errors.Is(err, io.EOF) {
+		return err
+	}
+	return s.client.closedOr(err)
+}
+
+// pause waits, and tells whether ctx let it. One that would outlast the deadline is not begun: the error that asked for it says more than a timeout.
+func pause(ctx context.Context, d time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

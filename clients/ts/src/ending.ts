@@ -1,0 +1,52 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { FencepostError } from "./errors.js";
+
+/** A signal that lasts as long as a call does. */
+export interface Lasting {
+  readonly signal: AbortSignal;
+  /** Lets go of what could end it. */
+  release(): void;
+}
+
+/** The end of a client, and of whatever it is asked for. It is no AbortSignal: Node.js warns of more than ten that listen to one. */
+export class Ending {
+  #reason: FencepostError | undefined;
+  readonly #underWay = new Set<AbortController>();
+
+  /** Ends what is under way, and refuses what comes later. */
+  end(): void {
+    this.#reason ??= new FencepostError(new ConnectError("the client is closed; connect another one", Code.Canceled));
+    for (const controller of this.#underWay) {
+      controller.abort(this.#reason);
+    }
+    this.#underWay.clear();
+  }
+
+  throwIfEnded(): void {
+    if (this.#reason !== undefined) {
+      throw this.#reason;
+    }
+  }
+
+  /** A signal for one call: it ends with the client, and with the signal of the caller. */
+  join(signal: AbortSignal | undefined): Lasting {
+    this.throwIfEnded();
+    const controller = new AbortController();
+    const abort = () => {
+      this.#underWay.delete(controller);
+      controller.abort(signal?.reason);
+    };
+    this.#underWay.add(controller);
+    signal?.addEventListener("abort", abort, { once: true });
+    if (signal?.aborted === true) {
+      abort();
+    }
+    return {
+      signal: controller.signal,
+      release: () => {
+        signal?.removeEventListener("abort", abort);
+        this.#underWay.delete(controller);
+      },
+    };
+  }
+}

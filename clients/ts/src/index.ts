@@ -1,0 +1,7 @@
+/** What both entries have in common: the client, its errors, and the messages of the contract. */
+export { Code, type Transport } from "@connectrpc/connect";
+export * from "@fencepost/client-gen/fencepost/v1/errors";
+export * from "@fencepost/client-gen/fencepost/v1/submitter";
+export * from "@fencepost/client-gen/fencepost/v1/tx";
+export * from "./client.js";
+export { FencepostError, type Violation } from "./errors.js";

@@ -1,0 +1,127 @@
+import { Code, ConnectError, type StreamResponse, type Transport } from "@connectrpc/connect";
+import type { DescMessage } from "@bufbuild/protobuf";
+import type { Ending, Lasting } from "./ending.js";
+import { FencepostError } from "./errors.js";
+
+/** How often a call is made in all. */
+const maxAttempts = 5;
+const firstPauseMs = 200;
+const longestPauseMs = 5000;
+
+/**
+ * Gives a transport the client's policy: a call is bounded in time, and by the life of the client; one that fails with UNAVAILABLE is repeated with growing pauses, one that fails with
+ * RESOURCE_EXHAUSTED only if the node says when; and every error is a FencepostError. A stream is not repeated here: a watch resumes it.
+ */
+export function patient(transport: Transport, timeoutMs: number, token: string | undefined, ending: Ending): Transport {
+  return {
+    async unary(method, signal, limitMs = timeoutMs, header, input, contextValues) {
+      const deadline = limitMs > 0 ? Date.now() + limitMs : Infinity;
+      const whole = ending.join(signal);
+      try {
+        for (let attempt = 1; ; attempt++) {
+          try {
+            return await transport.unary(method, whole.signal, left(deadline), authorized(header, token), input, contextValues);
+          } catch (reason) {
+            const error = inTime(reason, deadline, whole.signal);
+            const pause = pauseAfter(error, attempt);
+            if (pause === undefined || attempt === maxAttempts || Date.now() + pause >= deadline) {
+              throw error;
+            }
+            await sleep(pause, whole.signal);
+          }
+        }
+      } catch (reason) {
+        throw ended(whole.signal, reason);
+      } finally {
+        whole.release();
+      }
+    },
+    async stream(method, signal, limitMs, header, input, contextValues) {
+      const whole = ending.join(signal);
+      try {
+        return typed(await transport.stream(method, whole.signal, limitMs, authorized(header, token), input, contextValues), whole);
+      } catch (reason) {
+        whole.release();
+        throw ended(whole.signal, reason);
+      }
+    },
+  };
+}
+
+/** The timeout of one attempt; 0 is none. */
+function left(deadline: number): number {
+  return deadline === Infinity ? 0 : Math.max(1, deadline - Date.now());
+}
+
+/** Why a call failed: the end of the client, or that the caller's signal ended it, says more than what a transport makes of it. */
+function ended(signal: AbortSignal, reason: unknown): FencepostError {
+  if (!signal.aborted || signal.reason instanceof FencepostError) {
+    return FencepostError.from(signal.aborted ? signal.reason : reason);
+  }
+  return new FencepostError(new ConnectError("the signal of the caller ended the call", Code.Canceled, undefined, undefined, signal.reason));
+}
+
+/**
+ * A node that ends a call at its deadline resets the stream, and that may be heard before our own timer is. A millisecond or two can be lost on the way: the
+ * deadline is sent in whole ones.
+ */
+function inTime(reason: unknown, deadline: number, signal: AbortSignal): FencepostError {
+  const error = FencepostError.from(reason);
+  if (error.code !== Code.Canceled || signal.aborted || Date.now() + 5 < deadline) {
+    return error;
+  }
+  return new FencepostError(new ConnectError("the call was not answered in time", Code.DeadlineExceeded, undefined, undefined, error));
+}
+
+/** How long to wait before the call is repeated; undefined: not at all. */
+function pauseAfter(error: FencepostError, attempt: number): number | undefined {
+  if (error.code === Code.Unavailable) {
+    return jittered(Math.min(firstPauseMs * 3 ** (attempt - 1), longestPauseMs));
+  }
+  return error.code === Code.ResourceExhausted && error.retryAfterMs > 0 ? error.retryAfterMs : undefined;
+}
+
+/** Half of it to all of it: of many clients that lose a node not all shall come back at once. */
+export function jittered(pauseMs: number): number {
+  return pauseMs * (0.5 + Math.random() / 2);
+}
+
+/** Waits, and throws the reason of the signal when that ends the wait. */
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) {
+      abort();
+    }
+  });
+}
+
+function authorized(header: HeadersInit | undefined, token: string | undefined): Headers {
+  const all = new Headers(header);
+  if (token !== undefined) {
+    all.set("authorization", `Bearer ${token}`);
+  }
+  return all;
+}
+
+function typed<I extends DescMessage, O extends DescMessage>(response: StreamResponse<I, O>, whole: Lasting): StreamResponse<I, O> {
+  return { ...response, message: typedErrors(response.message, whole) };
+}
+
+async function* typedErrors<T>(messages: AsyncIterable<T>, whole: Lasting): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (reason) {
+    throw ended(whole.signal, reason);
+  } finally {
+    whole.release();
+  }
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// jargon are words of what lies below, which tell a person nothing.
+var jargon = []string{"rpc error", "desc =", "transport:", "http2", "grpc:", "preface", "strconv", "store:", "payload.", "CreateTx", "GetSubmitter", "rpc "}
+
+// What a node refuses is told by the names that it has on the command line.
+func TestErrorsNameWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	unknown := "01a21fca-9bb7-8000-8000-058ead4b4abd"
+	for _, c := range []struct {
+		line []string
+		says string
+	}{
+		{[]string{"submitter", "add", "Bob", "--chain-id", "31337", "--address", recipient, "--signer", "local"}, `fencepost: NAME: must be 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter (INVALID_FIELD)`},
+		{[]string{"submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer", "local", "--start-from", "now"}, `fencepost: --start-from: must be "0", "chain" or the exact next nonce`},
+		{[]string{"submitter", "show", "eip155:x"}, `fencepost: NAME: account id "eip155:x" must be eip155:<chain id>:0x<address> (INVALID_FIELD)`},
+		{[]string{"submitter", "pause", "alice", "--operator", strings.Repeat("a", 129)}, "fencepost: --operator: must be at most 128 characters"},
+		{[]string{"submitter", "show", "carl"}, `fencepost: submitter "carl": there is no such submitter; register it, or correct the name; "fencepost submitter list" tells which there are (SUBMITTER_NOT_FOUND)`},
+		{[]string{"tx", "create", "--submitter", "eip155:x", "--to", recipient}, "fencepost: --submitter: account id"},
+		{[]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "a\nb"}, "fencepost: --request-id: must not hold control characters"},
+		{[]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--gas-limit", "18446744073709551615"}, "fencepost: --gas-limit: must be at most 9223372036854775807"},
+		{[]string{"tx", "get", "--submitter", "eip155:x", "--request-id", "r"}, "fencepost: --submitter: account id"},
+		{[]string{"tx", "get", unknown}, "there is no such transaction; use the tx_id that it got when it was created"},
+		{[]string{"tx", "cancel", unknown}, `"fencepost tx list" tells which there are (TX_NOT_FOUND)`},
+		{[]string{"tx", "watch", "--submitter", "alice", "--request-id", "never"}, "there is no such transaction"},
+	} {
+		_, errs, code := l.start(c.line...).end()
+		if code != exitFailed || !strings.Contains(errs, c.says) {
+			t.Errorf("%q gave %d: %swant %s", c.line, code, errs, c.says)
+		}
+		plainWords(t, errs)
+	}
+}
+
+func plainWords(t *testing.T, errs string) {
+	t.Helper()
+	for _, word := range jargon {
+		if strings.Contains(errs, word) {
+			t.Errorf("%q is in %s", word, errs)
+		}
+	}
+}
+
+// What answers at the address may be something else, or want to be spoken to otherwise.
+func TestErrorsOfTheWrongPort(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	pair, ca := certificate(t)
+	plain := l.addr
+	l.serve("127.0.0.1:0", credentials.NewServerTLSFromCert(&pair))
+	page := httptest.NewServer(http.NotFoundHandler())
+	defer page.Close()
+	for name, c := range map[string]struct {
+		line []string
+		says string
+	}{
+		"a page":                {[]string{"--server", page.Listener.Addr().String()}, "is no node's gRPC port, or one that wants TLS; give the port of grpc.listen"},
+		"TLS for plain text":    {[]string{"--server", plain, "--tls"}, "does not speak TLS; leave out --tls, --tls-ca and --tls-name"},
+		"plain text for TLS":    {[]string{"--server", l.addr}, "or one that wants TLS"},
+		"an unknown signer":     {[]string{"--server", l.addr, "--tls-name", "node.test"}, "its certificate is not accepted (failed to verify certificate: x509: certificate signed by unknown authority); name what signed it with --tls-ca"},
+		"the name of another":   {[]string{"--server", l.addr, "--tls-ca", ca, "--tls-name", "x.test"}, "valid for node.test, not x.test); name what signed it with --tls-ca, and the name in it with --tls-name"},
+		"nobody":                {[]string{"--server", "127.0.0.1:1"}, `connection refused; start it with "fencepost serve", or name another one with --server`},
+		"a port of HTTP/1 only": {[]string{"--server", page.Listener.Addr().String(), "--tls"}, "does not speak TLS"},
+	} {
+		_, errs, code := l.start(append([]string{"submitter", "list"}, c.line...)...).end()
+		if code != exitFailed || !strings.Contains(errs, c.says) || !strings.HasPrefix(errs, "fencepost: node "+c.line[1]+" cannot be reached: ") {
+			t.Errorf("%s: gave %d: %swant %s", name, code, errs, c.says)
+		}
+		plainWords(t, errs)
+	}
+	for text, want := range map[string]string{
+		"name resolver error: produced zero addresses":                                                   "there is no host of this name; correct --server",
+		`connection error: desc = "transport: Error while dialing: dial tcp 10.0.0.1:9090: i/o timeout"`: `Error while dialing: dial tcp 10.0.0.1:9090: i/o timeout; start it with "fencepost serve", or name another one with --server`,
+	} {
+		if got := unreached(text); got != want {
+			t.Errorf("%s is told as %s", text, got)
+		}
+	}
+}
+
+// With --json an error is one object on standard error, with the same exit code; wherever --json stands.
+func TestErrorsAsJSON(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	for line, want := range map[string]failure{
+		"submitter show carl":                          {"NOT_FOUND", "SUBMITTER_NOT_FOUND", "there is no such submitter", exitFailed, nil},
+		"submitter show eip155:x":                      {"INVALID_ARGUMENT", "INVALID_FIELD", "NAME: account id", exitFailed, nil},
+		"submitter list --server 127.0.0.1:1":          {"UNAVAILABLE", "", "cannot be reached: connection refused", exitFailed, nil},
+		"submitter pause alice --timeout 1m":           {"DEADLINE_EXCEEDED", "NOT_YET_APPLIED", "no node has applied it yet", exitFailed, nil},
+		"submitter pause":                              {"USAGE", "", "NAME is missing", exitUsage, nil},
+		"tx create --gas-limit abc":                    {"USAGE", "", "--gas-limit", exitUsage, nil},
+		"config check --config none":                   {"FAILED", "", "file none does not exist", exitFailed, nil},
+		"audit":                                        {"USAGE", "", "no configuration file is named", exitUsage, nil},
+		"key list --dir none":                          {"FAILED", "", "does not exist", exitFailed, nil},
+		"tx create --submitter carl --to " + recipient: {"NOT_FOUND", "SUBMITTER_NOT_FOUND", "there is no such submitter", exitFailed, nil},
+	} {
+		words := strings.Fields(line)
+		for _, args := range [][]string{append(words, "--json"), append([]string{"--json"}, words...)} {
+			out, errs, code := l.start(args...).end()
+			var got failure
+			if err := json.Unmarshal([]byte(errs), &got); err != nil || strings.Count(errs, "\n") != 1 || out != "" {
+				t.Errorf("%q printed %s%s: %v", args, out, errs, err)
+				continue
+			}
+			if got.Code != want.Code || got.Reason != want.Reason || !strings.Contains(got.Message, want.Message) || got.ExitCode != want.ExitCode || code != want.ExitCode {
+				t.Errorf("%q gave %d: %s", args, code, errs)
+			}
+		}
+	}
+	s := newShell(t)
+	s.write("bad.yaml", "node: {nam: a}\n")
+	_, errs, code := s.run("config", "show", "--config", "@/bad.yaml", "--json")
+	var got failure
+	if err := json.Unmarshal([]byte(errs), &got); err != nil || code != exitFailed || len(got.Problems) != 4 || got.Problems[2].Key != "node.nam" || got.Message != "the configuration has 4 problems" {
+		t.Errorf("gave %d: %s", code, errs)
+	}
+}

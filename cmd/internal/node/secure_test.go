@@ -1,0 +1,64 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/internal/config"
+)
+
+func TestReadTokens(t *testing.T) {
+	t.Parallel()
+	const one, two = "0123456789abcdef", "MTIzNDU2Nzg5MDEyMzQ1Ng=="
+	for name, c := range map[string]struct {
+		text string
+		want []string
+		says string
+	}{
+		"two":        {"# of the shop\n" + one + "\r\n\n  " + two + "  \n", []string{one, two}, ""},
+		"none":       {"# nobody\n", nil, "holds no token"},
+		"short":      {one + "\n0123456789abcde\n", nil, "line 2 of "},
+		"two words":  {one + " " + two, nil, "line 1 of "},
+		"not ASCII":  {one + "ä", nil, "line 1 of "},
+		"long":       {strings.Repeat("a", 513), nil, "line 1 of "},
+		"endless":    {strings.Repeat("a", 1<<17), nil, "too long"},
+		"very many":  {strings.Repeat(one+"\n", 1001), nil, "leave at most 1000"},
+		"the most":   {strings.Repeat(one+"\n", 1000), slices.Repeat([]string{one}, 1000), ""},
+		"binary key": {"\x30\x82\x01\x0a\x02\x82\x01\x01\x00\xc3\x9f\x12\x55\x10\x33\x71\x90", nil, "line 1 of "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "tokens")
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := readTokens(file)
+			if !slices.Equal(got, c.want) || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("read %d tokens, %v; want %d, %q", len(got), err, len(c.want), c.says)
+			}
+			if err != nil && strings.Contains(err.Error(), one) {
+				t.Errorf("a token is told: %v", err)
+			}
+		})
+	}
+}
+
+func TestCallerCredentialsOfWrongFiles(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	if _, err := callerCredentials(config.TLS{CertFile: missing, KeyFile: missing}); err == nil || !strings.Contains(err.Error(), "give the PEM files") {
+		t.Errorf("gave %v", err)
+	}
+	if c, err := callerCredentials(config.TLS{}); c != nil || err != nil {
+		t.Errorf("plain text is %v, %v", c, err)
+	}
+	if tokens, err := readTokens(""); tokens != nil || err != nil {
+		t.Errorf("no file holds %v, %v", tokens, err)
+	}
+	if _, err := readTokens(missing); err == nil {
+		t.Error("a file that is not there is read")
+	}
+}

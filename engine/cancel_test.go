@@ -1,0 +1,307 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holiman/uint256"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// cancelled has a transaction in flight and asks for its cancel.
+func (v *venue) cancelled() txn.TxID {
+	v.t.Helper()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	if got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}); got != txn.Applied {
+		v.t.Fatal(got)
+	}
+	return id
+}
+
+// awaitSent waits until so many more hand-overs were made, and returns all since the mark.
+func (v *venue) awaitSent(mark, more int) (all []txn.Hash) {
+	v.t.Helper()
+	_, from := v.sent(0)
+	v.eventually("more hand-overs", func() error {
+		if _, n := v.sent(0); n < from+more {
+			return fmt.Errorf("%d", n-from)
+		}
+		return nil
+	})
+	all, _ = v.sent(mark)
+	return all
+}
+
+// A chain on which a plain transfer takes more than on Ethereum: the cancel has what the chain asks for.
+func TestACancelWhereTransfersTakeMore(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, nil)
+	v.memory.SetExtraGas(400_000)
+	v.node()
+	id := v.cancelled()
+	forms := v.awaitForms(id, 2)
+	if tx := v.finish(id); tx.State != txn.Cancelled || forms[1].GasLimit < 421_000 || forms[1].GasLimit > 600_000 {
+		t.Errorf("%+v with a gas limit of %d", tx.Status, forms[1].GasLimit)
+	}
+}
+
+// Nobody tells what it takes when the cancel is signed, and a node refuses it. Once the chain tells there is another.
+func TestTheGasOfACancelIsAskedForAnew(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, nil)
+	v.memory.SetExtraGas(400_000)
+	silent := true
+	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if silent && call.Method == chaintest.MethodGas {
+			return chaintest.Unavailable()
+		}
+		return chaintest.Fault{}
+	})
+	v.node()
+	id := v.cancelled()
+	tx := v.has(id, "the cancel is refused", func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonRejected })
+	v.awaitSent(0, 5)
+	forms := v.awaitForms(id, 2)
+	if len(forms) != 2 || forms[1].GasLimit != 21_000 {
+		t.Fatalf("%+v: %d forms, gas limit %d", tx.Status, len(forms), forms[1].GasLimit)
+	}
+	v.mu.Lock()
+	silent = false
+	v.mu.Unlock()
+	if forms = v.awaitForms(id, 3); forms[2].GasLimit < 421_000 || forms[2].Kind != txn.Cancel {
+		t.Errorf("%+v", forms[2])
+	}
+	v.has(id, "it is taken", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	if tx := v.finish(id); tx.State != txn.Cancelled || tx.TxHash != forms[2].Hash {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// Replacements are off, and a cancel that no block takes offers more all the same, until the cap of replacements; then it says so.
+func TestACancelRisesByItself(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		p := quick
+		p.Bump = txn.Bumping{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 3}
+		v := newVenue(t, kind, p, nil)
+		v.stopping(func(n int) bool { return n < 4 })
+		v.node()
+		id := v.cancelled()
+		forms := v.awaitForms(id, 4)
+		for i, f := range forms[1:] {
+			if old := forms[i].Fees; f.Kind != txn.Cancel || !f.Fees.Cap.Gt(&old.Cap) || !f.Fees.Tip.Gt(&old.Tip) {
+				t.Errorf("form %d, %s, offers %s after %s", f.No, f.Kind, f.Fees.Cap.Dec(), old.Cap.Dec())
+			}
+		}
+		v.stopping(nil)
+		if tx := v.finish(id); tx.State != txn.Cancelled {
+			t.Errorf("%+v", tx.Status)
+		}
+	})
+}
+
+func TestACancelAtTheCap(t *testing.T) {
+	t.Parallel()
+	p := quick
+	p.BumpMaxFee, p.Bump = *uint256.NewInt(3e9), txn.Bumping{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 10}
+	v := newVenue(t, "memory", p, nil)
+	v.node()
+	v.stopping(func(n int) bool { return n > 1 })
+	id := v.cancelled()
+	v.has(id, "the cap is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
+	forms := v.awaitForms(id, 2)
+	for _, f := range forms[1:] {
+		if f.Kind != txn.Cancel || f.Fees.Cap.Gt(&p.BumpMaxFee) {
+			t.Errorf("form %d, %s, offers %s", f.No, f.Kind, f.Fees.Cap.Dec())
+		}
+	}
+	v.stopping(nil)
+	if tx := v.finish(id); tx.State == txn.Stuck || tx.Reason == txn.ReasonFeeCapReached {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// No node takes the cancel. What it should stop is handed over by itself no more, and once when an operator says so.
+func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
+	t.Parallel()
+	p := quick
+	p.ResubmitMax = 3
+	v := newVenue(t, "memory", p, nil)
+	original := txn.Hash{}
+	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if call.Method == chaintest.MethodSend && original != (txn.Hash{}) && call.Signed.Hash != original {
+			return chaintest.Say("txpool is full")
+		}
+		return chaintest.Fault{}
+	})
+	v.node()
+	id := v.create(0, "one", transfer())
+	v.eventually("it is sent", v.is(id, txn.Pending))
+	all, _ := v.sent(0)
+	v.mu.Lock()
+	original = all[0]
+	v.mu.Unlock()
+	v.forget()
+	if got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	v.has(id, "nobody takes its cancel", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	_, mark := v.sent(0)
+	if again := v.awaitSent(mark, 3); slices.Contains(again, original) {
+		t.Error("the original is handed over by itself")
+	}
+	_, mark = v.sent(0)
+	if got := v.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionRetry, Tx: &id}); got != txn.Applied {
+		t.Fatal(got)
+	}
+	v.eventually("its pool has it", func() error {
+		if again, _ := v.sent(mark); !slices.Contains(again, original) || len(v.memory.Pool()) != 1 {
+			return fmt.Errorf("%v", again)
+		}
+		return nil
+	})
+	again := v.awaitSent(mark, 3)
+	if n := len(slices.DeleteFunc(again, func(h txn.Hash) bool { return h != original })); n != 1 {
+		t.Errorf("it is handed over %d times", n)
+	}
+	if tx := v.finish(id); tx.State != txn.Confirmed || tx.Reason != txn.ReasonCancelLost || !tx.CancelRequested {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// The nonce is released when the transaction is final, by the chain's tag too: not at any depth before, and with the end itself.
+func TestReleaseOnlyWhenFinal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		depth uint64
+		tag   string
+	}{"by confirmations": {quick.Confirmations, ""}, "by the tag": {0, "finalized"}, "by both": {quick.Confirmations, "finalized"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := quick
+			p.ReleaseDepth = c.depth
+			v := newVenue(t, "memory", p, func(o *Options) { o.Chains[0].FinalTag = c.tag })
+			v.memory.SetTags(0, 0)
+			v.node()
+			first, second := v.create(0, "one", transfer()), v.create(0, "two", transfer())
+			v.eventually("it is sent", v.is(first, txn.Pending))
+			in := v.memory.Mine(1).Number
+			blocks := int(quick.Confirmations) - 1 // one too few
+			if c.tag != "" {
+				blocks += 50 // and then it is the tag that is missing
+			}
+			v.memory.MineEmpty(blocks)
+			v.has(first, "it is in a block", func(tx txn.Tx) bool { return tx.Receipt != nil })
+			v.awaitCalls(v.memory, chaintest.MethodHead, 5)
+			if tx, err := v.admin.Tx(t.Context(), second); err != nil || tx.Nonce != nil {
+				t.Fatalf("the next one has a nonce before the first is final: %+v %v", tx.Status, err)
+			}
+			if tx, err := v.admin.Tx(t.Context(), first); err != nil || tx.Released || tx.State.Final() {
+				t.Errorf("%+v %v", tx.Status, err)
+			}
+			if c.tag != "" {
+				v.memory.SetTags(in, in)
+			} else {
+				v.memory.MineEmpty(1)
+			}
+			if tx := v.awaitFinal(first); !tx.Released {
+				t.Errorf("%+v", tx.Status)
+			}
+			v.eventually("the next one is sent", v.is(second, txn.Pending))
+		})
+	}
+}
+
+// How long the head of a queue has waited is told by the database: a node whose clock is wrong ends nothing before its time, and a successor goes on from there.
+func TestAWrongClockEndsNoWait(t *testing.T) {
+	t.Parallel()
+	for name, skew := range map[string]time.Duration{"ahead": 2 * time.Hour, "behind": -2 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := quick
+			p.PrepareMaxAge = time.Hour
+			v := newVenue(t, "memory", p, nil)
+			v.quoting(false)
+			n := v.node()
+			id := v.create(0, "one", transfer())
+			v.has(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == txn.ReasonChainUnavailable })
+			n.stop()
+			v.skew = skew
+			v.node()
+			tries := v.number("SELECT submit_attempts FROM managed_tx")
+			v.create(0, "two", transfer()) // has the queue read anew
+			v.eventually("it is tried again", func() error {
+				if v.number("SELECT max(submit_attempts) FROM managed_tx") <= tries && v.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NOT NULL") == 0 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if tx, err := v.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Queued {
+				t.Fatalf("%+v %v", tx.Status, err)
+			}
+			if name == "behind" { // and one whose time has come is not kept by it
+				if _, err := v.db.Pool.Exec(t.Context(), "UPDATE managed_tx SET waiting_since = clock_timestamp() - interval '61 minutes' WHERE waiting_since IS NOT NULL"); err != nil {
+					t.Fatal(err)
+				}
+				v.create(0, "three", transfer())
+				v.has(id, "its time is over", func(tx txn.Tx) bool { return tx.State == txn.Failed && tx.Reason == txn.ReasonPrepareTimeout })
+				return
+			}
+			v.quoting(true)
+			if tx := v.finish(id); tx.State != txn.Confirmed {
+				t.Errorf("%+v", tx.Status)
+			}
+		})
+	}
+}
+
+// A counter that has counted nothing is there, at zero, for each value that its label can have: a query of increases sees its first event.
+func TestCountersAreThereFromTheStart(t *testing.T) {
+	t.Parallel()
+	var o Options
+	counted := measure(t, &o)
+	m, err := newMetrics(o.Meter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newAuditor(&Engine{Options: o, metrics: m}); err != nil {
+		t.Fatal(err)
+	}
+	var all metricdata.ResourceMetrics
+	if err := counted.reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]int{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
+				series[m.Name] = len(sum.DataPoints)
+			}
+		}
+	}
+	for name, want := range map[string]int{
+		"fencepost_lease_acquire": 6, "fencepost_lease_renew": 3, "fencepost_lease_fenced": 6, "fencepost_commit": 6, "fencepost_tx_submit": len(txn.Classes),
+		"fencepost_lease_handover": 1, "fencepost_lease_wedged": 1, "fencepost_tx_replaced": 2, "fencepost_stuck_decision": 4, "fencepost_tx_reorged_final": 1,
+		"fencepost_confirmations_fork": 1, "fencepost_audit": 3, "fencepost_audit_violation": 8,
+	} {
+		if series[name] != want || counted.sum(name) != 0 {
+			t.Errorf("%s: %d series of %d, with %v in all", name, series[name], want, counted.sum(name))
+		}
+		delete(series, name)
+	}
+	if len(series) > 0 {
+		t.Errorf("%v as well", series)
+	}
+}

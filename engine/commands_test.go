@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// What was given back to the queue and is further behind than its owner reads is cancelled all the same, and nothing overtakes what is before it.
+func TestACancelFarBehindInTheQueue(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		return chaintest.Fault{Down: call.Method == chaintest.MethodQuote}
+	})
+	w.node()
+	var ids []txn.TxID
+	for i := range queueHead + 4 {
+		ids = append(ids, w.create(0, fmt.Sprint(i), transfer()))
+	}
+	far := ids[queueHead+2]
+	w.plant(fmt.Sprintf("UPDATE managed_tx SET requeued = 1 WHERE tx_id = '%s'", far))
+	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &far}), txn.Applied)
+	w.has(far, "the wish is written down", func(tx txn.Tx) bool { return tx.CancelRequested && tx.State == txn.Queued })
+	w.plant(fmt.Sprintf("UPDATE managed_tx SET requeued = 0 WHERE tx_id = '%s'", far)) // it had no nonce
+	w.chain.Intercept(nil)
+	for i, id := range ids[:queueHead+2] {
+		if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) {
+			t.Errorf("%d: %+v", i, tx.Status)
+		}
+	}
+	if tx := w.finish(far); tx.State != txn.Cancelled {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// As long as something protects for another reason the auditor asks for nothing, and what it found lies where it looks again.
+func TestWhatTheAuditorCouldNotTellIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	const before = 3 * auditOverlap
+	c := chaintest.New(chaintest.Options{})
+	w := &watched{rig: newLedger(t, 1, c.ID(), dbtest.WithoutGuard()), chain: c, audit: -1}
+	w.policy = guarded
+	w.chain.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
+	for nonce := range uint64(before) {
+		w.inject(w.outsider(nonce))
+	}
+	w.chain.Mine(1)
+	w.chain.MineEmpty(5)
+	n := w.node()
+	w.confirmed("one")
+	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
+	w.plant("DELETE FROM tx_event WHERE seq = 3")
+	u, err := newAuditor(n.engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, _ := u.next()
+	from := func() txn.Nonce {
+		u.audit(t.Context(), owner)
+		return u.memory[owner.id].from
+	}
+	if at := from(); at != 0 {
+		t.Errorf("it goes on at nonce %d", at)
+	}
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	if at := from(); at != before+1-auditOverlap {
+		t.Errorf("it goes on at nonce %d", at)
+	}
+	w.eventually("it is protected", func() error {
+		if p := w.cursor().Protected; p == nil || p.Reason != txn.ProtectByAudit {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// comesBack changes the chain down to where the nonce was used by somebody else, and lets the form run that had lost it.
+func (w *watched) comesBack(old txn.Signed) {
+	w.t.Helper()
+	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
+		w.t.Fatal(err)
+	}
+	w.chain.ForgetPool()
+	if o := w.chain.Send(w.t.Context(), old); o.Class != txn.Accepted {
+		w.t.Fatalf("%+v", o)
+	}
+	w.chain.Mine(1)
+	w.chain.MineEmpty(20)
+}
+
+// An operator has ended it, as deep as is asked for, and a reorg goes deeper: it ran. The account is protected, whoever was told is told anew, and it ends by what
+// the chain has. So under the protection of its loss and after it, also when it was requeued and cancelled, and when another node takes over, or nobody was there.
+func TestATransactionThatHadEndedAndRan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ exit, takeover, away, requeued bool }{
+		"failed": {exit: true}, "failed, still protected": {}, "its heir": {exit: true, takeover: true}, "nobody was there": {exit: true, away: true},
+		"requeued, cancelled": {exit: true, requeued: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, id, n := protectedAfterLoss(t, 60)
+			old := w.signed(w.attempts()[id.String()])
+			w.chain.MineEmpty(int(w.policy.AuditDepth))
+			if c.requeued {
+				w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
+				w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
+			} else {
+				w.want(w.resolve(txn.ActionFail, id), txn.Applied)
+			}
+			if tx := w.awaitFinal(id); tx.Executed != txn.No || tx.EndedBlock == 0 {
+				t.Fatalf("%+v", tx.Status)
+			}
+			if c.exit {
+				w.want(w.exit(txn.ActionResume), txn.Applied)
+			}
+			if c.takeover || c.away {
+				n.stop()
+			}
+			if c.takeover {
+				w.node()
+			}
+			w.comesBack(old)
+			if c.away {
+				w.node() // nothing asks for it but what had ended
+			}
+			if c.exit {
+				if p := w.awaitProtected(txn.ProtectRanEnded); !strings.Contains(p.Evidence, id.String()) || !strings.Contains(p.Evidence, old.Hash.Hex()) {
+					t.Errorf("evidence %s", p.Evidence)
+				}
+			}
+			w.eventually("its end is taken back, and it ends by its receipt", w.newest(id, txn.EventReorged, txn.EventIncluded, txn.EventConfirmed))
+			tx := w.awaitFinal(id)
+			if tx.State != txn.Confirmed || tx.Executed != txn.Success || tx.Reason != txn.ProtectRanEnded || *tx.Nonce != 1 || tx.Receipt.TxHash != old.Hash || tx.TxHash != old.Hash {
+				t.Errorf("%+v", tx.Status)
+			}
+			w.want(w.exit(txn.ActionResume), txn.Applied)
+			next := w.create(0, "next", transfer())
+			if tx := w.finish(next); tx.State != txn.Confirmed || *tx.Nonce != 2 {
+				t.Errorf("%+v", tx.Status)
+			}
+			if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1, 2}) {
+				t.Errorf("payloads ran under nonces %v", got)
+			}
+			if got := w.gaps(); len(got) > 0 {
+				t.Errorf("gaps %v", got)
+			}
+			w.healthy()
+			report, err := Audit(t.Context(), AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+			if err != nil || len(report.Violations) > 0 || report.Unanswered > 0 {
+				t.Errorf("%+v %v", report, err)
+			}
+		})
+	}
+}
+
+// FAIL waits for as long as REQUEUE does, and so does what is said without proof.
+func TestFailingWaitsForTheAuditDepth(t *testing.T) {
+	t.Parallel()
+	w, id, _ := protectedAfterLoss(t, 500) // far more than the blocks that were made while protection was awaited
+	for _, action := range []txn.Action{txn.ActionFail, txn.ActionFailUnproven} {
+		w.want(w.resolve(action, id), txn.ResultRefused, "500", "ours may still be included")
+	}
+	w.chain.MineEmpty(500)
+	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
+}
+
+// What had ended is followed for as long as a reorg is believed possible, whether there is work or not, and no longer.
+func TestWhatHadEndedIsLetGo(t *testing.T) {
+	t.Parallel()
+	w, id, n := protectedAfterLoss(t, 60)
+	w.chain.MineEmpty(int(w.policy.AuditDepth)) // so deep are both: nothing else keeps an owner
+	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
+	ended := w.awaitFinal(id).EndedBlock
+	n.stop()
+	w.startNode("idle", func(o *Options) { o.Chains[0].Chain, o.IdleAfter = w.chain, time.Second })
+	w.chain.MineEmpty(1)
+	w.eventually("it has an owner", w.released(0))
+	token := "SELECT fencing_token FROM submitter_lease"
+	first := w.number(token)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = w.chain.Run(ctx, clock.Real{}, 50*time.Millisecond) }()
+	w.eventually("it is given back", w.released(1))
+	if last := w.number(token); last != first {
+		t.Errorf("it was given back and taken again: token %d, then %d", first, last)
+	}
+	if head, err := w.chain.Head(t.Context()); err != nil || head.Number < ended+w.policy.AuditDepth {
+		t.Errorf("it is given back at block %d, and ended at block %d: %v", head.Number, ended, err)
+	}
+}
+
+// released waits until so many of the submitters' leases are given back.
+func (w *watched) released(n int) func() error {
+	return func() error {
+		if got := w.number("SELECT count(*) FROM submitter_lease WHERE released"); got != n {
+			return fmt.Errorf("%d are", got)
+		}
+		return nil
+	}
+}
+
+// newest waits until the newest events of a transaction are these.
+func (w *watched) newest(id txn.TxID, kinds ...txn.Kind) func() error {
+	return func() error {
+		all := w.events(id)
+		if at := len(all) - len(kinds); at < 0 || !slices.Equal(all[at:], kinds) {
+			return fmt.Errorf("%v", all)
+		}
+		return nil
+	}
+}
+
+// While an account is protected a cancel is not signed, and what it should stop is not handed over; when the protection ends it is signed at once.
+func TestACancelThatAProtectionHeldBack(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.policy.ResubmitInterval = time.Hour
+	w.node()
+	w.confirmed("one")
+	id := w.create(0, "two", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
+	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
+	w.eventually("it is held back, and waits for an interval", func() error {
+		if w.number("SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts = 0 AND due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	w.want(w.exit(txn.ActionResume), txn.Applied)
+	w.eventually("its cancel is signed", func() error {
+		if w.number("SELECT count(*) FROM tx_attempt WHERE kind = 'CANCEL'") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"testing"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// prune has the node keep the state of the newest blocks alone, enough for what is final.
+func (w *watched) prune() {
+	if w.policy.Confirmations+1 >= w.policy.AuditDepth {
+		w.t.Fatalf("%+v leaves nothing to lose", w.policy)
+	}
+	w.chain.Intercept(func(context.Context, chaintest.Call) chaintest.Fault {
+		return chaintest.Keeps(w.policy.Confirmations + 1)
+	})
+}
+
+// No endpoint keeps state as old as a decision is to rest on. It is refused with what to do, and goes on by the word of whoever has looked elsewhere.
+func TestDecisionsWithoutOldState(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		proven, unproven txn.Action
+		want             txn.State
+	}{{txn.ActionFail, txn.ActionFailUnproven, txn.Failed}, {txn.ActionRequeue, txn.ActionRequeueUnproven, txn.Confirmed}} {
+		w := newWatched(t)
+		w.node()
+		w.prune()
+		w.confirmed("one")
+		w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+			return chaintest.Fault{Lost: call.Method == chaintest.MethodSend, Keeps: w.policy.Confirmations + 1}
+		})
+		id := w.createWith("two", transfer(), txn.Terms{})
+		w.has(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+		w.inject(w.outsider(1))
+		w.chain.Mine(1)
+		w.has(id, "known to have lost its nonce", func(tx txn.Tx) bool {
+			w.chain.MineEmpty(1)
+			return tx.State == txn.Stuck && tx.Reason == txn.ReasonNonceElsewhere
+		})
+		w.chain.MineEmpty(int(w.policy.AuditDepth))
+		w.prune()
+		w.want(w.resolve(c.proven, id), txn.ResultRefused, "older state", string(c.unproven))
+		w.want(w.resolve(c.unproven, id), txn.Applied)
+		w.want(w.exit(txn.ActionResume), txn.Applied)
+		if end := w.finish(id); end.State != c.want {
+			t.Errorf("%s: %s %s", c.unproven, end.State, end.LastError)
+		}
+		w.healthy()
+	}
+}
+
+// Whoever says UNPROVEN does not decide on what may still be ours: what can be seen is looked at.
+func TestUnprovenIsNoBlindDecision(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.node()
+	w.prune()
+	w.confirmed("one")
+	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		return chaintest.Fault{Lost: call.Method == chaintest.MethodSend, Keeps: w.policy.Confirmations + 1}
+	})
+	id := w.createWith("two", transfer(), txn.Terms{})
+	w.has(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	w.chain.MineEmpty(int(w.policy.AuditDepth))
+	w.want(w.resolve(txn.ActionFailUnproven, id), txn.ResultRefused, "not used by anybody", "may still be included")
+}
+
+// Numbers that were used elsewhere are passed over although the state from before is gone.
+func TestAligningWithoutOldState(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.node()
+	w.prune()
+	w.confirmed("one")
+	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
+	w.inject(w.outsider(1))
+	w.chain.Mine(1)
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.chain.MineEmpty(int(w.policy.AuditDepth))
+	w.want(w.exit(txn.ActionAlign), txn.Applied)
+	if tx := w.finish(w.create(0, "two", transfer())); *tx.Nonce != 2 {
+		t.Errorf("%+v", tx.Status)
+	}
+}

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// A step that asks the chain twice gets each answer late, or none. Its owner gives that up before anybody takes it to be stuck, the transaction says why it waits, and
+// goes on when the chain does.
+func TestASlowChainCostsNoLease(t *testing.T) {
+	t.Parallel()
+	for name, slow := range map[string][]chaintest.Method{
+		"a quote": {chaintest.MethodQuote}, "a hand-over": {chaintest.MethodSend}, "an account": {chaintest.MethodAccount}, "a cancel": {chaintest.MethodFees, chaintest.MethodGas},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatched(t)
+			const progress = leaseDuration * 3 / 2
+			w.startNode("a", func(o *Options) {
+				o.Chains[0].Chain = w.chain
+				o.ProgressTimeout = progress
+				o.AuditInterval = NoAudit
+			})
+			var sent txn.TxID
+			if name == "a cancel" {
+				sent = w.create(0, "one", transfer())
+				w.eventually("it is sent", w.is(sent, txn.Pending))
+			}
+			var hung atomic.Int32
+			w.chain.Intercept(func(ctx context.Context, call chaintest.Call) chaintest.Fault {
+				for _, method := range slow {
+					if call.Method != method {
+						continue
+					}
+					hung.Add(1)
+					late := time.NewTimer(progress * 3 / 5)
+					defer late.Stop()
+					if len(slow) == 1 { // it never answers
+						<-ctx.Done()
+						return chaintest.Fault{}
+					}
+					select { // each alone would be in time
+					case <-ctx.Done():
+					case <-late.C:
+					}
+				}
+				return chaintest.Fault{}
+			})
+			if sent != (txn.TxID{}) {
+				w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &sent})
+			} else {
+				sent = w.create(0, "one", transfer())
+			}
+			w.eventually("it hung twice", func() error {
+				if hung.Load() < 2 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if len(slow) > 1 {
+				w.eventually("its cancel is signed", func() error {
+					if w.number("SELECT count(*) FROM tx_attempt WHERE kind = 'CANCEL'") == 0 {
+						return errors.New("not yet")
+					}
+					return nil
+				})
+			}
+			w.chain.Intercept(nil)
+			if tx := w.finish(sent); tx.Executed == txn.Unknown {
+				t.Errorf("%+v", tx.Status)
+			}
+			if token := w.number("SELECT fencing_token FROM submitter_lease"); token != 1 {
+				t.Errorf("the lease was lost: token %d", token)
+			}
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// Where tokens are configured no call is answered without one, in whatever tongue; health is.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef", "two-0123456789abcdef"} })
+	for _, c := range []struct {
+		header []string
+		known  bool
+	}{
+		{nil, false}, {[]string{""}, false}, {[]string{"Bearer "}, false}, {[]string{"Bearer one"}, false}, {[]string{"Basic one-0123456789abcdef"}, false},
+		{[]string{"one-0123456789abcdef"}, false}, {[]string{"Bearer one-0123456789abcdef", "Bearer one-0123456789abcdef"}, false},
+		{[]string{"Bearer one-0123456789abcdef"}, true}, {[]string{"bearer  two-0123456789abcdef"}, true},
+	} {
+		ctx, header := k.ctx, []string{}
+		for _, value := range c.header {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", value)
+			header = append(header, "Authorization", value)
+		}
+		for what, err := range n.callAndWatch(ctx) {
+			if c.known && err != nil {
+				t.Errorf("%q, %s: %v", c.header, what, err)
+			}
+			if !c.known {
+				wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
+			}
+		}
+		if len(c.header) < 2 && !c.known {
+			for _, path := range []string{"/api/v1/submitters", "/api/v1/events", "/api/v1/submitters/alice/events"} {
+				a := n.http("GET", path, "", header...)
+				a.wantError(t, http.StatusUnauthorized, codes.Unauthenticated, "UNAUTHENTICATED")
+				if a.header.Get("WWW-Authenticate") != "Bearer" {
+					t.Errorf("%s: the header says %q", path, a.header)
+				}
+			}
+		}
+	}
+	if _, err := grpc_health_v1.NewHealthClient(n.conn).Check(k.ctx, &grpc_health_v1.HealthCheckRequest{}); err != nil {
+		t.Errorf("health: %v", err)
+	}
+	stream, err := grpc_reflection_v1.NewServerReflectionClient(n.conn).ServerReflectionInfo(k.ctx)
+	k.must(err)
+	_, err = stream.Recv()
+	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
+	l := n.stream("/api/v1/submitters/alice/events", "Authorization", "Bearer one-0123456789abcdef")
+	if l.message().GetHeartbeat() == nil {
+		t.Error("a watch over HTTP is refused")
+	}
+}
+
+// callAndWatch makes a call and a watch, and gives their errors.
+func (n *node) callAndWatch(ctx context.Context) map[string]error {
+	errs := map[string]error{}
+	_, errs["call"] = n.subs.ListSubmitters(ctx, &pb.ListSubmittersRequest{})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := n.txs.WatchTx(ctx, watchSubmitter("alice"))
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	errs["watch"] = err
+	return errs
+}

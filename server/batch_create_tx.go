@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// BatchCreateTx queues many transactions. What is wrong with a request is its own affair; only when the ledger answers for none of them does the call fail, so
+// that clients repeat it as they repeat any other.
+func (s *txService) BatchCreateTx(ctx context.Context, r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
+	b := &batch{txService: s, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests())), protections: map[txn.SubmitterID]error{}}
+	b.checkAll(ctx)
+	created := b.create(ctx)
+	if b.unanswered() {
+		return nil, on("batch", b.errs[0])
+	}
+	response := &pb.BatchCreateTxResponse{Results: make([]*pb.BatchCreateTxResult, len(b.asks))}
+	for i, err := range b.errs {
+		if err != nil {
+			response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Error{Error: b.tell(ctx, err).Proto()}}
+			continue
+		}
+		response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Tx{Tx: withoutData(wireTx(created[i].Info))}, Created: created[i].Created}
+	}
+	return response, nil
+}
+
+// withoutData leaves the call data out: a caller has it, and the answer to a batch of any size has to fit into what clients read.
+func withoutData(tx *pb.Tx) *pb.Tx {
+	tx.Payload.Data = nil
+	return tx
+}
+
+// batch is a batch on its way. A request of it is out as soon as it has an error.
+type batch struct {
+	*txService
+	asks        []*pb.CreateTxRequest
+	errs        []error
+	intents     []store.Intent
+	protections map[txn.SubmitterID]error // what is said of a protected submitter, which is found out once
+}
+
+// checkAll does for each request what the interceptor and CreateTx do for one.
+func (b *batch) checkAll(ctx context.Context) {
+	b.intents = make([]store.Intent, len(b.asks))
+	for i, ask := range b.asks {
+		if b.errs[i] = b.check(ask); b.errs[i] == nil {
+			b.intents[i], b.errs[i] = b.intent(ctx, ask)
+		}
+	}
+}
+
+// create queues those that are left, all in one go.
+func (b *batch) create(ctx context.Context) []store.Created {
+	var left []int
+	var intents []store.Intent
+	for i, err := range b.errs {
+		if err == nil {
+			left, intents = append(left, i), append(intents, b.intents[i])
+		}
+	}
+	created := make([]store.Created, len(b.asks))
+	if len(left) == 0 {
+		return created
+	}
+	for n, fate := range b.store.CreateTxs(ctx, intents) {
+		i := left[n]
+		if created[i] = fate; fate.Err != nil {
+			b.errs[i] = b.onCreate(ctx, b.asks[i], b.intents[i].Submitter, fate.Err)
+		}
+	}
+	return created
+}
+
+func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
+	if !isProtected(err) {
+		return b.txService.onCreate(ctx, ask, submitter, err)
+	}
+	if b.protections[submitter] == nil {
+		b.protections[submitter] = b.underProtection(ctx, submitter, err)
+	}
+	return onSubmitter(ask.GetSubmitter(), b.protections[submitter])
+}
+
+// unanswered tells whether the ledger has answered for no request at all.
+func (b *batch) unanswered() bool {
+	for _, err := range b.errs {
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			return false
+		}
+	}
+	return true
+}
+
+// tell is what the caller gets for one request. A defect is logged with its cause, under the id that the caller is told.
+func (b *batch) tell(ctx context.Context, err error) *status.Status {
+	c := b.begin(pb.TxService_BatchCreateTx_FullMethodName)
+	if s := statusOf(err, c.id); levelOf(s.Code()) < slog.LevelError {
+		return s
+	}
+	return status.Convert(c.end(ctx, nil, err))
+}

@@ -1,0 +1,295 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+)
+
+func ask(submitter, request, value string) *pb.CreateTxRequest {
+	return &pb.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: &pb.Payload{To: recipient, Value: value}}
+}
+
+func (n *node) batch(asks ...*pb.CreateTxRequest) []*pb.BatchCreateTxResult {
+	n.t.Helper()
+	r, err := n.txs.BatchCreateTx(n.ctx, &pb.BatchCreateTxRequest{Requests: asks})
+	n.must(err)
+	if len(r.GetResults()) != len(asks) {
+		n.t.Fatalf("%d results for %d requests", len(r.GetResults()), len(asks))
+	}
+	return r.GetResults()
+}
+
+// A batch is one statement, and its transactions are queued in its order, however their keys sort.
+func TestBatchIsOneStatementInItsOrder(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	k.register("alice")
+	k.register("bob")
+	asks := make([]*pb.CreateTxRequest, 1000)
+	for i := range asks {
+		asks[i] = ask([]string{"alice", "bob"}[i%2], fmt.Sprint("r", (i*7919)%1000), fmt.Sprint(i))
+	}
+	for i, r := range n.batch(asks...) {
+		if tx := r.GetTx(); !r.GetCreated() || tx.GetRequestId() != asks[i].GetRequestId() || tx.GetPayload().GetValue() != fmt.Sprint(i) {
+			t.Fatalf("result %d is %v", i, r)
+		}
+	}
+	if n := k.count("(SELECT DISTINCT xmin FROM managed_tx) x"); n != 1 {
+		t.Errorf("a batch took %d statements, want 1", n)
+	}
+	if n := k.count("(SELECT value, lag(value) OVER (ORDER BY queue_seq) AS before FROM managed_tx) x WHERE before > value"); n != 0 {
+		t.Errorf("%d of a batch are queued before one that was named before them", n)
+	}
+	for i, r := range n.batch(asks...) { // a batch that is repeated
+		if r.GetCreated() || r.GetTx().GetPayload().GetValue() != fmt.Sprint(i) {
+			t.Fatalf("again, result %d is %v", i, r)
+		}
+	}
+	if rows, events := k.count("managed_tx"), k.count("tx_event"); rows != 1000 || events != 1000 {
+		t.Errorf("%d transactions and %d events, want 1000 each", rows, events)
+	}
+}
+
+// Each request of a batch has the fate that it would have alone.
+func TestBatchTellsEachItsOwnFate(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	k.register("alice")
+	k.own(k.register("paused")).pause()
+	k.own(k.register("protected")).protect()
+	old := n.create("alice", "old")
+	dated, err := n.txs.CreateTx(k.ctx, late(ask("alice", "dated", "1"), time.Now().Add(300*time.Millisecond)))
+	k.must(err)
+	deadline := dated.GetTx().GetTerms().GetNotAfter()
+	k.eventually("the deadline", func() bool { return time.Now().After(deadline.AsTime()) })
+
+	cases := []struct {
+		name    string
+		ask     *pb.CreateTxRequest
+		code    codes.Code
+		reason  string
+		says    string
+		created bool
+	}{
+		{"good", ask("alice", "a", "1"), codes.OK, "", "", true},
+		{"without a payload", &pb.CreateTxRequest{Submitter: "alice", RequestId: "b"}, codes.InvalidArgument, "INVALID_FIELD", "payload: is missing", false},
+		{"with a nonce", nonced(ask("alice", "c", "1")), codes.InvalidArgument, "UNKNOWN_FIELD", "payload.nonce", false},
+		{"with a NUL", ask("alice", "d\x00", "1"), codes.InvalidArgument, "INVALID_FIELD", "NUL", false},
+		{"mistyped", &pb.CreateTxRequest{Submitter: "alice", RequestId: "e", Payload: &pb.Payload{To: mistyped}}, codes.InvalidArgument, "INVALID_FIELD", "EIP-55", false},
+		{"of nobody", ask("nobody", "f", "1"), codes.NotFound, "SUBMITTER_NOT_FOUND", "register it", false},
+		{"of somebody paused", ask("paused", "g", "1"), codes.FailedPrecondition, "SUBMITTER_PAUSED", "resume it", false},
+		{"of somebody protected", ask("protected", "h", "1"), codes.FailedPrecondition, "SUBMITTER_PROTECTED", "protection 1", false},
+		{"of somebody protected, again", ask("protected", "i", "1"), codes.FailedPrecondition, "SUBMITTER_PROTECTED", "protection 1", false},
+		{"too large", &pb.CreateTxRequest{Submitter: "alice", RequestId: "j", Payload: &pb.Payload{To: recipient, Data: make([]byte, 126<<10+1)}},
+			codes.InvalidArgument, "PAYLOAD_TOO_LARGE", "limit of this server", false},
+		{"known", ask("alice", "old", "1"), codes.OK, "", "", false},
+		{"known otherwise", ask("alice", "old", "2"), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", `request_id "old"`, false},
+		{"twice", ask("alice", "a", "1"), codes.OK, "", "", false},
+		{"twice otherwise", ask("alice", "a", "2"), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", `request_id "a"`, false},
+		{"late and known", late(ask("alice", "dated", "1"), deadline.AsTime()), codes.OK, "", "", false},
+		{"late and new", late(ask("alice", "k", "1"), deadline.AsTime()), codes.InvalidArgument, "INVALID_FIELD", "terms.not_after: is past", false},
+		{"good as well", ask("alice", "l", "1"), codes.OK, "", "", true},
+	}
+	asks := []*pb.CreateTxRequest{}
+	for _, c := range cases {
+		asks = append(asks, c.ask)
+	}
+	results := n.batch(asks...)
+	for i, c := range cases {
+		r := results[i]
+		if c.code == codes.OK {
+			if r.GetError() != nil || r.GetTx().GetRequestId() != c.ask.GetRequestId() || r.GetCreated() != c.created {
+				t.Errorf("%s: %v", c.name, r)
+			}
+			continue
+		}
+		s := wantStatus(t, status.ErrorProto(r.GetError()), c.code, c.reason)
+		if !strings.Contains(s.Message(), c.says) || r.GetCreated() {
+			t.Errorf("%s: %v does not say %q", c.name, r, c.says)
+		}
+	}
+	if results[10].GetTx().GetTxId() != old.GetTxId() || results[12].GetTx().GetTxId() != results[0].GetTx().GetTxId() {
+		t.Error("a request that came before has another transaction")
+	}
+	if rows := k.count("managed_tx"); rows != 4 {
+		t.Errorf("%d transactions, want 4", rows)
+	}
+}
+
+func late(r *pb.CreateTxRequest, at time.Time) *pb.CreateTxRequest {
+	r.Terms = &pb.Terms{NotAfter: timestamppb.New(at)}
+	return r
+}
+
+func nonced(r *pb.CreateTxRequest) *pb.CreateTxRequest {
+	with(r.GetPayload(), payloadNonce)
+	return r
+}
+
+// silent is a ledger that answers no create.
+type silent struct{ Store }
+
+func (silent) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
+	fates := make([]store.Created, len(intents))
+	for i := range fates {
+		fates[i].Err = store.ErrUnavailable
+	}
+	return fates
+}
+
+// When the ledger answers for nothing of a batch the call fails, and clients repeat it; as soon as anything is known, each is told its own.
+func TestBatchWithoutALedger(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(func(o *Options) { o.Store = silent{k.store} })
+	_, err := n.txs.BatchCreateTx(k.ctx, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "a", "1"), ask("alice", "b", "1")}})
+	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
+	results := n.batch(ask("alice", "a", "1"), ask("alice", "", "1"))
+	wantStatus(t, status.ErrorProto(results[0].GetError()), codes.Unavailable, "STORE_UNAVAILABLE")
+	wantStatus(t, status.ErrorProto(results[1].GetError()), codes.InvalidArgument, "INVALID_FIELD")
+}
+
+// What fails by a defect is told with the id under which the log has the cause.
+func TestBatchLogsItsDefects(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(func(o *Options) { o.Store = defective{k.store} })
+	results := n.batch(ask("alice", "a", "1"))
+	s := wantStatus(t, status.ErrorProto(results[0].GetError()), codes.Internal, "INTERNAL")
+	if strings.Contains(s.Message(), "secret") {
+		t.Errorf("the caller is told %q", s.Message())
+	}
+}
+
+type defective struct{ Store }
+
+func (defective) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
+	return []store.Created{{Err: errors.New("a secret of the driver")}}
+}
+
+func (n *node) list(r *pb.ListTxsRequest) (ids []string) {
+	n.t.Helper()
+	r = proto.CloneOf(r)
+	for pages := 0; pages == 0 || r.GetPageToken() != ""; pages++ {
+		page, err := n.txs.ListTxs(n.ctx, r)
+		n.must(err)
+		for _, tx := range page.GetTxs() {
+			ids = append(ids, tx.GetRequestId())
+		}
+		r.PageToken = page.GetNextPageToken()
+	}
+	return ids
+}
+
+func labelled(submitter, request string, labels map[string]string) *pb.CreateTxRequest {
+	r := ask(submitter, request, "1")
+	r.Labels = labels
+	return r
+}
+
+// Labels are shown wherever the transaction is, select in lists, and are no part of what a key stands for.
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	k.register("alice")
+	k.register("bob")
+	type m = map[string]string
+	given := m{"order": "17", "team/name": "päy \"out\" = 1"}
+	r, err := n.txs.CreateTx(k.ctx, labelled("alice", "r0", given))
+	k.must(err)
+	again, err := n.txs.CreateTx(k.ctx, labelled("alice", "r0", m{"order": "18"}))
+	k.must(err)
+	got, err := n.txs.GetTx(k.ctx, byKey("alice", "r0"))
+	k.must(err)
+	stream := n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "alice"}})
+	first, err := stream.Recv()
+	k.must(err)
+	for where, tx := range map[string]*pb.Tx{"created": r.GetTx(), "created again": again.GetTx(), "read": got.GetTx(), "watched": first.GetSnapshot()} {
+		if !maps.Equal(tx.GetLabels(), given) {
+			t.Errorf("%s: labels are %v, want %v", where, tx.GetLabels(), given)
+		}
+	}
+	if again.GetCreated() {
+		t.Error("other labels made another transaction of the same request")
+	}
+
+	n.batch(labelled("alice", "r1", m{"order": "17"}), labelled("alice", "r2", m{"order": "18"}), labelled("bob", "r3", m{"order": "17", "x": ""}), labelled("bob", "r4", nil))
+	for _, c := range []struct {
+		name string
+		ask  *pb.ListTxsRequest
+		want string
+	}{
+		{"one label", &pb.ListTxsRequest{Labels: []string{"order=17"}}, "r0 r1 r3"},
+		{"of one submitter", &pb.ListTxsRequest{Submitter: "alice", Labels: []string{"order=17"}}, "r0 r1"},
+		{"two labels", &pb.ListTxsRequest{Labels: []string{"order=17", "team/name=" + given["team/name"]}}, "r0"},
+		{"an empty value", &pb.ListTxsRequest{Labels: []string{"x="}}, "r3"},
+		{"a value that nobody has", &pb.ListTxsRequest{Labels: []string{"order=1"}}, ""},
+		{"two that nobody has together", &pb.ListTxsRequest{Labels: []string{"order=18", "x="}}, ""},
+		{"and a state", &pb.ListTxsRequest{Labels: []string{"order=17"}, States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}}, ""},
+		{"all", &pb.ListTxsRequest{}, "r0 r1 r2 r3 r4"},
+	} {
+		for _, c.ask.PageSize = range []int32{0, 1} {
+			if got := sorted(n.list(c.ask)); got != c.want {
+				t.Errorf("%s, pages of %d: %q, want %q", c.name, c.ask.PageSize, got, c.want)
+			}
+		}
+	}
+	if n := k.count("tx_label"); n != 6 {
+		t.Errorf("%d labels are indexed, want 6", n)
+	}
+}
+
+// A range of time holds its beginning and not its end, exactly, whatever the clock of the node that made the ids.
+func TestListTxsOfATime(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	k.register("alice")
+	at := []*timestamppb.Timestamp{}
+	for i := range 4 {
+		r, err := n.txs.CreateTx(k.ctx, labelled("alice", fmt.Sprint("r", i), map[string]string{"a": "b"}))
+		k.must(err)
+		at = append(at, r.GetTx().GetCreateTime())
+	}
+	for _, c := range []struct {
+		from, before *timestamppb.Timestamp
+		want         string
+	}{
+		{at[1], nil, "r1 r2 r3"}, {nil, at[1], "r0"}, {at[1], at[3], "r1 r2"}, {at[2], at[2], ""}, {at[3], at[0], ""},
+		{timestamppb.New(time.Time{}), timestamppb.New(at[3].AsTime().Add(time.Hour)), "r0 r1 r2 r3"},
+		{timestamppb.New(at[0].AsTime().Add(48 * time.Hour)), nil, ""}, {nil, timestamppb.New(at[0].AsTime().Add(-48 * time.Hour)), ""},
+	} {
+		for _, labels := range [][]string{nil, {"a=b"}} {
+			for _, size := range []int32{0, 1} {
+				ask := &pb.ListTxsRequest{CreatedFrom: c.from, CreatedBefore: c.before, Labels: labels, PageSize: size}
+				if got := sorted(n.list(ask)); got != c.want {
+					t.Errorf("from %v before %v with labels %v: %q, want %q", c.from.AsTime(), c.before.AsTime(), labels, got, c.want)
+				}
+			}
+		}
+	}
+}
+
+func sorted(texts []string) string {
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// A small body that unpacks to a large one costs no more than a large one. Not parallel: it counts what the process allocates.
+func TestPackedBodyIsBounded(t *testing.T) {
+	k := newKit(t)
+	n := k.serve()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	const mebibytes = 200
+	for range mebibytes {
+		_, err := z.Write(make([]byte, 1<<20))
+		k.must(err)
+	}
+	k.must(z.Close())
+	for path, kind := range map[string]string{"/api/v1/tx": "application/json", pb.TxService_CreateTx_FullMethodName: "application/proto"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		a := n.http("POST", path, packed.String(), "Content-Type", kind, "Content-Encoding", "gzip", "Connect-Protocol-Version", "1")
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > mebibytes<<20/2 || a.code < http.StatusBadRequest {
+			t.Errorf("%s: a body of %d bytes costs %d MiB, and is answered %d %s", path, packed.Len(), used>>20, a.code, a.body)
+		}
+		if strings.HasPrefix(path, pathPrefix) {
+			a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+		}
+	}
+}
+
+// upload begins a request whose body never ends.
+func (n *node) upload(path, kind string) net.Conn {
+	n.t.Helper()
+	conn, err := net.Dial("tcp", n.conn.Target())
+	n.must(err)
+	n.t.Cleanup(func() { conn.Close() })
+	n.must(conn.SetDeadline(time.Now().Add(patience)))
+	if !strings.HasPrefix(path, pathPrefix) {
+		kind += "\r\nConnect-Protocol-Version: 1"
+	}
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path, kind)
+	n.must(err)
+	return conn
+}
+
+// answerTo reads the answer on a connection, which the node closes then.
+func (n *node) answerTo(conn net.Conn) httpAnswer {
+	n.t.Helper()
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	n.must(err)
+	body, err := io.ReadAll(r.Body)
+	n.must(err)
+	_, err = io.Copy(io.Discard, conn)
+	n.must(err)
+	return httpAnswer{r.StatusCode, r.Header, body}
+}
+
+var uploads = map[string]string{"/api/v1/tx": "application/json", pb.TxService_CreateTx_FullMethodName: "application/json", pb.TxService_WatchTx_FullMethodName: "application/connect+json"}
+
+// A body that does not come is not waited for.
+func TestSlowUploadsEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(limits(func(l *Limits) { l.PingAfter = 100 * time.Millisecond }))
+	for path, kind := range uploads {
+		if a := n.answerTo(n.upload(path, kind)); path == "/api/v1/tx" {
+			a.wantError(t, http.StatusRequestTimeout, codes.DeadlineExceeded, "")
+		}
+	}
+}
+
+// What a caller has sent in time is done with: a stream goes on for longer than an upload may take.
+func TestStreamsOutliveUploads(t *testing.T) {
+	t.Parallel()
+	const upload = 100 * time.Millisecond
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(func(l *Limits) { l.PingAfter = upload }))
+	native, web, plain, odd := n.connectWatch(), n.connectWatch(connect.WithGRPCWeb()), n.stream("/api/v1/events"), n.streamOf(n.request("GET", "/api/v1/events", "{}"))
+	frame := "\x00\x00\x00\x00\x0a" + `{"all":{}}`
+	sized := n.streamOf(n.request("POST", pb.TxService_WatchTx_FullMethodName, frame, "Content-Type", "application/connect+json"))
+	begun := time.Now()
+	k.eventually("some time", func() bool { return time.Since(begun) > 3*upload })
+	id := n.create("alice", "late").GetTxId()
+	for text := []byte{}; !bytes.Contains(text, []byte(id)); {
+		next := make([]byte, 1024)
+		read, err := sized.body.Read(next)
+		k.must(err)
+		text = append(text, next[:read]...)
+	}
+	for !native.Receive() || native.Msg().GetEvent() == nil {
+		k.must(native.Err())
+	}
+	for _, l := range []*lines{plain, odd} {
+		for l.message().GetEvent() == nil {
+		}
+	}
+	for !web.Receive() || web.Msg().GetEvent() == nil {
+		k.must(web.Err())
+	}
+}
+
+// A stranger is refused while the body is still to come.
+func TestStrangersAreNotRead(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef"} }, limits(func(l *Limits) { l.PingAfter = 5 * patience }))
+	for path, kind := range uploads {
+		conn := n.upload(path, kind)
+		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		k.must(err)
+		body, err := io.ReadAll(r.Body)
+		k.must(err)
+		if !strings.Contains(strings.ToLower(string(body)), "unauthenticated") {
+			t.Errorf("%s: a stranger is answered %d %s", path, r.StatusCode, body)
+		}
+	}
+}
+
+// A port that is told nothing is patient, and no longer than it says.
+func TestSilentConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(limits(func(l *Limits) { l.PingAfter = 50 * time.Millisecond }))
+	conn, err := net.Dial("tcp", n.conn.Target())
+	k.must(err)
+	defer conn.Close()
+	conn.SetReadDeadline(time.Now().Add(patience))
+	if read, err := io.ReadAll(conn); err != nil || len(read) != 0 {
+		t.Errorf("a silent connection is told %q, and ends with %v", read, err)
+	}
+}

@@ -1,0 +1,20 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// What has no nonce was handed to nobody, however often it was tried to prepare it.
+func TestTriesToPrepareAreNoHandOvers(t *testing.T) {
+	t.Parallel()
+	tx := txn.Tx{Status: txn.Status{State: txn.Queued, SubmitAttempts: 7}}
+	if got := wireOperator(tx, nil); got.GetSubmitAttempts() != 0 || got.Nonce != nil {
+		t.Errorf("%+v", got)
+	}
+	tx.State, tx.Nonce = txn.Tracking, new(txn.Nonce(3))
+	if got := wireOperator(tx, nil); got.GetSubmitAttempts() != 7 || got.GetNonce() != 3 {
+		t.Errorf("%+v", got)
+	}
+}

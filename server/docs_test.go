@@ -1,0 +1,82 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// Every reason is in the table of the documents, with the codes that callers get and a remedy; and every error has a reason that is there.
+func TestEveryReasonIsInTheTable(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct{ code, http, says string }
+	rows := map[string]row{}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([A-Z_]+) \| ([A-Z_]+) \| (\d+) \| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
+		rows[m[1]] = row{m[2], m[3], m[4]}
+	}
+	values := pb.ErrorReason(0).Descriptor().Values()
+	for i := 1; i < values.Len(); i++ {
+		name := reasonName(pb.ErrorReason(values.Get(i).Number()))
+		r, ok := rows[name]
+		if !ok {
+			t.Errorf("%s is not in the table", name)
+			continue
+		}
+		var code codes.Code
+		if err := code.UnmarshalJSON([]byte(`"` + r.code + `"`)); err != nil || fmt.Sprint(httpCodes[code]) != r.http {
+			t.Errorf("%s: %s is not %s over HTTP (%v)", name, r.code, r.http, err)
+		}
+		if len(strings.Split(strings.TrimSuffix(r.says, "."), ". ")) < 2 {
+			t.Errorf("%s has no remedy: %q", name, r.says)
+		}
+		for _, a := range answers {
+			if reasonName(a.reason) == name && a.code != code {
+				t.Errorf("%s is answered with %v, and the table says %s", name, a.code, r.code)
+			}
+		}
+	}
+	if len(rows) != values.Len()-1 {
+		t.Errorf("%d rows, want %d", len(rows), values.Len()-1)
+	}
+}
+
+// The reference of the API has every RPC with its path, and every field.
+func TestTheReferenceIsComplete(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files() {
+		for i := range file.Services().Len() {
+			for j := range file.Services().Get(i).Methods().Len() {
+				name := file.Services().Get(i).Methods().Get(j).Name()
+				_, section, found := strings.Cut(string(text), "\n### "+string(name)+"\n")
+				section, _, _ = strings.Cut(section, "\n### ")
+				if !found || !strings.Contains(section, " /api/v1/") {
+					t.Errorf("%s has no path in the reference", name)
+				}
+			}
+		}
+		for i := range file.Messages().Len() {
+			message := file.Messages().Get(i)
+			_, section, _ := strings.Cut(string(text), "\n### "+string(message.Name())+"\n")
+			section, _, _ = strings.Cut(section, "\n### ")
+			for j := range message.Fields().Len() {
+				if name := message.Fields().Get(j).Name(); !strings.Contains(section, "\n| "+string(name)+" | ") {
+					t.Errorf("%s.%s is not in the reference", message.Name(), name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/vanguard"
+	"connectrpc.com/vanguard/vanguardgrpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// front answers whoever does not speak gRPC: JSON by the paths of the contract, Connect and gRPC-Web. All but the JSON stream of WatchTx is transcoded to gRPC
+// for an inner server, which has the same services and interceptors as the outer one.
+type front struct {
+	*Server
+	txs       *txService
+	origins   origins
+	transcode http.Handler
+}
+
+// pathPrefix is what all paths of the JSON API begin with.
+const pathPrefix = "/api/"
+
+// newFront makes the handler over an inner server.
+func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
+	f := &front{Server: s, txs: &txService{Server: s}, origins: allowed}
+	transcode, err := vanguardgrpc.NewTranscoder(inner,
+		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(s.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
+		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: int64(s.limits.bodyBytes())} }),
+		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return jsonCodec(r) }),
+		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)))
+	if err != nil {
+		return nil, fmt.Errorf("server: transcode the services: %w", err)
+	}
+	f.transcode = transcode
+	return f, nil
+}
+
+// jsonCodec writes every field that is not a message, so that scripts need not guess; and it reads no field that it does not know, as check does.
+func jsonCodec(r vanguard.TypeResolver) vanguard.Codec {
+	return requestCodec{&vanguard.JSONCodec{
+		MarshalOptions: protojson.MarshalOptions{EmitDefaultValues: true, Resolver: r}, UnmarshalOptions: protojson.UnmarshalOptions{Resolver: r},
+	}}
+}
+
+// requestCodec says of what it cannot read that the request is at fault.
+type requestCodec struct{ *vanguard.JSONCodec }
+
+// Unmarshal reads a message.
+func (c requestCodec) Unmarshal(text []byte, into proto.Message) error {
+	return asRequestError(c.JSONCodec.Unmarshal(text, into))
+}
+
+// UnmarshalField reads a field of a message.
+func (c requestCodec) UnmarshalField(text []byte, into proto.Message, field protoreflect.FieldDescriptor) error {
+	return asRequestError(c.JSONCodec.UnmarshalField(text, into, field))
+}
+
+var unknownJSON = regexp.MustCompile(`unknown field "([^"]*)"`)
+
+func asRequestError(err error) error {
+	if err == nil {
+		return nil
+	}
+	bad := &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, []violation{{"request", "is not the JSON of its message: " + err.Error()}}}
+	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
+		bad = &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name[1], "this server knows no such field there; remove it, or update the server"}}}
+	}
+	return asConnect(statusOfInvalid(bad))
+}
+
+// asConnect is a status as the transcoder has it.
+func asConnect(s *status.Status) *connect.Error {
+	told := connect.NewError(connect.Code(s.Code()), errors.New(s.Message()))
+	for _, detail := range s.Proto().GetDetails() {
+		if d, err := connect.NewErrorDetail(detail); err == nil {
+			told.AddDetail(d)
+		}
+	}
+	return told
+}
+
+// toJSON writes a message on one line.
+func toJSON(m proto.Message) []byte {
+	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
+	if err != nil { // a detail of a type that is not linked here
+		return []byte(`{"code":13,"message":"call: its answer cannot be written as JSON","details":[]}`)
+	}
+	return text
+}
+
+// ServeHTTP answers one request.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := f.inTime(w, r)
+	if done := f.origins.answer(w, r); done {
+		return
+	}
+	if err := f.admitHTTP(r); err != nil {
+		f.refuseHTTP(w, r, err)
+		return
+	}
+	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
+		f.transcode.ServeHTTP(w, asConnectCall(r))
+		return
+	}
+	if err := checkURL(r.URL); err != nil {
+		refuse(w, http.StatusBadRequest, statusOf(err, ""))
+		return
+	}
+	if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
+		f.watch(w, r, ask)
+		return
+	}
+	rest := &restWriter{ResponseWriter: w, body: body}
+	f.transcode.ServeHTTP(rest, asTranscoded(r))
+	rest.end()
+}
+
+// asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
+func asConnectCall(r *http.Request) *http.Request {
+	if r.Method != http.MethodPost || !ours(r.URL.Path) || r.Header.Get(connectHeader) != "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	if isJSON(r.Header.Get("Content-Type")) {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	switch r.Header.Get("Content-Type") {
+	case "application/json", "application/proto":
+		r.Header.Set(connectHeader, "1")
+	}
+	return r
+}
+
+const connectHeader = "Connect-Protocol-Version"
+
+// admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it.
+func (f *front) admitHTTP(r *http.Request) error {
+	ctx := metadata.NewIncomingContext(r.Context(), metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
+	return f.admission.admit(ctx, r.URL.Path)
+}
+
+// refuseHTTP refuses a request in its own tongue, before there is a call.
+func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
+	}
+	s, _ := status.FromError(f.begin("HTTP").end(r.Context(), nil, err))
+	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) && !strings.HasPrefix(r.URL.Path, pathPrefix) {
+		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
+		return
+	}
+	refuse(w, httpCodes[s.Code()], s)
+}
+
+// unknown answers what is neither a path of the JSON API nor a method.
+func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, fmt.Sprintf("there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it", r.Method, r.URL.Path), http.StatusNotFound)
+}
+
+// createdHeader tells restWriter that the answer is of a transaction that is new.
+const createdHeader = "Fencepost-Created"
+
+// markCreated is the innermost interceptor of the inner server.
+func markCreated(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	response, err := handler(ctx, request)
+	if r, ok := response.(*pb.CreateTxResponse); ok && err == nil && r.GetCreated() {
+		if err := grpc.SetHeader(ctx, metadata.Pairs(createdHeader, "true")); err != nil {
+			return nil, fmt.Errorf("server: mark the answer: %w", err)
+		}
+	}
+	return response, err
+}

@@ -1,0 +1,493 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// answer is what HTTP gave.
+type httpAnswer struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+// http calls a path of a node; body may be empty.
+func (n *node) http(method, path, body string, header ...string) httpAnswer {
+	n.t.Helper()
+	r := n.request(method, path, body, header...)
+	response, err := http.DefaultClient.Do(r)
+	n.must(err)
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	n.must(err)
+	return httpAnswer{response.StatusCode, response.Header, all}
+}
+
+func (n *node) request(method, path, body string, header ...string) *http.Request {
+	n.t.Helper()
+	r, err := http.NewRequestWithContext(n.ctx, method, "http://"+n.conn.Target()+path, strings.NewReader(body))
+	n.must(err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return r
+}
+
+// field reads a field of a JSON object by its path.
+func (a httpAnswer) field(t testing.TB, path string) string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(a.body, &value); err != nil {
+		t.Fatalf("%d %s: %v", a.code, a.body, err)
+	}
+	for _, name := range strings.Split(path, ".") {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return fmt.Sprint(value)
+}
+
+func (a httpAnswer) want(t testing.TB, code int, fields ...string) {
+	t.Helper()
+	if a.code != code {
+		t.Errorf("answer %d %s, want %d", a.code, a.body, code)
+		return
+	}
+	for i := 0; i < len(fields); i += 2 {
+		if got := a.field(t, fields[i]); got != fields[i+1] {
+			t.Errorf("%s is %q in %s, want %q", fields[i], got, a.body, fields[i+1])
+		}
+	}
+}
+
+// wantError checks that an answer is a google.rpc.Status.
+func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code, reason string) *status.Status {
+	t.Helper()
+	var told statuspb.Status
+	if err := protojson.Unmarshal(a.body, &told); err != nil || a.code != code || a.header.Get("Content-Type") != "application/json" {
+		t.Fatalf("answer %d %s (%v), want %d", a.code, a.body, err, code)
+	}
+	return wantStatus(t, status.ErrorProto(&told), of, reason)
+}
+
+// JSON is JSON however its type is written, and a call of Connect is one without its header.
+func TestSpellingsOfJSON(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
+	n.create("alice", "before")
+	for _, kind := range []string{"application/json", "application/json;charset=UTF-8", "Application/JSON; charset=\"utf-8\"", "application/json ;charset=utf-8", "application/json; v=1"} {
+		if a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind); a.code != 202 && a.code != 200 {
+			t.Errorf("%s: %d %s", kind, a.code, a.body)
+		}
+		n.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Content-Type", kind).want(t, 200, "tx.requestId", "r")
+	}
+	for _, kind := range []string{"application/json; charset=latin1", "text/plain", "application/x-www-form-urlencoded"} {
+		a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind)
+		if s := a.wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"); !strings.Contains(s.Message(), "send Content-Type: application/json") {
+			t.Errorf("%s: %v", kind, s)
+		}
+	}
+}
+
+// With HTTP alone a transaction is created, found, listed and cancelled.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	create := `{"submitter":"alice","requestId":"r 1","payload":{"to":"` + recipient + `","value":"7","data":"AQI=","gasLimit":"50000"},"labels":{"a":"b"}}`
+	created := n.http("POST", "/api/v1/tx", create)
+	created.want(t, http.StatusAccepted, "created", "true", "tx.state", "TX_STATE_QUEUED", "tx.payload.gasLimit", "50000", "tx.labels.a", "b", "tx.retrySafe", "false")
+	if created.header.Get("Fencepost-Created") != "" {
+		t.Error("an inner header is told")
+	}
+	id := created.field(t, "tx.txId")
+	n.http("POST", "/api/v1/tx", strings.ReplaceAll(create, "requestId", "request_id")).want(t, http.StatusOK, "created", "false", "tx.txId", id)
+	n.http("GET", "/api/v1/tx/"+id, "").want(t, http.StatusOK, "tx.requestId", "r 1", "tx.operator", "<nil>")
+	n.http("GET", "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").want(t, http.StatusOK, "tx.operator.attempts", "[]")
+	for _, query := range []string{"submitter=alice&request_id=r+1", "submitter=alice&requestId=r%201", "request.submitter=alice&request.request_id=r%201"} {
+		n.http("GET", "/api/v1/tx/by-request?"+query, "").want(t, http.StatusOK, "tx.txId", id)
+	}
+	list := n.http("GET", "/api/v1/tx?submitter=alice&labels=a%3Db&states=TX_STATE_QUEUED&page_size=5&created_from=2020-01-01T00:00:00Z", "")
+	if list.want(t, http.StatusOK); !bytes.Contains(list.body, []byte(id)) {
+		t.Errorf("listed %s", list.body)
+	}
+	batch := n.http("POST", "/api/v1/tx/batch", `{"requests":[`+create+`,{"submitter":"nobody"}]}`)
+	if batch.want(t, http.StatusOK); !bytes.Contains(batch.body, []byte(id)) || !bytes.Contains(batch.body, []byte("INVALID_FIELD")) {
+		t.Errorf("batch %s", batch.body)
+	}
+	n.http("POST", "/api/v1/tx/"+id+"/cancel", "{}").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED", "tx.retrySafe", "true")
+	n.http("POST", "/api/v1/tx/"+id+"/cancel", "").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED")
+}
+
+// Operators have paths as well; an account id is one whatever is in it.
+func TestJSONOfSubmitters(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	register := `{"name":"bob","chainId":"31337","address":"` + recipient + `","signer":"local"}`
+	n.http("POST", "/api/v1/submitters", register).want(t, http.StatusOK, "created", "true")
+	for _, name := range []string{"bob", "eip155:31337:" + recipient, "eip155%3A31337%3A" + recipient} {
+		n.http("GET", "/api/v1/submitters/"+name, "").want(t, http.StatusOK, "submitter.name", "bob", "submitter.queued", "0")
+		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK, "nextPageToken", "")
+	}
+	n.http("GET", "/api/v1/submitters?page_size=1", "").want(t, http.StatusOK, "nextPageToken", "")
+	o := k.own(1)
+	ctx, stop := context.WithCancel(k.ctx)
+	worked := make(chan struct{})
+	go func() { defer close(worked); o.work(ctx) }()
+	n.http("PATCH", "/api/v1/submitters/bob", `{"maxFee":"7","updateMask":"maxFee"}`).want(t, http.StatusOK, "submitter.maxFee", "7")
+	n.http("POST", "/api/v1/submitters/bob/pause", `{"reason":"audit"}`).want(t, http.StatusOK, "submitter.status", "SUBMITTER_STATUS_PAUSED")
+	n.http("POST", "/api/v1/submitters/eip155:31337:"+recipient+"/resume", `{}`).want(t, http.StatusOK, "submitter.status", "SUBMITTER_STATUS_ACTIVE")
+	stop()
+	<-worked
+}
+
+// Every refusal is a google.rpc.Status with a reason, whoever found the fault.
+func TestJSONRefusals(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	k.own(k.register("paused")).pause()
+	n := k.serve()
+	n.create("alice", "used")
+	post := func(body string) httpAnswer { return n.http("POST", "/api/v1/tx", body) }
+	good := `"payload":{"to":"` + recipient + `"}`
+	post(`{"submitter":"alice","requestId":"r",`+good+`,"nonce":"1"}`).wantError(t, 400, codes.InvalidArgument, "UNKNOWN_FIELD")
+	post(`{"submitter":"alice"`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+	post(`{"submitter":"alice","requestId":7,`+good+`}`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+	post(`{"submitter":"alice","requestId":"","payload":{}}`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+	post(`{"submitter":"alice","requestId":"used",`+good+`}`).wantError(t, 409, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
+	post(`{"submitter":"paused","requestId":"r",`+good+`}`).wantError(t, 400, codes.FailedPrecondition, "SUBMITTER_PAUSED")
+	post(`{"submitter":"alice","requestId":"r","payload":{"data":"`+strings.Repeat("AAAA", 50_000)+`"}}`).wantError(t, 400, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	n.http("GET", "/api/v1/tx/17", "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+	n.http("GET", "/api/v1/tx/00000000-0000-4000-8000-000000000000", "").wantError(t, 404, codes.NotFound, "TX_NOT_FOUND")
+	n.http("GET", "/api/v1/tx?page_size=x", "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+	n.http("GET", "/api/v1/tx?nothing=x", "").wantError(t, 400, codes.InvalidArgument, "UNKNOWN_FIELD")
+	n.http("GET", "/api/v1/tx/by-request?submitter=nobody&request_id=r", "").wantError(t, 404, codes.NotFound, "SUBMITTER_NOT_FOUND")
+	n.http("GET", "/api/v1/nothing", "").wantError(t, 404, codes.Unimplemented, "")
+	n.http("DELETE", "/api/v1/tx", "").wantError(t, 405, codes.Unimplemented, "")
+	n.http("POST", "/api/v1/tx", "a=b", "Content-Type", "application/x-www-form-urlencoded").wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD")
+	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff", "submitters/%ff/events", "events?resume_token=%ff",
+		"tx/by-request?submitter=alice&requestId=used&request_id=other", "tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
+		n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+	}
+	down := k.serve(func(o *Options) { o.Store = silent{k.store} })
+	a := down.http("POST", "/api/v1/tx/batch", `{"requests":[{"submitter":"alice","requestId":"r",`+good+`}]}`)
+	a.wantError(t, 503, codes.Unavailable, "STORE_UNAVAILABLE")
+	if a.header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
+	}
+	if rows := k.count("managed_tx"); rows != 1 {
+		t.Errorf("%d transactions, want 1", rows)
+	}
+}
+
+// lines reads a stream of JSON: each line, and for server-sent events without the name of its field.
+type lines struct {
+	t       testing.TB
+	body    io.ReadCloser
+	scanner *bufio.Scanner
+	code    int
+	kind    string
+}
+
+func (n *node) stream(path string, header ...string) *lines {
+	n.t.Helper()
+	return n.streamOf(n.request("GET", path, "", header...))
+}
+
+func (n *node) streamOf(request *http.Request) *lines {
+	n.t.Helper()
+	r, err := http.DefaultClient.Do(request)
+	n.must(err)
+	n.t.Cleanup(func() { r.Body.Close() })
+	return &lines{t: n.t, body: r.Body, scanner: bufio.NewScanner(r.Body), code: r.StatusCode, kind: r.Header.Get("Content-Type")}
+}
+
+func (l *lines) next() (line string, more bool) {
+	more = l.scanner.Scan()
+	return l.scanner.Text(), more
+}
+
+func (l *lines) message() *pb.WatchTxResponse {
+	l.t.Helper()
+	line, more := l.next()
+	m := &pb.WatchTxResponse{}
+	if err := protojson.Unmarshal([]byte(line), m); err != nil || !more {
+		l.t.Fatalf("line %q: %v", line, err)
+	}
+	return m
+}
+
+func TestWatchAsLines(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	for path, snapshots := range map[string]bool{
+		"/api/v1/tx/" + id + "/events?until_final=true&heartbeat=20s": false, "/api/v1/tx/by-request/events?submitter=alice&request_id=r1&untilFinal=true": false,
+		"/api/v1/submitters/alice/events": true, "/api/v1/events": true,
+	} {
+		l := n.stream(path)
+		if l.code != 200 || l.kind != "application/x-ndjson" {
+			t.Fatalf("%s: %d %s", path, l.code, l.kind)
+		}
+		first := l.message() // before anything more has happened
+		if got := first.GetEvent().GetSeq() == 1 || first.GetSnapshot().GetTxId() == id; !got || (first.GetSnapshot() != nil) != snapshots {
+			t.Errorf("%s begins with %v", path, first)
+		}
+		l.body.Close()
+	}
+	l := n.stream("/api/v1/tx/" + id + "/events?until_final=true")
+	token := ""
+	for seq := uint64(1); seq <= 5; seq++ {
+		m := l.message()
+		if m.GetEvent().GetSeq() != seq {
+			t.Fatalf("event %d is %v", seq, m)
+		}
+		switch seq {
+		case 1:
+			o.live(txID(t, id))
+		case 3:
+			token = m.GetResumeToken()
+		}
+	}
+	if line, more := l.next(); more {
+		t.Errorf("after the final event comes %q", line)
+	}
+	labelled := n.stream("/api/v1/submitters/alice/events?labels=a%3Db&labels=c%3Dd")
+	if m := labelled.message(); m.GetHeartbeat() == nil {
+		t.Errorf("a watch of labels that nothing has begins with %v", m)
+	}
+	resumed := n.stream("/api/v1/tx/" + id + "/events?until_final=true&resume_token=" + token)
+	if m := resumed.message(); m.GetEvent().GetSeq() != 4 {
+		t.Errorf("resumed with %v", m)
+	}
+}
+
+func TestWatchAsServerSentEvents(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	o.live(txID(t, id))
+	path := "/api/v1/tx/" + id + "/events?until_final=true"
+	last, seen := "", 0
+	for l := n.stream(path, "Accept", "text/html;q=0.5, text/event-stream"); ; {
+		if l.kind != "text/event-stream" {
+			t.Fatal(l.kind)
+		}
+		line, more := l.next()
+		if !more {
+			break
+		}
+		if token, found := strings.CutPrefix(line, "id: "); found {
+			last = token
+		}
+		if data, found := strings.CutPrefix(line, "data: "); found {
+			m := &pb.WatchTxResponse{}
+			k.must(protojson.Unmarshal([]byte(data), m))
+			if seen++; m.GetEvent().GetSeq() != uint64(seen) || m.GetResumeToken() != last {
+				t.Errorf("event %d is %v after the id %q", seen, m, last)
+			}
+		} else if line != "" && line != "event: event" && !strings.HasPrefix(line, "id: ") {
+			t.Errorf("line %q", line)
+		}
+	}
+	if seen != 5 {
+		t.Errorf("%d events, want 5", seen)
+	}
+	if refused := n.stream(path, "Accept", "application/json, text/event-stream;q=0"); refused.kind != "application/x-ndjson" {
+		t.Errorf("who refuses server-sent events gets %s", refused.kind)
+	}
+	if again := n.stream(path, "Accept", "text/event-stream", "Last-Event-ID", last); again.code != http.StatusNoContent {
+		t.Errorf("a browser that has seen all is answered %d, and comes again and again", again.code)
+	}
+}
+
+func TestWatchRefusals(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	for path, want := range map[string]struct {
+		code   int
+		of     codes.Code
+		reason string
+	}{
+		"/api/v1/tx/17/events": {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/tx/00000000-0000-4000-8000-000000000000/events":     {404, codes.NotFound, "TX_NOT_FOUND"},
+		"/api/v1/submitters/nobody/events":                           {404, codes.NotFound, "SUBMITTER_NOT_FOUND"},
+		"/api/v1/tx/by-request/events?submitter=alice":               {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?until_final=maybe":             {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?heartbeat=soon":                {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?heartbeat=1ms":                 {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?submitter=alice":               {400, codes.InvalidArgument, "UNKNOWN_FIELD"},
+		"/api/v1/tx/" + id + "/events?resume_token=a&resume_token=b": {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/events?resume_token=what":                           {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/events?until_final=true":                            {400, codes.InvalidArgument, "INVALID_FIELD"},
+	} {
+		for _, accept := range []string{"", "text/event-stream"} {
+			n.http("GET", path, "", "Accept", accept).wantError(t, want.code, want.of, want.reason)
+		}
+	}
+}
+
+// A node that stops says so to whoever watches, in every tongue, and ends.
+func TestEveryTongueIsDrained(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	log := &buffer{}
+	n := k.serve(func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	path := "/api/v1/events"
+	n.create("alice", "r1")
+	plain, events := n.stream(path), n.stream(path, "Accept", "text/event-stream")
+	web := n.connectWatch(connect.WithGRPCWeb())
+	native := n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}})
+	_, err := native.Recv()
+	k.must(err)
+	plain.message()
+	for range 3 {
+		events.next()
+	}
+	if !web.Receive() {
+		t.Fatal(web.Err())
+	}
+	n.stop()
+	last := ""
+	for line, more := plain.next(); more; line, more = plain.next() {
+		last = line
+	}
+	if !strings.HasPrefix(last, `{"error":{"code":14,`) || !strings.Contains(last, "DRAINING") {
+		t.Errorf("the last line is %q", last)
+	}
+	rest := []string{}
+	for line, more := events.next(); more; line, more = events.next() {
+		rest = append(rest, line)
+	}
+	if all := strings.Join(rest, "\n"); !strings.Contains(all, "event: error\ndata: {\"code\":14,") {
+		t.Errorf("the last event is %q", all)
+	}
+	for web.Receive() {
+	}
+	if connect.CodeOf(web.Err()) != connect.CodeUnavailable {
+		t.Errorf("gRPC-Web ends with %v", web.Err())
+	}
+	for err == nil {
+		_, err = native.Recv()
+	}
+	wantStatus(t, err, codes.Unavailable, "DRAINING")
+	k.eventually("the log of the stop", func() bool { return strings.Contains(log.String(), "calls=4") })
+	if strings.Contains(log.String(), "call refused") {
+		t.Errorf("each stream has a line: %s", log)
+	}
+}
+
+func (n *node) connectWatch(options ...connect.ClientOption) *connect.ServerStreamForClient[pb.WatchTxResponse] {
+	n.t.Helper()
+	client := connect.NewClient[pb.WatchTxRequest, pb.WatchTxResponse](http.DefaultClient, "http://"+n.conn.Target()+pb.TxService_WatchTx_FullMethodName, options...)
+	stream, err := client.CallServerStream(n.ctx, connect.NewRequest(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}))
+	n.must(err)
+	n.t.Cleanup(func() { stream.Close() })
+	return stream
+}
+
+// Connect and gRPC-Web, binary and JSON, over HTTP/1.1 and HTTP/2, are the same service.
+func TestOtherTongues(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	tx := n.create("alice", "r1")
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	h2 := &http.Client{Transport: &http.Transport{Protocols: p}}
+	defer h2.CloseIdleConnections()
+	for name, options := range map[string][]connect.ClientOption{
+		"Connect": nil, "Connect JSON": {connect.WithProtoJSON()}, "Connect gzip": {connect.WithSendGzip()}, "gRPC-Web": {connect.WithGRPCWeb()}, "gRPC-Web JSON": {connect.WithGRPCWeb(), connect.WithProtoJSON()},
+	} {
+		for version, over := range map[string]*http.Client{"HTTP/1.1": http.DefaultClient, "HTTP/2": h2} {
+			url := "http://" + n.conn.Target()
+			get := connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](over, url+pb.TxService_GetTx_FullMethodName, options...)
+			r, err := get.CallUnary(k.ctx, connect.NewRequest(byKey("alice", "r1")))
+			if err != nil || r.Msg.GetTx().GetTxId() != tx.GetTxId() {
+				t.Errorf("%s over %s: %v, %v", name, version, r, err)
+			}
+			_, err = get.CallUnary(k.ctx, connect.NewRequest(byKey("alice", "never")))
+			var told *connect.Error
+			if connect.CodeOf(err) != connect.CodeNotFound || !asError(err, &told) || len(told.Details()) == 0 {
+				t.Errorf("%s over %s: %v", name, version, err)
+			}
+			watch := connect.NewClient[pb.WatchTxRequest, pb.WatchTxResponse](over, url+pb.TxService_WatchTx_FullMethodName, options...)
+			stream, err := watch.CallServerStream(k.ctx, connect.NewRequest(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}))
+			k.must(err)
+			if !stream.Receive() || stream.Msg().GetEvent().GetSeq() != 1 {
+				t.Errorf("%s over %s: %v, %v", name, version, stream.Msg(), stream.Err())
+			}
+			stream.Close()
+		}
+	}
+}
+
+func asError(err error, to **connect.Error) bool {
+	e, ok := err.(*connect.Error)
+	*to = e
+	return ok
+}
+
+// A page of a web site that is not named cannot call, not even blindly.
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
+	closed := k.serve()
+	closed.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
+	closed.http("GET", "/api/v1/events", "", "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
+	closed.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
+	closed.http("OPTIONS", "/api/v1/tx", "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST").wantError(t, 403, codes.PermissionDenied, "")
+	if rows := k.count("managed_tx"); rows != 0 {
+		t.Errorf("a page of another site created %d transactions", rows)
+	}
+	open := k.serve(func(o *Options) { o.AllowedOrigins = []string{"https://app.example"} })
+	open.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
+	a := open.http("OPTIONS", "/api/v1/tx", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST")
+	if a.code != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Content-Type") {
+		t.Errorf("preflight: %d %v", a.code, a.header)
+	}
+	a = open.http("POST", "/api/v1/tx", body, "Origin", "https://app.example")
+	if a.want(t, 202); a.header.Get("Access-Control-Allow-Origin") != "https://app.example" || a.header.Get("Vary") != "Origin" {
+		t.Errorf("%v", a.header)
+	}
+}

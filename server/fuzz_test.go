@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// named knows one submitter for every name, and nothing else: a fuzzed request gets as far as one does without a ledger.
+type named struct{ Store }
+
+func (named) Lookup(context.Context, string) (txn.SubmitterID, error) { return 1, nil }
+func (named) TxByRequest(context.Context, txn.SubmitterID, string) (store.TxInfo, error) {
+	return store.TxInfo{}, store.ErrTxNotFound
+}
+
+// newMessage makes a message of a type of the contract.
+func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
+	t.Helper()
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(of.FullName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind.New().Interface()
+}
+
+// FuzzRequest decodes bytes, or JSON, as the request of each RPC in turn, and takes it through all that is checked without the ledger. Whatever comes in, there
+// is no panic and no defect: it is refused with the reason and the fields, or it is sound.
+func FuzzRequest(f *testing.F) {
+	s, err := New(Options{Store: named{}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	names := []string{}
+	for name := range methods() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, r := range slices.Concat(createRefusals(), readRefusals("x"), labelRefusals(), batchRefusals(), submitterRefusals(), watchRefusals("x", "t.a", "a.b")) {
+		raw, err := proto.Marshal(r.ask)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(slices.Index(names, r.method)), false, raw)
+		if text, err := protojson.Marshal(r.ask); err == nil {
+			f.Add(uint8(slices.Index(names, r.method)), true, text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, text bool, raw []byte) {
+		m := methods()[names[int(which)%len(names)]]
+		request := newMessage(t, m.Input())
+		if text {
+			err := jsonCodec(protoregistry.GlobalTypes).Unmarshal(raw, request)
+			if err != nil && !strings.HasPrefix(err.Error(), "invalid_argument: ") {
+				t.Fatalf("bad JSON is told as %v", err)
+			}
+			if err != nil {
+				return
+			}
+		} else if proto.Unmarshal(raw, request) != nil {
+			return
+		}
+		err := s.check(request)
+		if err == nil {
+			err = s.beyondRules(t, request)
+		}
+		checkRefusal(t, request, err)
+	})
+}
+
+// beyondRules is what handlers check themselves before the ledger is asked.
+func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
+	txs := &txService{Server: s}
+	switch r := request.(type) {
+	case *pb.CreateTxRequest:
+		intent, err := txs.intent(t.Context(), r)
+		if err == nil {
+			sound(t, intent)
+		}
+		return err
+	case *pb.BatchCreateTxRequest:
+		b := &batch{txService: txs, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests()))}
+		b.checkAll(t.Context())
+		for i, err := range b.errs {
+			if checkRefusal(t, r.GetRequests()[i], err); err == nil {
+				sound(t, b.intents[i])
+			}
+		}
+		return nil
+	case *pb.ListTxsRequest:
+		_, err := txs.filter(t.Context(), r, question(r))
+		return err
+	case *pb.WatchTxRequest:
+		for _, of := range []target{{}, {submitter: 1}, {tx: txn.TxID{1}}} {
+			if _, err := parseResumeToken(r.GetResumeToken(), of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sound says what must hold of a transaction that is handed to the ledger.
+func sound(t *testing.T, i store.Intent) {
+	t.Helper()
+	for _, text := range []string{i.RequestID} {
+		if n := utf8.RuneCountInString(text); n < 1 || n > 128 || strings.ContainsAny(text, "\x00\n") {
+			t.Errorf("request_id %q is let through", text)
+		}
+	}
+	for key, value := range i.Labels {
+		if key == "" || len(key) > 63 || utf8.RuneCountInString(value) > 128 || strings.ContainsRune(value, 0) {
+			t.Errorf("label %q=%q is let through", key, value)
+		}
+	}
+	switch {
+	case len(i.Labels) > 16:
+		t.Errorf("%d labels are let through", len(i.Labels))
+	case i.Payload.To == nil && len(i.Payload.Data) == 0:
+		t.Error("a payload of nothing for nobody is let through")
+	case len(i.Payload.Data) > 126<<10 || i.Payload.GasLimit > 1<<63-1:
+		t.Errorf("%d bytes and %d gas are let through", len(i.Payload.Data), i.Payload.GasLimit)
+	case !i.Terms.NotAfter.IsZero() && i.Terms.NotAfter.Before(time.Unix(0, 1000)):
+		t.Errorf("the deadline %v is let through", i.Terms.NotAfter)
+	}
+}
+
+// checkRefusal checks that a request that is refused gets a reason, and each fault its field.
+func checkRefusal(t *testing.T, request proto.Message, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	s := statusOf(err, "id")
+	if s.Code() != codes.InvalidArgument || reasonOf(s) == "" {
+		t.Fatalf("%v is refused with %v (%v)", request, s, err)
+	}
+	for _, d := range s.Details() {
+		if b, ok := d.(*errdetails.BadRequest); ok {
+			for _, v := range b.GetFieldViolations() {
+				if v.GetField() == "" || v.GetDescription() == "" {
+					t.Errorf("a fault of %v has no field or no sentence: %v", request, v)
+				}
+			}
+			return
+		}
+	}
+	t.Errorf("%v is refused without a field: %v", request, s)
+}

@@ -1,0 +1,205 @@
+package server
+
+import (
+	"bytes"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+const pathByRequest = "/api/v1/tx/by-request"
+
+// asTranscoded writes a request as the transcoder reads it. It takes what follows a colon for a part of the route, and account ids have colons; and it unescapes
+// a path that is not escaped any more.
+func asTranscoded(r *http.Request) *http.Request {
+	escaped := r.URL.EscapedPath()
+	r = r.Clone(r.Context())
+	r.Header.Del(connectHeader) // it would be looked for among the methods
+	if isJSON(r.Header.Get("Content-Type")) {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if r.URL.Path == pathByRequest {
+		r.URL.RawQuery = byRequest(r.URL.Query()).Encode()
+	}
+	r.URL.Path, r.URL.RawPath = strings.ReplaceAll(escaped, ":", "%3A"), ""
+	return r
+}
+
+// isJSON tells the type of JSON in any of its spellings, of which the transcoder knows two. JSON has no other charset.
+func isJSON(contentType string) bool {
+	kind, parameters, err := mime.ParseMediaType(contentType)
+	charset := parameters["charset"]
+	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// checkURL refuses a path or a query that is not text, which no message can hold, and one that names a request twice, in either spelling.
+func checkURL(u *url.URL) error {
+	if !utf8.ValidString(u.Path) {
+		return invalidField("path", "must be UTF-8 once it is unescaped")
+	}
+	query := u.Query()
+	for name, values := range query {
+		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
+			return invalidField(strings.ToValidUTF8(name, "\uFFFD"), "must be UTF-8 once it is unescaped")
+		}
+	}
+	if !strings.HasPrefix(u.Path, pathByRequest) {
+		return nil
+	}
+	for _, name := range []string{"request.submitter", "request.request_id"} {
+		if n := len(byRequest(query)[name]); n > 1 {
+			return invalidField(name, "is given %d times; give it once", n)
+		}
+	}
+	return nil
+}
+
+// byRequest gives the parameters of a look-up by request the names that the contract has for them.
+func byRequest(query url.Values) url.Values {
+	full, names := url.Values{}, map[string]string{"submitter": "request.submitter", "request_id": "request.request_id", "requestId": "request.request_id", "request.requestId": "request.request_id"}
+	for name, values := range query {
+		if long, ok := names[name]; ok {
+			name = long
+		}
+		full[name] = append(full[name], values...)
+	}
+	return full
+}
+
+// restWriter gives an answer in JSON what HTTP has a place for: 202 for a transaction that is queued just now, and Retry-After. It sees to it that an error is
+// a google.rpc.Status with a reason, also where the transcoder made it.
+type restWriter struct {
+	http.ResponseWriter
+	body  *timedBody
+	code  int
+	error bytes.Buffer // held back until the end
+}
+
+// WriteHeader holds an error back.
+func (w *restWriter) WriteHeader(code int) {
+	if w.code != 0 {
+		return
+	}
+	if created := w.Header().Get(createdHeader); created != "" {
+		w.Header().Del(createdHeader)
+		if code == http.StatusOK {
+			code = http.StatusAccepted
+		}
+	}
+	if w.code = code; code < http.StatusBadRequest {
+		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Write writes the body.
+func (w *restWriter) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.code < http.StatusBadRequest {
+		return w.ResponseWriter.Write(p)
+	}
+	return w.error.Write(p)
+}
+
+// Flush sends what there is, but for an error.
+func (w *restWriter) Flush() {
+	if w.code != 0 && w.code < http.StatusBadRequest {
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // a connection that broke shows when something is written
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (w *restWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// end tells the error, if there was one.
+func (w *restWriter) end() {
+	if w.code < http.StatusBadRequest {
+		return
+	}
+	if late := w.body.status(); late != nil {
+		refuse(w.ResponseWriter, http.StatusRequestTimeout, late)
+		return
+	}
+	var told statuspb.Status
+	if protojson.Unmarshal(w.error.Bytes(), &told) != nil || told.GetCode() == 0 {
+		told = statuspb.Status{Code: int32(codeOf(w.code)), Message: string(bytes.TrimSpace(w.error.Bytes()))}
+	}
+	switch {
+	case w.code == http.StatusUnsupportedMediaType:
+		told.Message += "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
+	case told.GetCode() == int32(codes.ResourceExhausted) && reasonOf(status.FromProto(&told)) == "":
+		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, tooLarge(told.GetMessage()))
+		return
+	}
+	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil && told.GetCode() == int32(codes.Unknown) {
+		refuse(w.ResponseWriter, http.StatusBadRequest, statusOfInvalid(noSuchParameter(name[1])))
+		return
+	}
+	refuse(w.ResponseWriter, w.code, status.FromProto(&told))
+}
+
+// unknownParameter is what the transcoder says of a parameter that it does not know.
+var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)"`)
+
+func noSuchParameter(name string) *invalid {
+	return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name, "this path knows no such parameter; remove it"}}}
+}
+
+// tooLarge is told of what the transcoder finds too large. Repeated it would be so again, so it is no RESOURCE_EXHAUSTED, which some clients repeat.
+func tooLarge(says string) *status.Status {
+	return withDetails(status.New(codes.InvalidArgument, "request: it is too large, or its answer is ("+says+"); send less at once, or ask for less with page_size"),
+		pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE)
+}
+
+// codeOf is the code of an answer that was not made by a service.
+func codeOf(code int) codes.Code {
+	switch code {
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return codes.Unimplemented
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusRequestEntityTooLarge:
+		return codes.ResourceExhausted
+	default:
+		return codes.InvalidArgument
+	}
+}
+
+// refuse writes an error.
+func refuse(w http.ResponseWriter, code int, s *status.Status) {
+	if s.Code() == codes.InvalidArgument && reasonOf(s) == "" {
+		s = withDetails(status.New(codes.InvalidArgument, "request: "+s.Message()), pb.ErrorReason_ERROR_REASON_INVALID_FIELD)
+	}
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds()))))
+		}
+	}
+	if code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Del("Content-Length")
+	w.Header().Del("Content-Encoding")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(toJSON(s.Proto()), '\n'))
+}
+
+// httpCodes are those of the JSON API; the transcoder has the same.
+var httpCodes = map[codes.Code]int{
+	codes.Canceled: 499, codes.Unknown: 500, codes.InvalidArgument: 400, codes.DeadlineExceeded: 504, codes.NotFound: 404, codes.AlreadyExists: 409,
+	codes.PermissionDenied: 403, codes.ResourceExhausted: 429, codes.FailedPrecondition: 400, codes.Aborted: 409, codes.OutOfRange: 400, codes.Unimplemented: 501,
+	codes.Internal: 500, codes.Unavailable: 503, codes.DataLoss: 500, codes.Unauthenticated: 401,
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// clockSlack is how far the clock of the node that made an id may be from the database's, for a list of a range of time to look for it there.
+const clockSlack = 24 * time.Hour
+
+// endOfTime is after all times that the ledger has.
+var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before. A page costs what it holds, and what of its range
+// the states leave out: ids are in the order of their time, and so are those of one label.
+func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
+	rows, err := s.listRows(ctx, filter)
+	if err != nil {
+		return nil, s.failed(ctx, "list transactions", err)
+	}
+	infos := make([]TxInfo, len(rows))
+	for i, r := range rows {
+		if infos[i], err = toInfo(r.ManagedTx, r.SubmitterName); err != nil {
+			return nil, s.failed(ctx, "list transactions", err)
+		}
+	}
+	return infos, nil
+}
+
+func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow, error) {
+	p := listParams(filter)
+	if len(filter.Labels) == 0 {
+		return s.read().ListTxs(ctx, p)
+	}
+	key := slices.Min(slices.Collect(maps.Keys(filter.Labels))) // any would do; the same for each page
+	rows, err := s.read().ListTxsByLabel(ctx, db.ListTxsByLabelParams{
+		Key: key, Value: filter.Labels[key], LabelSet: labelSet(filter.Labels),
+		SubmitterID: p.SubmitterID, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows,
+	})
+	plain := make([]db.ListTxsRow, len(rows))
+	for i, r := range rows {
+		plain[i] = db.ListTxsRow(r)
+	}
+	return plain, err
+}
+
+func listParams(filter TxFilter) db.ListTxsParams {
+	p := db.ListTxsParams{
+		SubmitterID: int32(filter.Submitter), Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
+		CreatedFrom: time.Unix(0, 0), CreatedBefore: endOfTime,
+	}
+	if filter.Before == (txn.TxID{}) {
+		p.Before = uuid.Max
+	}
+	if !filter.CreatedFrom.IsZero() {
+		p.CreatedFrom, p.Lowest = filter.CreatedFrom, firstID(filter.CreatedFrom.Add(-clockSlack))
+	}
+	if !filter.CreatedBefore.IsZero() {
+		p.CreatedBefore = filter.CreatedBefore
+		if end := firstID(filter.CreatedBefore.Add(clockSlack)); slices.Compare(end[:], p.Before[:]) < 0 {
+			p.Before = end
+		}
+	}
+	for _, state := range filter.States {
+		p.States = append(p.States, string(state))
+	}
+	return p
+}
+
+// firstID is at or below all ids of that time and later ones.
+func firstID(at time.Time) (id uuid.UUID) {
+	millis := min(max(at.UnixMilli(), 0), 1<<48-1)
+	for i := range 6 {
+		id[i] = byte(millis >> (40 - 8*i))
+	}
+	return id
+}
+
+// labelSet writes labels as the ledger has them. Map and strings can always be encoded.
+func labelSet(labels map[string]string) string {
+	if len(labels) == 0 {
+		return "{}"
+	}
+	text, _ := json.Marshal(labels)
+	return string(text)
+}
+
+func toLabels(text []byte) (labels map[string]string, err error) {
+	if len(text) == 0 || string(text) == "{}" {
+		return nil, nil
+	}
+	return labels, json.Unmarshal(text, &labels)
+}

@@ -1,0 +1,189 @@
+package txn
+
+import (
+	"testing"
+	"time"
+)
+
+// After which answers a pool may have the bytes.
+func TestWhatAPoolMayHave(t *testing.T) {
+	t.Parallel()
+	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0, InsufficientFunds: 0, PoolFull: 0, ExecutionReverted: 0, WrongChain: 0, Invalid: 0,
+		Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1, AlreadyKnown: 1, Ambiguous: 1, NonceTooLow: 1, ReplacementUnderpriced: 1} {
+		w := newWorld(1, policy)
+		if got := answered(until[Broadcast](t, w), Outcome{Class: class}).Pooled; got != pooled {
+			t.Errorf("%s: %d", class, got)
+		}
+	}
+}
+
+// An older form that is handed over again does not make a newer one forgotten.
+func TestTheNewestThatWasTakenIsKept(t *testing.T) {
+	t.Parallel()
+	b := until[Broadcast](t, newWorld(1, policy))
+	b.Tx.Accepted, b.Tx.Pooled = 3, 3
+	if next := answered(b, Outcome{Class: Accepted}); next.Accepted != 3 || next.Pooled != 3 {
+		t.Errorf("%+v", next)
+	}
+}
+
+// A node that says that the nonce is used has the account looked at; while a receipt of ours is not known, what it would show says nothing.
+func TestANonceThatIsTooLowIsLookedInto(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: NonceTooLow}, accepted)
+	w.unknown[b.Attempt.Hash] = true
+	if s, ok := Decide(w.view).(Rest); !ok {
+		t.Errorf("%T while the receipt is looked for", s)
+	}
+	delete(w.unknown, b.Attempt.Hash)
+	if s, ok := Decide(w.view).(LookAtAccount); !ok {
+		t.Errorf("%T", s)
+	}
+}
+
+// A node's hint is honoured, up to the interval.
+func TestAHintToWait(t *testing.T) {
+	t.Parallel()
+	for hint, want := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second, time.Hour: policy.ResubmitInterval} {
+		w := newWorld(1, policy)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: RateLimited, RetryAfter: hint}, accepted)
+		if got := w.view.Open[0].Due.Sub(w.view.Now); got != want {
+			t.Errorf("%s: %s", hint, got)
+		}
+	}
+}
+
+// A node that still has it has not lost it: that is no news. A first hand-over that reached nobody is none.
+func TestWhatIsNoNews(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, accepted)
+	if n := w.view.Open[0].SubmitAttempts; n != 0 {
+		t.Errorf("%d hand-overs are counted", n)
+	}
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
+	if n := w.kindCount(EventResubmitted); n != 0 {
+		t.Errorf("RESUBMITTED %d times", n)
+	}
+}
+
+// What a node says can never pass is cancelled at once; under a protection, which forbids that, it is handed over an interval later. That a cancel is invalid says
+// nothing of what it shall cancel.
+func TestWhenWhatIsInvalidGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, p := range []*Protected{nil, {ID: 1, Reason: ProtectByOperator}} {
+		w := newWorld(1, policy)
+		b := until[Broadcast](t, w)
+		w.view.Cursor.Protected = p
+		w.do(t, b, Outcome{Class: Invalid}, accepted)
+		want := w.view.Now
+		if p != nil {
+			want = want.Add(policy.ResubmitInterval)
+		}
+		if tx := w.view.Open[0]; !tx.Due.Equal(want) || tx.Reason != ReasonRejected {
+			t.Errorf("%+v: due in %s, %+v", p, tx.Due.Sub(w.view.Now), tx.Status)
+		}
+		if p != nil {
+			continue
+		}
+		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		if tx := w.view.Open[0]; tx.Reason != ReasonRejected || tx.LastError == "" {
+			t.Errorf("its cancel is signed, and nothing says why: %+v", tx.Status)
+		}
+	}
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Unavailable}, accepted)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+	c := until[Broadcast](t, w)
+	w.do(t, c, Outcome{Class: Invalid, Detail: "no"}, accepted)
+	if tx := w.view.Open[0]; c.Attempt.Kind != Cancel || tx.Rejected != "" {
+		t.Errorf("%s %+v", c.Attempt.Kind, tx.Status)
+	}
+}
+
+// A hand-over is counted when it is claimed, however often it is claimed; what leaves STUCK since a node took it begins with that one.
+func TestHandOversAreCounted(t *testing.T) {
+	t.Parallel()
+	w, _ := sent(t, 1)
+	tx := w.view.Open[0]
+	first := w.view.claim(tx, tx.Status, "", time.Minute)
+	tx.Status, tx.Turn = first.Next, first.Turn
+	if again := w.view.claim(tx, tx.Status, "", time.Minute); first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
+		t.Errorf("%d, then %d", first.Next.SubmitAttempts, again.Next.SubmitAttempts)
+	}
+	tx.State, tx.Reason, tx.Accepted, tx.SubmitAttempts = Stuck, ReasonFeeCapReached, 0, 9
+	if next := Sent(w.view, Broadcast{Tx: tx, Attempt: tx.newest()}, Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking || next.SubmitAttempts != 1 {
+		t.Errorf("%+v", next)
+	}
+}
+
+// What a new owner takes for handed over, so that it looks at the account first.
+func TestHandedOver(t *testing.T) {
+	t.Parallel()
+	original, bump := []Attempt{{No: 1, Kind: Original}}, []Attempt{{No: 1, Kind: Original}, {No: 2, Kind: Bump}}
+	for name, c := range map[string]struct {
+		tx   Tx
+		want bool
+	}{
+		"nothing signed":         {Tx{Status: Status{SubmitAttempts: 1}}, false},
+		"recorded":               {Tx{Attempts: original}, false},
+		"counted":                {Tx{Attempts: original, Status: Status{SubmitAttempts: 1}}, true},
+		"answered, not counted":  {Tx{Attempts: original, Status: Status{LastAnswer: Unavailable}}, true},
+		"replaced, not answered": {Tx{Attempts: bump}, true},
+		"in a block":             {Tx{Attempts: bump, Status: Status{Sub: Included, SubmitAttempts: 1}}, false},
+	} {
+		for i := range c.tx.Attempts {
+			c.tx.Nonce = &c.tx.Attempts[i].Nonce
+		}
+		if got := c.tx.HandedOver(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// What no node has looked at is not bumped: a policy that would is not asked.
+func TestWhatNobodyLookedAtIsNotBumped(t *testing.T) {
+	t.Parallel()
+	for class, bumped := range map[Class]bool{Unavailable: false, RateLimited: false, Unauthorized: false, Ambiguous: true} {
+		p := policy
+		p.Bump, p.BumpPermille = always{}, 1125
+		w := newWorld(1, p)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		if _, ok := w.looked(t).(Replace); ok != bumped {
+			t.Errorf("%s: %T", class, Decide(w.view))
+		}
+	}
+}
+
+// What has lost its nonce is not replaced, also once nothing is protected any more.
+func TestWhatLostItsNonceIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	w := lost(t)
+	w.view.Policy.Bump, w.view.Policy.BumpPermille = always{}, 1125
+	w.view.Cursor.Protected = nil
+	w.view.Now = w.view.Now.Add(time.Hour)
+	if b, ok := w.claimed(t).(Broadcast); !ok || b.Attempt.Kind != Original {
+		t.Errorf("%T", Decide(w.view))
+	}
+}
+
+// A stuck policy is not asked under a protection: nothing of what it may say could be done.
+func TestAStuckPolicyIsNotAskedUnderProtection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	for w.kindCount(EventStuck) == 0 {
+		w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
+	}
+	w.view.Policy.Stuck, w.answer = true, StuckCancel
+	w.view.Cursor.Protected = &Protected{ID: 1, Reason: ProtectByOperator}
+	w.view.Now = w.view.Now.Add(time.Hour)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
+	if len(w.asked) > 0 {
+		t.Errorf("asked %v", w.asked)
+	}
+}

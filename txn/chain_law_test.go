@@ -1,0 +1,184 @@
+package txn
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestAnyChainKeepsTheLaw drives queues over a chain that is mined by anybody and undone at any moment, through any answers, with callers and operators who ask for
+// anything. Nothing loops without rest; no number is used twice or skipped unrecorded; and once the weather clears and an operator decides, everything ends, and
+// says of itself what the chain says: that it ran, and how often. Reorgs go as deep as what is in blocks, past finality, and past what is audited.
+func TestAnyChainKeepsTheLaw(t *testing.T) {
+	t.Parallel()
+	for _, deepest := range []int{3, 7, 40} {
+		for i := range 3 {
+			t.Run(fmt.Sprintf("reorgs of %d blocks/%d", deepest, i), func(t *testing.T) {
+				t.Parallel()
+				rapid.Check(t, func(t *rapid.T) { anyChain(t, deepest) })
+			})
+		}
+	}
+}
+
+func anyChain(t *rapid.T, deepest int) {
+	c := anyChained(t)
+	var ids []TxID
+	for _, tx := range c.view.Queue {
+		ids = append(ids, tx.ID)
+	}
+	for i := range rapid.IntRange(1, 150).Draw(t, "steps") {
+		c.weather(t, deepest)
+		if rapid.IntRange(0, 4).Draw(t, "asked") == 0 {
+			c.view.Commands = append(c.view.Commands, c.anyCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx")))
+		}
+		c.audit()
+		c.everyNumberOnce(t)
+	}
+	c.clears(t)
+	for range 10 {
+		c.mine(chainBlock{})
+		c.run(t, Accepted, accepted)
+	}
+	c.audit()
+	c.everyNumberOnce(t)
+	for _, tx := range slices.Concat(c.view.Open, c.view.Queue) {
+		t.Fatalf("it never ends: %+v of nonce %v, %v; %d forms; protected %+v, cursor %d, account %d, last results %v", tx.Status, tx.Nonce, c.kinds[tx.ID], len(tx.Attempts),
+			c.view.Cursor.Protected, c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
+	}
+	for _, tx := range c.final {
+		c.truth(t, tx)
+	}
+}
+
+// anyChained is a queue under any policy.
+func anyChained(t *rapid.T) *chained {
+	p := guarded
+	p.AuditDepth = 8
+	p.ResubmitMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "age")) * time.Hour
+	p.PrepareMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "prepare age")) * 5 * time.Minute
+	p.TellAbove, p.Stuck, p.Diagnose = rapid.Bool().Draw(t, "above"), rapid.Bool().Draw(t, "stuck policy"), rapid.Bool().Draw(t, "diagnose")
+	if rapid.Bool().Draw(t, "bump") {
+		p.Bump, p.BumpPermille = Bumping{Enabled: true, MinInterval: time.Minute, MaxAttempts: 2}, 1125
+	}
+	c := newChained(rapid.IntRange(1, 4).Draw(t, "queued"), p)
+	c.answer = rapid.SampledFrom([]StuckAction{StuckWait, StuckRetry, StuckBump, StuckCancel}).Draw(t, "policy says")
+	if rapid.Bool().Draw(t, "pause on failure") {
+		c.view.Submitter.OnFailure = PauseOnFailure
+	}
+	for i := range c.view.Queue {
+		if rapid.IntRange(0, 3).Draw(t, "deadline") == 0 {
+			c.view.Queue[i].LateAt = c.view.Now.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "late")) * time.Second)
+			c.view.Queue[i].Terms.CancelLate = rapid.Bool().Draw(t, "cancel late")
+		}
+	}
+	return c
+}
+
+// weather is one thing that happens.
+func (c *chained) weather(t *rapid.T, deepest int) {
+	switch rapid.IntRange(0, 10).Draw(t, "weather") {
+	case 0:
+		c.view.Now = c.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+	case 1, 2:
+		for range rapid.IntRange(1, 9).Draw(t, "blocks") {
+			c.mine(chainBlock{})
+		}
+	case 3:
+		if c.view.Cursor != nil { // before that it is no use elsewhere
+			c.mine(chainBlock{uses: true})
+		}
+	case 4, 5:
+		c.minePool(rapid.Bool().Draw(t, "success"), rapid.IntRange(0, 5).Draw(t, "which"))
+	case 6:
+		c.drop(rapid.IntRange(1, deepest).Draw(t, "reorg"), deepest)
+	case 7:
+		c.run(t, Accepted, accepted)
+	default:
+		prep := accepted
+		if rapid.IntRange(0, 3).Draw(t, "quote fails") == 0 {
+			prep = Preparation{Outcome: Outcome{Class: rapid.SampledFrom([]Class{Unavailable, InsufficientFunds, FeeCapBelowBaseFee, Accepted}).Draw(t, "quote")}, SignErr: ErrUnavailable}
+		}
+		c.step(t, rapid.SampledFrom([]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, ReplacementUnderpriced, Underpriced, Invalid, NonceGap, InsufficientFunds, PoolFull,
+			FeeCapBelowBaseFee}).Draw(t, "answer"), prep)
+	}
+}
+
+// anyCommand is what somebody asks for.
+func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
+	k := Command{ID: id, Tx: tx, Reason: "because"}
+	k.Kind = rapid.SampledFrom([]CommandKind{CommandCancel, CommandProtect, CommandExitProtect, CommandResolve, CommandResolve, CommandSpeedUp, CommandPause, CommandResume}).Draw(t, "kind")
+	switch k.Kind {
+	case CommandExitProtect:
+		k.Action = rapid.SampledFrom([]Action{ActionResume, ActionAlign}).Draw(t, "exit")
+		if c.view.Cursor != nil {
+			k.Expect = c.view.Cursor.Protections
+		}
+	case CommandResolve:
+		k.Action = rapid.SampledFrom([]Action{ActionFail, ActionRequeue, ActionRequeue, ActionRetry}).Draw(t, "resolve")
+	}
+	return k
+}
+
+// clears is good weather, with an operator who decides now and then, until nothing is left.
+func (c *chained) clears(t *rapid.T) {
+	id := int64(1000)
+	for round := range 120 {
+		c.wait(t, 2*time.Minute)
+		if len(c.view.Open)+len(c.view.Queue) == 0 && round > 20 {
+			return
+		}
+		if round%6 == 5 && len(c.view.Commands) == 0 {
+			c.decide(t, &id)
+		}
+	}
+}
+
+// decide is an operator who ends what has lost its nonce, leaves the protection and resumes; and fills by hand the nonces that are nobody's, which the chain has lost.
+func (c *chained) decide(t *rapid.T, id *int64) {
+	for range 10 {
+		c.mine(chainBlock{})
+	}
+	c.run(t, Accepted, accepted)
+	ask := func(k Command) {
+		*id++
+		k.ID = *id
+		c.view.Commands = append(c.view.Commands, k)
+	}
+	if cursor := c.view.Cursor; cursor != nil {
+		nobodys := func(n Nonce) bool {
+			return !slices.ContainsFunc(c.view.Open, func(tx Tx) bool { return *tx.Nonce == n })
+		}
+		for n := c.nonceAt(c.head); n < cursor.Next && nobodys(n); n++ {
+			c.mine(chainBlock{uses: true})
+		}
+	}
+	for _, tx := range c.view.Open {
+		ask(Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID})
+	}
+	if cursor := c.view.Cursor; cursor != nil && cursor.Protected != nil {
+		for _, action := range []Action{ActionResume, ActionAlign} {
+			ask(Command{Kind: CommandExitProtect, Action: action, Expect: cursor.Protections})
+		}
+	}
+	ask(Command{Kind: CommandResume})
+}
+
+// truth compares an end with the chain.
+func (c *chained) truth(t *rapid.T, tx Tx) {
+	ran := 0
+	for _, a := range tx.Attempts {
+		if r := c.included[a.Hash]; r != nil && a.Kind != Cancel && r.Success {
+			ran++
+		}
+	}
+	switch {
+	case tx.Executed == Success && ran == 0, tx.Executed != Success && ran > 0, ran > 1 && tx.Reason != ProtectRanBefore:
+		t.Fatalf("%s %s %s %q: ran %d times; %v", tx.State, tx.Executed, tx.Reason, tx.LastError, ran, c.kinds[tx.ID])
+	case tx.Reason == ReasonDeadline && tx.LateAt.IsZero():
+		t.Fatalf("it had no deadline: %+v", tx.Status)
+	}
+}

@@ -1,0 +1,200 @@
+package txn
+
+import (
+	"slices"
+	"time"
+)
+
+// chained is a world with a whole chain in it: its blocks use nonces of the account, by what is in a pool or by somebody else, and can be undone. Pools keep whatever
+// they were given.
+type chained struct {
+	*world
+	blocks  []chainBlock // from chainBase+1 on
+	longest int          // that the chain ever was
+	salt    byte         // no two blocks are the same
+	pool    map[Nonce][]Hash
+}
+
+type chainBlock struct {
+	hash    Hash
+	uses    bool // a nonce of the account
+	tx      Hash // that does; zero: somebody else's
+	success bool
+}
+
+const chainBase = 100
+
+func newChained(queued int, p Policy) *chained {
+	c := &chained{world: newWorld(queued, p), pool: map[Nonce][]Hash{}}
+	c.view.Canonical = func(n uint64) (Hash, bool) {
+		if n <= chainBase || n > c.head {
+			return Hash{}, false
+		}
+		return c.blocks[n-chainBase-1].hash, true
+	}
+	c.mine(chainBlock{})
+	return c
+}
+
+// mine adds a block.
+func (c *chained) mine(b chainBlock) {
+	c.salt++
+	n := len(c.blocks) + chainBase + 1
+	b.hash = Hash{byte(n), byte(n >> 8), 7, c.salt}
+	c.blocks = append(c.blocks, b)
+	c.longest = max(c.longest, len(c.blocks))
+	c.head = uint64(chainBase + len(c.blocks))
+	c.view.Head, c.included = c.head, map[Hash]*Receipt{}
+	for i, b := range c.blocks {
+		if b.tx != (Hash{}) {
+			c.included[b.tx] = &Receipt{TxHash: b.tx, BlockNumber: uint64(chainBase + 1 + i), BlockHash: b.hash, Success: b.success, GasUsed: 21000}
+		}
+	}
+}
+
+// minePool adds a block with one of the forms that a pool has for the next nonce, if it has any.
+func (c *chained) minePool(success bool, which int) {
+	if forms := c.pool[c.nonceAt(c.head)]; len(forms) > 0 {
+		c.mine(chainBlock{uses: true, tx: forms[which%len(forms)], success: success})
+	}
+}
+
+// drop undoes the newest blocks, and adds another; never so many that one which was so deep once is gone.
+func (c *chained) drop(n, deepest int) {
+	if n = min(n, len(c.blocks)-(c.longest-deepest)); n < 1 {
+		return
+	}
+	c.blocks = c.blocks[:max(1, len(c.blocks)-n)]
+	c.mine(chainBlock{})
+	c.view.Account, c.view.Suspicion = nil, nil // as the engine does when a reorg is told
+}
+
+// nonceAt is the account's next nonce as of a block.
+func (c *chained) nonceAt(number uint64) (n Nonce) {
+	for i, b := range c.blocks {
+		if uint64(chainBase+1+i) <= number && b.uses {
+			n++
+		}
+	}
+	return n
+}
+
+// used is who used a nonce; nil: nobody did.
+func (c *chained) used(n Nonce) *Consumer {
+	at := Nonce(0)
+	for i, b := range c.blocks {
+		if !b.uses {
+			continue
+		}
+		if at == n {
+			by := &Consumer{Block: uint64(chainBase + 1 + i), BlockHash: b.hash, TxHash: b.tx}
+			if b.tx == (Hash{}) {
+				by.TxHash = Hash{0xee, byte(n)}
+			}
+			return by
+		}
+		at++
+	}
+	return nil
+}
+
+// account is what a look at it shows.
+func (c *chained) account(s LookAtAccount) Account {
+	a := Account{Latest: c.nonceAt(c.head), For: s.For, Head: c.head, HeadHash: c.blocks[len(c.blocks)-1].hash}
+	if c.head > s.Depth {
+		a.Settled = c.nonceAt(c.head - s.Depth)
+	}
+	if a.Pending = a.Latest; c.view.Cursor != nil {
+		a.Expected = c.view.Expected()
+	}
+	return a
+}
+
+// given is what a node answers to a form, which it keeps unless it refuses.
+func (c *chained) given(a Attempt, answer Class) Class {
+	switch next := c.nonceAt(c.head); {
+	case a.Nonce < next:
+		return NonceTooLow
+	case answer == NonceTooLow:
+		answer = AlreadyKnown
+	}
+	if ((Outcome{Class: answer}).taken() || answer == Ambiguous) && !slices.Contains(c.pool[a.Nonce], a.Hash) {
+		c.pool[a.Nonce] = append(c.pool[a.Nonce], a.Hash)
+	}
+	return answer
+}
+
+// step takes one, and tells whether it rested.
+func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) {
+	t.Helper()
+	c.audit()
+	step := Decide(c.view)
+	switch s := step.(type) {
+	case Rest:
+		rested = true
+	case LookAtAccount:
+		a := c.account(s)
+		c.view.Suspicion, c.view.Open = AccountSeen(c.view, &a)
+		c.view.Account = &a
+	case AskWho:
+		c.view.Used = &Used{For: s.For, By: c.used(*s.Tx.Nonce)}
+	case Investigate:
+		by := c.used(s.Finding.Nonce)
+		if s.Finding.RefutedBy(by) {
+			t.Fatalf("refuted: %+v", s.Finding)
+		}
+		c.apply(t, Investigated(c.view, s, by))
+	case Broadcast:
+		c.do(t, s, Outcome{Class: c.given(s.Attempt, answer)}, prep)
+	default:
+		c.do(t, s, Outcome{Class: answer}, prep)
+	}
+	if r, ok := step.(Record); ok && forgets(r.Change) {
+		c.view.Account, c.view.Suspicion = nil, nil
+	}
+	slices.SortFunc(c.view.Queue, func(a, b Tx) int { return int(a.QueueSeq - b.QueueSeq) })
+	return rested
+}
+
+// forgets tells whether the engine looks at the account anew after a change.
+func forgets(c Change) bool {
+	return c.Unprotect != nil || slices.ContainsFunc(c.Writes, func(w Write) bool { return w.Kind == EventReorged || w.Kind == EventIncluded })
+}
+
+// run takes steps until it rests.
+func (c *chained) run(t fataler, answer Class, prep Preparation) {
+	t.Helper()
+	for range 150 {
+		if c.step(t, answer, prep) {
+			return
+		}
+	}
+	t.Fatalf("a loop without rest: %T, open %+v", Decide(c.view), c.view.Open)
+}
+
+// audit keeps what is final as the engine does: with its receipt until it was compared so deep down. An end that was taken back is none.
+func (c *chained) audit() {
+	live := func(id TxID) bool {
+		return slices.ContainsFunc(slices.Concat(c.view.Open, c.view.Queue), func(tx Tx) bool { return tx.ID == id })
+	}
+	c.final = slices.DeleteFunc(c.final, func(tx Tx) bool { return live(tx.ID) })
+	c.view.Audited = nil
+	for _, tx := range c.final {
+		if tx.Receipt == nil {
+			continue
+		}
+		hash, _ := c.view.canonical(tx.Receipt.BlockNumber)
+		if tx.Receipt.BlockNumber+c.view.Policy.AuditDepth > c.head || hash != tx.Receipt.BlockHash {
+			c.view.Audited = append(c.view.Audited, tx)
+		}
+	}
+}
+
+// wait is good weather for a while: a node takes everything, and one block of it comes.
+func (c *chained) wait(t fataler, d time.Duration) {
+	t.Helper()
+	c.run(t, Accepted, accepted)
+	c.view.Now = c.view.Now.Add(d)
+	c.minePool(true, 0)
+	c.mine(chainBlock{})
+}

@@ -1,0 +1,40 @@
+package txn
+
+import "fmt"
+
+// A transaction may end as never run although there are signed forms of it: an operator has failed it, since somebody else used its nonce, or it was given back
+// to the queue and was cancelled there. That is said only of what lies below the audit depth; but a reorg may go deeper, and an operator who says so without proof
+// may be wrong. So its forms are followed for an audit depth more. If a block has one of them, the ledger takes its word back: the transaction is followed as one
+// that has a nonce, and ends again, by that receipt.
+
+// ranEnded finds a transaction that had ended as never run, and has a form in a block.
+func ranEnded(v View) (Finding, bool) {
+	for _, tx := range v.Ended {
+		for _, a := range tx.Attempts {
+			seen := v.Seen(a.Hash)
+			if !seen.Known || seen.Receipt == nil {
+				continue
+			}
+			return Finding{Reason: ProtectRanEnded, Nonce: a.Nonce, Tx: &tx, Evidence: fmt.Sprintf(
+				"transaction %s had ended as never run (%s, %s), and its attempt %s under nonce %d is in block %d (%s) all the same",
+				tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber, seen.Receipt.BlockHash.Hex())}, true
+		}
+	}
+	return Finding{}, false
+}
+
+// reopened is the write that takes the end back: whoever was told of it is told that it does not hold. One that had given up its nonce has the form's again.
+func reopened(v View, f Finding) Write {
+	tx, next := *f.Tx, f.Tx.Status
+	if next.Nonce == nil {
+		next.Nonce, next.Slot = &f.Nonce, 0
+	}
+	next.State, next.Sub, next.Executed, next.Released, next.EndedBlock = Stuck, None, Unknown, true, 0
+	next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = f.Reason, f.Evidence, 0, ""
+	return v.move(tx, EventReorged, next, 0)
+}
+
+// ranEnded says what became of it, once that is final.
+func (tx Tx) ranEnded() string {
+	return fmt.Sprintf("it had ended as never run, and ran all the same under nonce %d, in block %d", *tx.Nonce, tx.Receipt.BlockNumber)
+}

@@ -1,0 +1,149 @@
+package txn
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// ended are the ways in which something ends as never run although there are signed forms of it.
+var ended = map[string]func(t *testing.T) (w *world, old Hash, nonce *Nonce){
+	"failed": func(t *testing.T) (*world, Hash, *Nonce) {
+		w := lost(t)
+		old := w.view.Open[0].newest().Hash
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+			t.Fatal(got)
+		}
+		return w, old, new(Nonce)
+	},
+	"failed, unproven": func(t *testing.T) (*world, Hash, *Nonce) {
+		w := lost(t)
+		w.consumer = nil
+		old := w.view.Open[0].newest().Hash
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFailUnproven, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+			t.Fatal(got)
+		}
+		return w, old, new(Nonce)
+	},
+	"requeued, and cancelled in the queue": func(t *testing.T) (*world, Hash, *Nonce) {
+		w, id, old := givenBack(t)
+		if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied {
+			t.Fatal(got)
+		}
+		w.settle(t)
+		return w, old, nil
+	},
+	"requeued, and too late": func(t *testing.T) (*world, Hash, *Nonce) {
+		w, _, old := givenBack(t)
+		w.view.Queue[0].LateAt = w.view.Now.Add(-time.Second)
+		w.settle(t)
+		return w, old, nil
+	},
+}
+
+// leave ends a protection as an operator does, if one is in force.
+func (w *world) leave(t *testing.T) {
+	t.Helper()
+	if p := protected(w); p != nil {
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: p.ID}, ahead); got != Applied {
+			t.Fatal(got)
+		}
+	}
+}
+
+// What ended as never run is found in a block. The end is taken back, loudly, and it ends by what the chain says of it; nothing is sent meanwhile.
+func TestWhatHadEndedAndRan(t *testing.T) {
+	t.Parallel()
+	for name, begin := range ended {
+		for _, success := range []bool{true, false} {
+			w, old, nonce := begin(t)
+			end := w.final[0]
+			if end.Executed != No || end.EndedBlock == 0 || (end.Nonce == nil) != (nonce == nil) {
+				t.Fatalf("%s: %+v", name, end.Status)
+			}
+			w.leave(t)
+			w.view.Queue = nil
+			w.include(old, success)
+			w.settle(t)
+			p := protected(w)
+			if p == nil || p.Reason != ProtectRanEnded || !strings.Contains(p.Evidence, end.ID.String()) || !strings.Contains(p.Evidence, old.Hex()) || len(w.view.Ended) > 0 {
+				t.Fatalf("%s: %+v", name, p)
+			}
+			tx := w.view.Open[0]
+			if tx.Reason != ProtectRanEnded || tx.Executed != Unknown || *tx.Nonce != 0 || tx.Sub != Included || tx.EndedBlock != 0 || w.kindCount(EventReorged) != 1 {
+				t.Fatalf("%s: %+v", name, tx.Status)
+			}
+			w.blocks(t, int(guarded.Confirmations))
+			last := w.final[1]
+			want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
+			if last.ID != end.ID || last.State != want.State || last.Executed != want.Executed || last.Reason != ProtectRanEnded || last.Receipt.TxHash != old ||
+				!strings.Contains(last.LastError, "had ended as never run") {
+				t.Errorf("%s: %+v", name, last.Status)
+			}
+			if len(w.gaps) > 0 || protected(w) == nil {
+				t.Errorf("%s: gaps %v, %+v", name, w.gaps, protected(w))
+			}
+		}
+	}
+}
+
+// A reorg that is over again, before the end of it: the nonce is filled by a form that does nothing, which loses; and then somebody can decide on it, once more.
+func TestWhatHadEndedAndRanAndWasUndone(t *testing.T) {
+	t.Parallel()
+	w, old, _ := ended["failed"](t)
+	w.leave(t)
+	w.view.Queue = nil
+	w.include(old, true)
+	w.settle(t)
+	delete(w.included, old)
+	b := until[Broadcast](t, w)
+	if b.Attempt.Kind != Cancel || *b.Tx.Nonce != 0 {
+		t.Fatalf("%+v", b)
+	}
+	w.elsewhere = 1
+	for range 2 {
+		w.do(t, b, Outcome{Class: NonceTooLow}, accepted)
+		w.head++
+		w.view.Now = w.view.Now.Add(time.Hour)
+		w.look(ahead)
+		w.do(t, Decide(w.view), Outcome{Class: NonceTooLow}, accepted)
+		if w.view.Open[0].Reason == ReasonNonceElsewhere {
+			break
+		}
+		b = until[Broadcast](t, w)
+	}
+	tx := w.view.Open[0]
+	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w) == nil || protected(w).Reason != ProtectRanEnded {
+		t.Fatalf("%+v %+v", tx.Status, protected(w))
+	}
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID}, ahead); got != Applied || w.final[1].Executed != No || len(w.view.Ended) != 1 {
+		t.Errorf("%s %+v", got, w.final)
+	}
+}
+
+// Its form that does nothing is found in a block: that ran nothing, but the ledger did not know what used the nonce.
+func TestWhatHadEndedAndWasCancelledOnChain(t *testing.T) {
+	t.Parallel()
+	w, old, _ := ended["failed"](t)
+	w.view.Ended[0].Attempts[0].Kind = Cancel
+	w.include(old, true)
+	w.settle(t)
+	w.blocks(t, int(guarded.Confirmations))
+	if end := w.final[1]; end.State != Cancelled || end.Executed != No || end.Receipt.TxHash != old {
+		t.Errorf("%+v", end.Status)
+	}
+}
+
+// What was never signed for cannot run, and what was ended by a receipt is audited by that.
+func TestWhatIsNotFollowedAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, guarded)
+	if got := w.exit(t, Command{Kind: CommandCancel, Tx: w.view.Queue[1].ID}, ahead); got != Applied {
+		t.Fatal(got)
+	}
+	w.include(until[Broadcast](t, w).Attempt.Hash, true)
+	w.blocks(t, int(guarded.Confirmations))
+	if len(w.final) != 2 || len(w.view.Ended) > 0 {
+		t.Errorf("%+v", w.view.Ended)
+	}
+}

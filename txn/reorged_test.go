@@ -1,0 +1,166 @@
+package txn
+
+import (
+	"testing"
+	"time"
+)
+
+// reorgAfterFinality takes the blocks of what is final from the chain, these forms among them.
+func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
+	t.Helper()
+	tx := w.final[0]
+	w.view.Audited, w.final = []Tx{tx}, nil
+	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
+	for _, h := range forms {
+		delete(w.included, h)
+	}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.view.Canonical = nil
+	if got := w.view.Open[0]; got.State != Stuck || got.Reason != ReasonReorgedFinal || got.TxHash != tx.TxHash {
+		t.Fatalf("%+v", got.Status)
+	}
+}
+
+// A payload was final although a cancel was signed. However often the chain takes its block away after that, until it is final again it is this form that is handed
+// over: its cancel would make of it what nobody was told (H22). An operator's RETRY changes nothing about that.
+func TestWhatWasFinalStaysItsFormWhenTheChainFlaps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+	c := until[Broadcast](t, w)
+	w.do(t, c, Outcome{Class: Accepted}, accepted)
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, 4)
+	end := w.final[0]
+	if c.Attempt.Kind != Cancel || end.State != Confirmed || end.Reason != ReasonCancelLost {
+		t.Fatalf("%s %+v", c.Attempt.Kind, end.Status)
+	}
+	w.reorgAfterFinality(t, b.Attempt.Hash)
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: end.ID}, Account{}); got != Applied {
+		t.Fatal(got)
+	}
+	for range 3 {
+		w.view.Now = w.view.Now.Add(time.Hour)
+		again := until[Broadcast](t, w)
+		if again.Attempt.Hash != b.Attempt.Hash {
+			t.Fatalf("%s is handed over: %+v", again.Attempt.Kind, again.Tx.Status)
+		}
+		w.do(t, again, Outcome{Class: Accepted}, accepted)
+		w.include(b.Attempt.Hash, true)
+		w.settle(t)
+		if tx := w.view.Open[0]; tx.Sub != Included || tx.Reason != ReasonReorgedFinal {
+			t.Fatalf("%+v", tx.Status)
+		}
+		delete(w.included, b.Attempt.Hash) // before it is final, its block is replaced once more
+		w.head++
+		w.settle(t)
+		if tx := w.view.Open[0]; tx.Sub != Pending || tx.Reason != ReasonReorgedFinal || protected(w) == nil {
+			t.Fatalf("%+v %+v", tx.Status, protected(w))
+		}
+	}
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, 4)
+	if got := w.final[0]; got.State != end.State || got.Reason != end.Reason || got.LastError != end.LastError || protected(w) != nil {
+		t.Errorf("%+v %+v", got.Status, protected(w))
+	}
+}
+
+// After a reorg somebody else uses the nonce of what was final. That is found under the protection which ends by itself, and takes its place: it ends by a decision
+// alone, also when the transaction is failed first (L10).
+func TestTheNonceOfWhatWasFinalIsUsedElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, found := range map[string]bool{"found first": true, "failed first": false} {
+		w := newWorld(1, guarded)
+		w.clearUp(t)
+		w.reorgAfterFinality(t, w.final[0].TxHash)
+		w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
+		for range 40 {
+			if !found {
+				break
+			}
+			w.head++
+			w.view.Head = w.head
+			w.view.Now = w.view.Now.Add(time.Minute)
+			w.do(t, Decide(w.view), Outcome{Class: NonceTooLow}, accepted)
+		}
+		if tx := w.view.Open[0]; found && (tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w).Reason != ReasonNonceElsewhere) {
+			t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
+		}
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+			t.Fatalf("%s: %s", name, got)
+		}
+		w.blocks(t, 5)
+		if p := protected(w); p == nil || p.Reason != ReasonNonceElsewhere || w.final[0].Executed != No {
+			t.Errorf("%s: %+v %+v", name, p, w.final[0].Status)
+		}
+	}
+}
+
+// ranBeforeAndFinal is a world in which a transaction ended by the form of a nonce that it had given up, with its other nonce filled; both blocks are gone since.
+func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
+	t.Helper()
+	w, _, ran = takenAnew(t, true)
+	w.include(ran, true)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, 2*int(guarded.Confirmations))
+	if end := w.final[0]; end.State != Confirmed || end.Reason != ProtectRanBefore || end.TxHash != ran || b.Attempt.Kind != Cancel {
+		t.Fatalf("%s %+v", b.Attempt.Kind, end.Status)
+	}
+	w.reorgAfterFinality(t, ran, b.Attempt.Hash)
+	return w, ran, b.Attempt.Hash
+}
+
+// The form that was final is handed over again, and once its nonce is used the one that fills the other.
+func TestBothNoncesOfWhatRanBeforeAreFilledAgain(t *testing.T) {
+	t.Parallel()
+	w, ran, filled := ranBeforeAndFinal(t)
+	for i, want := range []Hash{ran, ran, filled, ran, filled, ran} {
+		answer := NonceTooLow
+		if b := until[Broadcast](t, w); b.Attempt.Hash != want {
+			t.Fatalf("hand-over %d is of %s of nonce %d", i, b.Attempt.Kind, b.Attempt.Nonce)
+		}
+		if i == 0 || want == filled {
+			answer = AlreadyKnown
+		}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: answer}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+	}
+}
+
+// The chain has undone for good what ran before; what its end says is no deadline, which it did not have.
+func TestWhatRanBeforeAndWasUndoneAfterFinality(t *testing.T) {
+	t.Parallel()
+	w, _, filled := ranBeforeAndFinal(t)
+	w.include(filled, true)
+	w.elsewhere = 2 // somebody else's has the nonce that it gave up, again
+	w.blocks(t, 2*int(guarded.Confirmations))
+	if got := w.final[0]; got.State != Cancelled || got.Executed != No || got.Reason != ProtectRanBefore || got.LastError == "" {
+		t.Errorf("%+v", got.Status)
+	}
+}
+
+// What its end says after a reorg is what it was signed for, as far as that is known.
+func TestACancelSaysWhatItWasSignedFor(t *testing.T) {
+	t.Parallel()
+	late := Terms{CancelLate: true}
+	for name, c := range map[string]struct {
+		tx   Tx
+		want string
+	}{
+		"somebody":                      {Tx{Status: Status{CancelRequested: true, Reason: ReasonReorgedFinal}}, ReasonCancelled},
+		"its deadline":                  {Tx{Terms: late}, ReasonDeadline},
+		"its deadline, reorged":         {Tx{Terms: late, Status: Status{Reason: ReasonReorgedFinal}}, ReasonDeadline},
+		"it ran before":                 {Tx{Status: Status{Reason: ProtectRanBefore}, Terms: late}, ProtectRanBefore},
+		"it ran before, reorged":        {Tx{Status: Status{Reason: ReasonReorgedFinal, Requeued: 1}}, ProtectRanBefore},
+		"it had ended":                  {Tx{Status: Status{Reason: ProtectRanEnded}}, ProtectRanEnded},
+		"it had ended, and was reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal}}, ProtectRanEnded},
+	} {
+		if got, _ := c.tx.whyCancelled(); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package txn
+
+import "fmt"
+
+// resolve carries out an operator's decision on a transaction whose nonce somebody else has used, once that is beyond doubt. Either takes back what was promised:
+// that it runs once. So neither rests on blocks that may still change.
+func resolve(v View, c Command) (Step, bool) {
+	refused := func(sentence string, args ...any) (Step, bool) {
+		return Record{told(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
+	}
+	tx, ok := open(v, c.Tx)
+	if ok && c.Expect != 0 && c.Expect != tx.Version {
+		return refused("it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
+	}
+	switch c.Action {
+	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
+	case ActionRetry:
+		return retry(v, c)
+	default:
+		return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
+	}
+	if !ok {
+		return refused("it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
+	}
+	if v.Account == nil || v.Account.For != c.ID {
+		look := LookAtAccount{Tx: tx, Depth: v.Policy.deepest(), For: c.ID}
+		if c.unproven() { // somebody has looked, and vouches for what no endpoint can show
+			look.Least = v.Policy.Confirmations
+		}
+		return look, true
+	}
+	sentence, decided := mayYetRun(v, tx, c)
+	switch {
+	case sentence != "":
+		return refused("%s", sentence)
+	case !decided:
+		return nil, false // the receipts are being looked up once more, or a reorg is written down first
+	case v.Used == nil || v.Used.For != c.ID:
+		return AskWho{Tx: tx, For: c.ID}, true
+	case (Finding{Tx: &tx}).RefutedBy(v.Used.By):
+		return refused("it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt", v.Used.By.TxHash.Hex(), *tx.Nonce, v.Used.By.Block)
+	case v.Used.By == nil && (c.Action == ActionFail || c.Action == ActionRequeue):
+		return refused("no endpoint can show who used nonce %d, so it may have been this transaction, with its receipt missing: use an endpoint that keeps older state, or "+
+			"find out from a block explorer and say %s_UNPROVEN", *tx.Nonce, c.Action)
+	}
+	return Record{resolved(v, tx, c)}, true
+}
+
+// deepest is the depth of what no reorg is believed to change.
+func (p Policy) deepest() uint64 { return max(p.Confirmations, p.AuditDepth) }
+
+// settledDepth is how deep the settled nonce of a look for a decision lies.
+func (v View) settledDepth() uint64 {
+	if v.Account.Shallow {
+		return v.Policy.Confirmations
+	}
+	return v.Policy.deepest()
+}
+
+func (c Command) unproven() bool {
+	return c.Action == ActionFailUnproven || c.Action == ActionRequeueUnproven
+}
+
+func (c Command) requeues() bool {
+	return c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
+}
+
+// mayYetRun tells why a decision on a transaction is refused; decided is false while that is not known. What is not STUCK is given back to nobody, and ended only
+// because its nonce is gone for good: held back under a protection, it may never come to be STUCK.
+func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
+	seen, e := v.seen(tx), v.earlier(tx)
+	switch {
+	case seen.Known && seen.Receipt != nil:
+		return fmt.Sprintf("it is in block %d; it becomes final by itself", seen.Receipt.BlockNumber), true
+	case tx.State != Stuck && c.requeues():
+		return fmt.Sprintf("it is %s, not STUCK; it is still on its way", tx.State), true
+	case v.Account.Settled <= highest(tx):
+		return fmt.Sprintf("nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included",
+			highest(tx), v.settledDepth(), v.Account.Settled), true
+	case !seen.Known || !e.Known || v.Head < v.Account.Head || tx.Receipt != nil:
+		return "", false
+	case e.Receipt != nil && c.requeues():
+		return fmt.Sprintf("it ran under nonce %d, in block %d, before it was given back to the queue: FAIL ends it by that receipt",
+			tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber), true
+	case e.Receipt != nil && !e.Final:
+		return fmt.Sprintf("it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final",
+			tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber), true
+	case c.requeues() && tookBack(tx):
+		return fmt.Sprintf("it has given up nonce %d once already: FAIL it", *tx.Nonce), true
+	case c.requeues() && tx.givenUp():
+		return fmt.Sprintf("it shall not run any more, since %s: FAIL it", tx.whyGivenUp()), true
+	}
+	return "", true
+}
+
+// resolved is what a decision that is borne out changes. That somebody else used the nonce puts the submitter under a protection that only a decision ends, if
+// none is in force (L10): it may not have been found out before.
+func resolved(v View, tx Tx, c Command) Change {
+	done := told(c, Applied, "")
+	if p := v.Cursor.Protected; p == nil || p.EndsByItself() {
+		done.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonNonceElsewhere, Evidence: fmt.Sprintf(
+			"nonce %d of transaction %s was used by something that is not in the ledger, in settled blocks; an operator decided on the transaction (%s)", *tx.Nonce, tx.ID, c.Action) +
+			v.Used.By.Evidence()}
+	}
+	if e := v.earlier(tx); e.Receipt != nil {
+		done.Writes = []Write{v.endAs(tx, e)}
+		return done
+	}
+	next, kind := tx.Status, EventFailed
+	next.Sub, next.Doubted = None, false
+	if !c.requeues() {
+		next.State, next.Executed, next.Released, next.Reason = Failed, No, true, ReasonNonceElsewhere
+		next.LastError = "an operator ended it: its nonce was used by somebody else"
+	} else {
+		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash = EventRequeued, Queued, nil, 0, false, Hash{}
+		next.Accepted, next.LastAnswer, next.Pooled, next.Rejected = 0, "", 0, "" // said of forms for the nonce that it gives up
+		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
+		next.Requeued++
+	}
+	done.Writes = []Write{v.move(tx, kind, next, 0)}
+	return done
+}
+
+func open(v View, id TxID) (Tx, bool) {
+	for _, tx := range v.Open {
+		if tx.ID == id {
+			return tx, true
+		}
+	}
+	return Tx{}, false
+}
