@@ -109,7 +109,7 @@ func rawInserts(ctx context.Context, b *bench) error {
 	}
 	b.add("limit.insert.best", "rows/s", best)
 	best = 0
-	for _, connections := range []int{1, 4} {
+	for _, connections := range batchCallers {
 		base += 1e7
 		rate, err := l.atConnections(ctx, connections, b.size.spell, func(ctx context.Context, conn *pgx.Conn, n int) error {
 			return insertBatch(ctx, conn, (int(base)+n)*batchSize)
@@ -123,7 +123,10 @@ func rawInserts(ctx context.Context, b *bench) error {
 	return nil
 }
 
+// Batches are of a hundred, of one and of four callers at a time, in what is measured and in the limit.
 const batchSize = 100
+
+var batchCallers = []int{1, 4}
 
 func insertBatch(ctx context.Context, conn *pgx.Conn, from int) error {
 	submitters, ids, requests := make([]int32, batchSize), make([]uuid.UUID, batchSize), make([]string, batchSize)

@@ -104,7 +104,7 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	err = b.runAll(ctx, only)
 	err = errors.Join(err, b.db.stop(context.WithoutCancel(ctx)))
 	b.results.compare(against())
-	broken := budgets.judge(b.results, f.check)
+	broken := budgets.judge(b.results, f.check || size.check)
 	if f.json {
 		err = errors.Join(err, b.results.printJSON(out))
 	} else {

@@ -116,6 +116,12 @@ func (l *ledger) measure(ctx context.Context) (work, error) {
 	return w, l.measureUpdates(ctx, w.updates)
 }
 
+// events is how many have happened.
+func (l *ledger) events(ctx context.Context) (n float64, err error) {
+	err = l.conn.QueryRow(ctx, "SELECT count(*)::FLOAT8 FROM tx_event -- pg_stat_statements: not counted").Scan(&n)
+	return n, err
+}
+
 // measureUpdates reads what the statistics know, which sessions bring up to date once a second.
 func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64) error {
 	rows, err := l.conn.Query(ctx, "SELECT relname, n_tup_upd::FLOAT8, n_tup_hot_upd::FLOAT8 FROM pg_stat_user_tables WHERE n_tup_upd > 0 -- pg_stat_statements: not counted")

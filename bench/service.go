@@ -136,6 +136,7 @@ type state struct {
 	node     usage
 	postgres time.Duration
 	blocks   uint64
+	events   float64 // in the ledger
 }
 
 func (s *service) measure(ctx context.Context) (m state, err error) {
@@ -144,6 +145,9 @@ func (s *service) measure(ctx context.Context) (m state, err error) {
 		return m, err
 	}
 	if m.node, err = s.nodes[0].measure(ctx); err != nil {
+		return m, err
+	}
+	if m.events, err = s.ledger.events(ctx); err != nil {
 		return m, err
 	}
 	m.postgres = postgresCPU(s.b.db.dir)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -19,7 +20,8 @@ import (
 type Plan struct {
 	Submitters []string      // in turn
 	Callers    int           // calls at the same time, each caller one after the other
-	Count      int           // transactions; 0: as many as Duration allows
+	Batch      int           // transactions in a call of BatchCreateTx; 0: one, by CreateTx
+	Count      int           // transactions, in whole batches; 0: as many as Duration allows
 	Duration   time.Duration // 0: until Count is reached
 	Payload    *pb.Payload   // of each transaction
 	Prefix     string        // of the request ids, one of its own for each run
@@ -55,6 +57,10 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 	if p.Count <= 0 {
 		p.Count = int(^uint(0) >> 1)
 	}
+	create, size := createOne, 1
+	if p.Batch > 0 {
+		create, size = createBatch, p.Batch
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -67,12 +73,12 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 		client := pb.NewTxServiceClient(conns[i%len(conns)])
 		wg.Go(func() {
 			for {
-				n := int(next.Add(1)) - 1
+				n := int(next.Add(int64(size))) - size
 				if n >= p.Count || p.Duration > 0 && time.Since(began) >= p.Duration {
 					return
 				}
 				start := time.Now()
-				if err := createOne(ctx, client, p, n); err != nil {
+				if err := create(ctx, client, p, n); err != nil {
 					cancel(err)
 					return
 				}
@@ -82,21 +88,44 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 	}
 	wg.Wait()
 	done := Accepted{Elapsed: time.Since(began), Latency: slices.Concat(all...)}
-	done.Count = len(done.Latency)
+	done.Count = size * len(done.Latency)
 	if ctx.Err() != nil {
 		return done, fmt.Errorf("create transactions: %w", context.Cause(ctx))
 	}
 	return done, nil
 }
 
+// request is the n-th of a plan.
+func (p Plan) request(n int) *pb.CreateTxRequest {
+	return &pb.CreateTxRequest{Submitter: p.Submitters[n%len(p.Submitters)], RequestId: fmt.Sprintf("%s-%d", p.Prefix, n), Payload: p.Payload}
+}
+
 func createOne(ctx context.Context, client pb.TxServiceClient, p Plan, n int) error {
-	answer, err := client.CreateTx(ctx, &pb.CreateTxRequest{
-		Submitter: p.Submitters[n%len(p.Submitters)], RequestId: fmt.Sprintf("%s-%d", p.Prefix, n), Payload: p.Payload,
-	})
+	answer, err := client.CreateTx(ctx, p.request(n))
 	if err == nil && p.Created != nil {
 		p.Created(answer.GetTx())
 	}
 	return err
+}
+
+func createBatch(ctx context.Context, client pb.TxServiceClient, p Plan, n int) error {
+	batch := &pb.BatchCreateTxRequest{}
+	for i := range p.Batch {
+		batch.Requests = append(batch.Requests, p.request(n+i))
+	}
+	answer, err := client.BatchCreateTx(ctx, batch)
+	if err != nil {
+		return err
+	}
+	for _, result := range answer.GetResults() {
+		if result.GetTx() == nil {
+			return status.ErrorProto(result.GetError())
+		}
+		if p.Created != nil {
+			p.Created(result.GetTx())
+		}
+	}
+	return nil
 }
 
 // Latencies are durations of the same thing.
