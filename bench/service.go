@@ -66,8 +66,12 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if lease == 0 {
 		lease = 10 * time.Second
 	}
+	poll := max(o.period/10, 5*time.Millisecond)
+	if o.lockstep {
+		poll = o.period / 2 // blocks wait for the machine: looks in between would be counted the more the slower it is
+	}
 	s.config = nodeConfig{
-		Database: s.ledger.url, Chain: url, Keys: o.submitters, DevKeys: o.embedded, Confirmations: confirmations, Poll: max(o.period/10, 5*time.Millisecond), Lease: lease,
+		Database: s.ledger.url, Chain: url, Keys: o.submitters, DevKeys: o.embedded, Confirmations: confirmations, Poll: poll, Lease: lease,
 	}
 	return s, s.addNode(ctx)
 }
