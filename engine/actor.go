@@ -171,7 +171,7 @@ func (a *actor) refresh(ctx context.Context) error {
 	return nil
 }
 
-// couldTake tells whether nothing is known to be queued, and a slot is free for what may be.
+// couldTake tells whether a slot is free for what may be queued, and nothing is known to be, or only what waits: how long it has waited the ledger tells anew.
 func (a *actor) couldTake() bool {
 	inFlight := 0
 	for _, tx := range a.ledger.Open {
@@ -179,7 +179,8 @@ func (a *actor) couldTake() bool {
 			inFlight++
 		}
 	}
-	return len(a.inbox.Queue) == 0 && inFlight < max(1, int(a.ledger.Submitter.Limit))
+	ready := len(a.inbox.Queue) > 0 && a.inbox.Queue[0].WaitingSince.IsZero()
+	return !ready && inFlight < max(1, int(a.ledger.Submitter.Limit))
 }
 
 // stand shows the auditor where the cursor stands.
