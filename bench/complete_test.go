@@ -67,7 +67,7 @@ func TestTargetsOfACrowd(t *testing.T) {
 		}
 		kinds[kind]++
 	}
-	if kinds["all"] != ofAll || kinds["label"] != 99 || kinds["submitter"] != 891 {
+	if kinds["all"] != ofAll || kinds["label"] != 99 || kinds["submitter"] != 900 {
 		t.Errorf("%v", kinds)
 	}
 	if alone := (watch{1, 1000}).targetOf(0, submitters); alone != (target{}) {

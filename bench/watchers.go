@@ -18,8 +18,8 @@ const (
 	eventsOfLife = 5
 	// usualEvents in a second are what the delay of watchers is measured at.
 	usualEvents = 500
-	// ofAll watch everything; every labelEvery-th of the others one label of all submitters, and the rest one submitter each.
-	ofAll, labelEvery = 10, 10
+	// ofAll watch everything; every labelEvery-th of the others one label of all submitters, and the rest one submitter each: an event goes to eleven of ten thousand.
+	ofAll, labelEvery = 1, 10
 )
 
 // watch is a crowd of watchers of one node, while so many events happen in a second.
