@@ -147,7 +147,7 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 	f := s.Finding
 	f.Evidence += by.Evidence()
 	var c Change
-	if p := v.Cursor.Protected; p == nil || p.EndsByItself() {
+	if !v.Cursor.AwaitsDecision() {
 		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}
 	}
 	switch {
@@ -198,7 +198,7 @@ func protectAsTold(v View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
 		return told(c, ResultNotStarted, "no nonce was ever taken for this submitter; pause it instead")
-	case v.Cursor.Protected != nil && !v.Cursor.Protected.EndsByItself():
+	case v.Cursor.AwaitsDecision():
 		return told(c, ResultAlreadyProtected, "")
 	}
 	done := told(c, Applied, "")

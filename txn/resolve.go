@@ -97,7 +97,7 @@ func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
 // none is in force (L10): it may not have been found out before.
 func resolved(v View, tx Tx, c Command) Change {
 	done := told(c, Applied, "")
-	if p := v.Cursor.Protected; p == nil || p.EndsByItself() {
+	if !v.Cursor.AwaitsDecision() {
 		done.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonNonceElsewhere, Evidence: fmt.Sprintf(
 			"nonce %d of transaction %s was used by something that is not in the ledger, in settled blocks; an operator decided on the transaction (%s)", *tx.Nonce, tx.ID, c.Action) +
 			v.Used.By.Evidence()}
