@@ -257,6 +257,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
+		tx.inPool(&next, tx.attempt(seen.Receipt.TxHash))
 		if next.Above = nil; !tx.staysTold() {
 			next.Reason, next.LastError = "", ""
 		}

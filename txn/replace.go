@@ -204,7 +204,7 @@ func (tx Tx) whyGivenUp() string {
 	case tx.CancelRequested:
 		return "a cancel was asked for"
 	case tx.Rejected != "":
-		return "a node said that it can never pass and a cancel was sent"
+		return "a node said that it can never pass and it was being cancelled"
 	case tx.Reason == ProtectRanBefore:
 		return "it was seen to have run before it was given back to the queue and a cancel was sent"
 	}

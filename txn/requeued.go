@@ -117,6 +117,7 @@ func (v View) endAs(tx Tx, e Inclusion) Write {
 	}
 	next.State, next.Sub, next.Executed, next.Released, next.WaitingSince = Confirmed, None, Success, true, time.Time{}
 	next.Receipt, next.TxHash, next.Above = e.Receipt, e.Receipt.TxHash, e.Above
+	tx.inPool(&next, ran)
 	if !e.Receipt.Success {
 		kind, next.State, next.Executed = EventFailed, Failed, Reverted
 	}
