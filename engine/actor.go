@@ -322,8 +322,8 @@ func (a *actor) step(ctx context.Context) error {
 	if rest, ok := next.(txn.Rest); ok {
 		return a.rest(ctx, view, rest)
 	}
-	a.busyAt = view.Now
 	change, err := a.perform(ctx, view, next)
+	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
 	if err != nil || change.Empty() {
 		return err
 	}

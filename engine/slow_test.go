@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -80,5 +82,42 @@ func TestASlowChainCostsNoLease(t *testing.T) {
 				t.Errorf("the lease was lost: token %d", token)
 			}
 		})
+	}
+}
+
+// A look at the account that takes longer than the spell after which it is taken again is used all the same: what took so long was no rest.
+func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
+	t.Parallel()
+	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), slog.New(slog.DiscardHandler)
+	c.MineEmpty(10)
+	track := newTracker(ChainOptions{Chain: c, Policy: quick}, now, quiet)
+	if err := track.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	looks, quoted := 0, errors.New("asked for a quote")
+	c.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		if call.Method == chaintest.MethodAccount {
+			looks++
+			now.Advance(lookAgainAfter + time.Second)
+		}
+		return chaintest.Fault{}
+	})
+	gate := func(_ context.Context, p Point, _ txn.SubmitterID) error {
+		if p == BeforeQuote {
+			return quoted
+		}
+		return nil
+	}
+	a := &actor{e: &Engine{Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute}}, id: 1, track: track, chain: c, log: quiet, busyAt: now.Now()}
+	a.ledger = store.Ledger{Submitter: txn.Submitter{ID: 1, Limit: 1, Status: txn.Active}, Cursor: &txn.Cursor{}}
+	a.inbox.Queue = []txn.Tx{{ID: txn.TxID{1}, Submitter: 1, Status: txn.Status{State: txn.Queued, Version: 1}}}
+	var err error
+	for range 4 {
+		if err = a.step(t.Context()); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, quoted) || looks != 1 {
+		t.Errorf("%v after %d looks", err, looks)
 	}
 }
