@@ -121,3 +121,38 @@ func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
 		t.Errorf("%v after %d looks", err, looks)
 	}
 }
+
+// heedful is a signer that gives up when it is told to.
+type heedful struct{ Signer }
+
+func (h heedful) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed, error) {
+	if ctx.Err() != nil {
+		return txn.Signed{}, ctx.Err()
+	}
+	return h.Signer.Sign(ctx, signer, u)
+}
+
+// A node that never says what gas a cancel takes leaves the signer time to sign it.
+func TestAnEstimateThatHangsHoldsNoCancelUp(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.startNode("a", func(o *Options) {
+		o.Chains[0].Chain, o.Signer = w.chain, heedful{o.Signer}
+		o.ProgressTimeout, o.AuditInterval = leaseDuration*3/2, NoAudit
+	})
+	id := w.create(0, "one", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	w.chain.Intercept(func(ctx context.Context, call chaintest.Call) chaintest.Fault {
+		if call.Method == chaintest.MethodGas {
+			<-ctx.Done()
+		}
+		return chaintest.Fault{}
+	})
+	w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id})
+	w.eventually("its cancel is signed", func() error {
+		if w.number("SELECT count(*) FROM tx_attempt WHERE kind = 'CANCEL'") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
