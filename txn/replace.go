@@ -157,7 +157,7 @@ func higher(a, b Wei) Wei {
 // replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed, and what
 // was final is handed over as it was until it is in a block again, also after an operator has ended the protection: nobody is told of two ends (H22).
 func replacement(v View, tx Tx) (Replace, bool) {
-	if v.Cursor.Protected != nil || tx.Reason == ReasonNonceElsewhere || tx.Reason == ReasonReorgedFinal {
+	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal {
 		return Replace{}, false
 	}
 	last := tx.newest()
