@@ -57,6 +57,6 @@ func (c *chained) ownWeather(t *rapid.T, id int64) {
 	case 8, 9:
 		c.run(t, Accepted, accepted)
 	default:
-		c.step(t, rapid.SampledFrom([]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, ReplacementUnderpriced, Underpriced, PoolFull}).Draw(t, "answer"), accepted)
+		c.step(t, rapid.SampledFrom([]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, ReplacementUnderpriced, Underpriced, PoolFull, Invalid, NonceGap}).Draw(t, "answer"), accepted)
 	}
 }
