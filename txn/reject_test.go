@@ -257,3 +257,26 @@ func TestWhatWasFinalKeepsItsReasonWhenItIsRejected(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 }
+
+// As long as no cancel can be signed nothing is handed over, so no answer would tell that somebody else has used the nonce. The account is looked at meanwhile (L10).
+func TestACancelThatCannotBeSignedAndLosesItsNonce(t *testing.T) {
+	t.Parallel()
+	w, b := sent(t, 1)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
+	for range 5 {
+		w.head++
+		w.view.Head, w.view.Now = w.head, w.view.Now.Add(time.Hour)
+		for range 10 {
+			step := Decide(w.view)
+			if _, ok := step.(Rest); ok {
+				break
+			}
+			w.do(t, step, Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+		}
+	}
+	if tx := w.view.Open[0]; tx.Reason != ReasonNonceElsewhere || protected(w) == nil {
+		t.Errorf("%+v, %+v", tx.Status, protected(w))
+	}
+}

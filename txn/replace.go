@@ -297,6 +297,7 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 		kind = EventStuck
 	}
 	if s.firstCancel() {
+		next.Doubted = true // nothing is handed over: see lookMeanwhile
 		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
 	}
 	w := v.claim(tx, next, kind, v.Policy.ResubmitInterval)
