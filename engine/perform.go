@@ -168,7 +168,7 @@ func (a *actor) askWho(ctx context.Context, v txn.View, s txn.AskWho) (txn.Chang
 		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(*s.Tx.Nonce), "error", err)
 		by = nil
 	}
-	a.used = &txn.Used{For: s.For, By: by}
+	a.used = &txn.Used{For: s.For, By: by, Unanswered: err != nil}
 	return txn.Change{}, nil
 }
 

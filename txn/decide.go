@@ -180,6 +180,11 @@ func told(c Command, result, sentence string) Change {
 	return Change{Commands: []CommandResult{{ID: c.ID, Result: result}}}
 }
 
+// refuse ends a command that the chain or the ledger does not bear out.
+func refuse(c Command, sentence string, args ...any) (Step, bool) {
+	return Record{told(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
+}
+
 // cancel writes down that a transaction shall not run; ok is false when it is final. The zero Write: that was written before.
 func cancel(v View, id TxID) (Write, bool) {
 	for _, tx := range v.Open {

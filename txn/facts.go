@@ -68,8 +68,9 @@ const (
 
 // Used answers AskWho.
 type Used struct {
-	For int64     // the command
-	By  *Consumer // nil: nobody can tell
+	For        int64     // the command
+	By         *Consumer // nil: nobody can tell
+	Unanswered bool      // because nobody answered, which says nothing of who can
 }
 
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.

@@ -310,15 +310,15 @@ func speedUp(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	switch {
 	case !ok:
-		return Record{told(c, ResultRefused, "it is not in flight: it has no nonce yet, or is final")}, true
+		return refuse(c, "it is not in flight: it has no nonce yet, or is final")
 	case tx.Receipt != nil:
-		return Record{told(c, ResultRefused, "it is in a block already")}, true
+		return refuse(c, "it is in a block already")
 	case v.Cursor.Protected != nil:
-		return Record{told(c, ResultRefused, "the submitter is protected: nothing new is signed")}, true
+		return refuse(c, "the submitter is protected: nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
-		return Record{told(c, ResultRefused, "it was final: it is handed over as it was until it is in a block again")}, true
+		return refuse(c, "it was final: it is handed over as it was until it is in a block again")
 	case !mayGo(v, tx):
-		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block, or is being looked for")}, true
+		return refuse(c, "what was signed for it before it was given back to the queue is in a block, or is being looked for")
 	}
 	return replace(v, tx, Bump, c.ID), true
 }
@@ -327,10 +327,10 @@ func speedUp(v View, c Command) (Step, bool) {
 func retry(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
-		return Record{told(c, ResultRefused, "it is not STUCK")}, true
+		return refuse(c, "it is not STUCK")
 	}
 	if ranAnyway(tx.Reason) {
-		return Record{told(c, ResultRefused, "it ran, although it was given up; it ends by itself once its nonce is used")}, true
+		return refuse(c, "it ran, although it was given up; it ends by itself once its nonce is used")
 	}
 	if tx.givenUp() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
 		return handBack(v, tx, c)
@@ -351,18 +351,18 @@ func handBack(v View, tx Tx, c Command) (Step, bool) {
 	seen := v.seen(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return Record{told(c, ResultRefused, "it is in a block already")}, true
+		return refuse(c, "it is in a block already")
 	case !seen.Known || !v.earlier(tx).Known:
 		return nil, false // the receipts are being looked up
 	case !mayGo(v, tx):
-		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block")}, true
+		return refuse(c, "what was signed for it before it was given back to the queue is in a block")
 	}
 	for _, a := range slices.Backward(tx.Attempts) {
 		if a.Kind != Cancel && a.Nonce == *tx.Nonce {
 			return Broadcast{Tx: tx, Attempt: a, For: c.ID}, true
 		}
 	}
-	return Record{told(c, ResultRefused, "nothing but cancels was signed for its nonce")}, true
+	return refuse(c, "nothing but cancels was signed for its nonce")
 }
 
 // HandedBack tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
