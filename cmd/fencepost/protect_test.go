@@ -365,3 +365,20 @@ func TestWhatARetryHasDone(t *testing.T) {
 		}
 	}
 }
+
+// FAIL ends what had run before by that receipt, and what it has ended may turn out to have run: neither is told as never run.
+func TestWhatAFailHasDone(t *testing.T) {
+	t.Parallel()
+	const ran = "it was given back to the queue, and ran all the same under nonce 4, in block 17"
+	for want, tx := range map[string]*pb.Tx{
+		"is FAILED_FINAL: it did not run and never will": {State: pb.TxState_TX_STATE_FAILED_FINAL, Executed: pb.Executed_EXECUTED_NO, LastError: "an operator ended it"},
+		"is CONFIRMED: " + ran:                           {State: pb.TxState_TX_STATE_CONFIRMED, Executed: pb.Executed_EXECUTED_SUCCESS, LastError: ran},
+		"is STUCK: " + ran:                               {State: pb.TxState_TX_STATE_STUCK, Executed: pb.Executed_EXECUTED_UNKNOWN, LastError: ran},
+	} {
+		for _, decision := range []pb.StuckDecision{pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN} {
+			if got := resolved(tx, decision); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	}
+}
