@@ -218,7 +218,7 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 	}
 	if s.For != 0 {
 		a.doubt(s.Tx)
-		return txn.HandedBack(v, s, answer), nil
+		return txn.OriginalSent(v, s, answer), nil
 	}
 	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
 		a.doubt(s.Tx)

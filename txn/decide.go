@@ -72,7 +72,7 @@ type (
 		Nonce Nonce
 		Slot  int16
 	}
-	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and HandedBack of what an operator asks for.
+	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and OriginalSent of what an operator asks for.
 	Broadcast struct {
 		Tx      Tx
 		Attempt Attempt
@@ -234,7 +234,7 @@ func follow(v View) Change {
 		add(tx, w, ok)
 	}
 	for _, tx := range v.Queue {
-		w, ok := endedBefore(v, tx)
+		w, ok := endRequeued(v, tx)
 		add(tx, w, ok)
 	}
 	return c
@@ -319,12 +319,12 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
 		case tx.Reason == ProtectRanEnded:
-			next.Reason, next.LastError = ProtectRanEnded, tx.ranEnded()
+			next.Reason, next.LastError = ProtectRanEnded, tx.ranAllTheSame()
 		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
 	case tx.Reason == ProtectRanEnded:
-		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranEnded()+", and reverted"
+		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranAllTheSame()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"

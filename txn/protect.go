@@ -74,7 +74,7 @@ func protect(v View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	for _, ran := range []func(View) (Finding, bool){ranEnded, ranBefore} {
+	for _, ran := range []func(View) (Finding, bool){endedAndRan, requeuedAndRan} {
 		if f, ok := ran(v); ok {
 			return Record{Investigated(v, Investigate{f}, nil)}, true
 		}

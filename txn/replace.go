@@ -333,7 +333,7 @@ func retry(v View, c Command) (Step, bool) {
 		return refuse(c, "it ran, although it was given up; it ends by itself once its nonce is used")
 	}
 	if tx.givenUp() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
-		return handBack(v, tx, c)
+		return sendOriginal(v, tx, c)
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
@@ -345,9 +345,9 @@ func retry(v View, c Command) (Step, bool) {
 	return Record{done}, true
 }
 
-// handBack hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
+// sendOriginal hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
 // use the nonce. By itself nobody does that (H29). The command is done when a node has answered; a crash before costs another hand-over of the same bytes.
-func handBack(v View, tx Tx, c Command) (Step, bool) {
+func sendOriginal(v View, tx Tx, c Command) (Step, bool) {
 	seen := v.seen(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
@@ -365,9 +365,9 @@ func handBack(v View, tx Tx, c Command) (Step, bool) {
 	return refuse(c, "nothing but cancels was signed for its nonce")
 }
 
-// HandedBack tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
+// OriginalSent tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
 // an interval, is not taken back.
-func HandedBack(v View, b Broadcast, answer Outcome) Change {
+func OriginalSent(v View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	if !answer.taken() && answer.Class != Ambiguous {
 		return told(Command{ID: b.For}, ResultRefused, fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class, answer.Detail))
