@@ -232,7 +232,7 @@ func (a *actor) load(ctx context.Context) error {
 		a.forget()
 		return errForeign
 	}
-	audited, ended, err := a.finals(ctx, ledger, track.auditDepth())
+	audited, ended, err := a.finals(ctx, ledger, track.auditReach(a.e.IdleAfter))
 	if err != nil {
 		return err
 	}
