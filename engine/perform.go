@@ -82,7 +82,7 @@ func (a *actor) askAccount(ctx context.Context, v txn.View, s txn.LookAtAccount)
 	if !errors.Is(err, txn.ErrNoState) || s.Least == 0 || s.Least >= s.Depth {
 		return account, err
 	}
-	a.log.Warn("no endpoint tells the state that a decision asks for; going by a newer one", "depth", s.Depth, "least", s.Least, "error", err)
+	a.log.Warn("no endpoint that answers tells the state that a decision asks for; going by a newer one", "depth", s.Depth, "least", s.Least, "error", err)
 	account, err = a.chain.Account(ctx, v.Submitter.Address, s.Least)
 	account.Shallow = true
 	return account, err
