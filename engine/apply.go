@@ -65,14 +65,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		return
 	}
 	tx, queued := a.take(w.Tx)
-	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
-		noted := *cursor
-		noted.LastBlock = 0
-		if w.Next.Receipt != nil && w.Next.Requeued == 0 { // as the ledger tells it
-			noted.LastBlock = w.Next.Receipt.BlockNumber
-		}
-		a.ledger.Cursor = &noted
-	}
+	a.noteLastBlock(tx.Nonce, w)
 	tx.Status, tx.Turn, tx.Due = w.Next, w.Turn, v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
@@ -86,6 +79,28 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded && a.suspicion != nil {
 		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost
 	}
+	a.put(tx)
+	if queued && len(a.inbox.Queue) == 0 {
+		a.mail.Store(true) // there may be more behind what was read
+	}
+}
+
+// noteLastBlock keeps the block of the nonce before the cursor's, which is that of the write, as the ledger tells it.
+func (a *actor) noteLastBlock(nonce *txn.Nonce, w txn.Write) {
+	cursor := a.ledger.Cursor
+	if cursor == nil || nonce == nil || *nonce+1 != cursor.Next {
+		return
+	}
+	noted := *cursor
+	noted.LastBlock = 0
+	if w.Next.Receipt != nil && w.Next.Requeued == 0 {
+		noted.LastBlock = w.Next.Receipt.BlockNumber
+	}
+	a.ledger.Cursor = &noted
+}
+
+// put puts a transaction where it belongs now.
+func (a *actor) put(tx txn.Tx) {
 	switch {
 	case tx.State.Final() && tx.EndedBlock > 0:
 		a.ended = append(slices.Clone(a.ended), tx)
@@ -106,12 +121,9 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return cmp.Compare(*o.Nonce, n) })
 		a.ledger.Open = slices.Insert(a.ledger.Open, at, tx)
 	}
-	if queued && len(a.inbox.Queue) == 0 {
-		a.mail.Store(true) // there may be more behind what was read
-	}
 }
 
-// take removes a transaction from memory, to be put back where it belongs now.
+// take removes a transaction from memory; see put.
 func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
 	is := func(t txn.Tx) bool { return t.ID == id }
 	if i := slices.IndexFunc(a.ledger.Open, is); i >= 0 {

@@ -123,9 +123,9 @@ func NoOldState(v View, s LookAtAccount) Change {
 	}
 	c := v.Commands[i]
 	if s.Least > 0 { // not even that is there
-		return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest; use one that keeps older state", min(s.Least, s.Depth)))
+		return told(c, ResultRefused, fmt.Sprintf("no endpoint that answers tells the state of %d blocks below the newest; use one that keeps older state", min(s.Least, s.Depth)))
 	}
-	return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
+	return told(c, ResultRefused, fmt.Sprintf("no endpoint that answers tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
 		"use an endpoint that keeps older state, or find out from a block explorer that it is, and not by this transaction, and say %s_UNPROVEN", s.Depth, *s.Tx.Nonce, c.Action))
 }
 

@@ -187,5 +187,8 @@ type Protected struct {
 	At       time.Time
 }
 
-// EndsByItself tells whether the protection ends without a decision: once all that was reorged is final again.
+// EndsByItself tells whether the protection ends without a decision: once all that was final, and was reorged, is final again.
 func (p *Protected) EndsByItself() bool { return p.Reason == ReasonReorgedFinal }
+
+// AwaitsDecision tells whether a protection is in force that ends by a decision alone. None other takes its place, and it takes the place of any other (L10).
+func (c *Cursor) AwaitsDecision() bool { return c.Protected != nil && !c.Protected.EndsByItself() }

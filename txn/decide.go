@@ -72,7 +72,7 @@ type (
 		Nonce Nonce
 		Slot  int16
 	}
-	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and HandedBack of what an operator asks for.
+	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and OriginalSent of what an operator asks for.
 	Broadcast struct {
 		Tx      Tx
 		Attempt Attempt
@@ -180,6 +180,11 @@ func told(c Command, result, sentence string) Change {
 	return Change{Commands: []CommandResult{{ID: c.ID, Result: result}}}
 }
 
+// refuse ends a command that the chain or the ledger does not bear out.
+func refuse(c Command, sentence string, args ...any) (Step, bool) {
+	return Record{told(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
+}
+
 // cancel writes down that a transaction shall not run; ok is false when it is final. The zero Write: that was written before.
 func cancel(v View, id TxID) (Write, bool) {
 	for _, tx := range v.Open {
@@ -229,7 +234,7 @@ func follow(v View) Change {
 		add(tx, w, ok)
 	}
 	for _, tx := range v.Queue {
-		w, ok := endedBefore(v, tx)
+		w, ok := endRequeued(v, tx)
 		add(tx, w, ok)
 	}
 	return c
@@ -257,6 +262,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
+		tx.inPool(&next, tx.attempt(seen.Receipt.TxHash))
 		if next.Above = nil; !tx.staysTold() {
 			next.Reason, next.LastError = "", ""
 		}
@@ -313,12 +319,12 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
 		case tx.Reason == ProtectRanEnded:
-			next.Reason, next.LastError = ProtectRanEnded, tx.ranEnded()
+			next.Reason, next.LastError = ProtectRanEnded, tx.ranAllTheSame()
 		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
 	case tx.Reason == ProtectRanEnded:
-		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranEnded()+", and reverted"
+		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranAllTheSame()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"

@@ -386,3 +386,17 @@ func TestADecisionWithoutOldState(t *testing.T) {
 		}
 	}
 }
+
+// That the chain does not answer says nothing of what an endpoint can show: whoever decides by proof is told to ask again.
+func TestADecisionOfWhichTheChainDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[Action]string{ActionFail: "ask again", ActionRequeue: "ask again", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
+		w := lost(t)
+		tx := w.view.Open[0]
+		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "ask again", "keeps older state", 1)} {
+			if got := mayBeOurs(Used{Unanswered: unanswered}, tx, Command{Action: action}); !strings.Contains(got, told) || (told == "") != (got == "") {
+				t.Errorf("%s, unanswered %t: %q", action, unanswered, got)
+			}
+		}
+	}
+}

@@ -157,7 +157,7 @@ func higher(a, b Wei) Wei {
 // replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed, and what
 // was final is handed over as it was until it is in a block again, also after an operator has ended the protection: nobody is told of two ends (H22).
 func replacement(v View, tx Tx) (Replace, bool) {
-	if v.Cursor.Protected != nil || tx.Reason == ReasonNonceElsewhere || tx.Reason == ReasonReorgedFinal {
+	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal {
 		return Replace{}, false
 	}
 	last := tx.newest()
@@ -204,7 +204,7 @@ func (tx Tx) whyGivenUp() string {
 	case tx.CancelRequested:
 		return "a cancel was asked for"
 	case tx.Rejected != "":
-		return "a node said that it can never pass and a cancel was sent"
+		return "a node said that it can never pass and it was being cancelled"
 	case tx.Reason == ProtectRanBefore:
 		return "it was seen to have run before it was given back to the queue and a cancel was sent"
 	}
@@ -297,6 +297,7 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 		kind = EventStuck
 	}
 	if s.firstCancel() {
+		next.Doubted = true // nothing is handed over: see lookMeanwhile
 		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
 	}
 	w := v.claim(tx, next, kind, v.Policy.ResubmitInterval)
@@ -309,15 +310,15 @@ func speedUp(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	switch {
 	case !ok:
-		return Record{told(c, ResultRefused, "it is not in flight: it has no nonce yet, or is final")}, true
+		return refuse(c, "it is not in flight: it has no nonce yet, or is final")
 	case tx.Receipt != nil:
-		return Record{told(c, ResultRefused, "it is in a block already")}, true
+		return refuse(c, "it is in a block already")
 	case v.Cursor.Protected != nil:
-		return Record{told(c, ResultRefused, "the submitter is protected: nothing new is signed")}, true
+		return refuse(c, "the submitter is protected: nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
-		return Record{told(c, ResultRefused, "it was final: it is handed over as it was until it is in a block again")}, true
+		return refuse(c, "it was final: it is handed over as it was until it is in a block again")
 	case !mayGo(v, tx):
-		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block, or is being looked for")}, true
+		return refuse(c, "what was signed for it before it was given back to the queue is in a block, or is being looked for")
 	}
 	return replace(v, tx, Bump, c.ID), true
 }
@@ -326,13 +327,13 @@ func speedUp(v View, c Command) (Step, bool) {
 func retry(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
-		return Record{told(c, ResultRefused, "it is not STUCK")}, true
+		return refuse(c, "it is not STUCK")
 	}
 	if ranAnyway(tx.Reason) {
-		return Record{told(c, ResultRefused, "it ran, although it was given up; it ends by itself once its nonce is used")}, true
+		return refuse(c, "it ran, although it was given up; it ends by itself once its nonce is used")
 	}
 	if tx.givenUp() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
-		return handBack(v, tx, c)
+		return sendOriginal(v, tx, c)
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
@@ -344,29 +345,29 @@ func retry(v View, c Command) (Step, bool) {
 	return Record{done}, true
 }
 
-// handBack hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
+// sendOriginal hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
 // use the nonce. By itself nobody does that (H29). The command is done when a node has answered; a crash before costs another hand-over of the same bytes.
-func handBack(v View, tx Tx, c Command) (Step, bool) {
+func sendOriginal(v View, tx Tx, c Command) (Step, bool) {
 	seen := v.seen(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return Record{told(c, ResultRefused, "it is in a block already")}, true
+		return refuse(c, "it is in a block already")
 	case !seen.Known || !v.earlier(tx).Known:
 		return nil, false // the receipts are being looked up
 	case !mayGo(v, tx):
-		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block")}, true
+		return refuse(c, "what was signed for it before it was given back to the queue is in a block")
 	}
 	for _, a := range slices.Backward(tx.Attempts) {
 		if a.Kind != Cancel && a.Nonce == *tx.Nonce {
 			return Broadcast{Tx: tx, Attempt: a, For: c.ID}, true
 		}
 	}
-	return Record{told(c, ResultRefused, "nothing but cancels was signed for its nonce")}, true
+	return refuse(c, "nothing but cancels was signed for its nonce")
 }
 
-// HandedBack tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
+// OriginalSent tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
 // an interval, is not taken back.
-func HandedBack(v View, b Broadcast, answer Outcome) Change {
+func OriginalSent(v View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	if !answer.taken() && answer.Class != Ambiguous {
 		return told(Command{ID: b.For}, ResultRefused, fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class, answer.Detail))

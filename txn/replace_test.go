@@ -137,7 +137,7 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 			}
 			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
 			w.view.Now = w.view.Now.Add(time.Hour)
-			s = Decide(w.view).(Replace)
+			s = w.looked(t).(Replace)
 			w.do(t, s, Outcome{}, accepted)
 			next, ok := Decide(w.view).(Broadcast)
 			if !ok || next.Attempt.Kind != Cancel {

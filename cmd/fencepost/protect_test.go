@@ -231,7 +231,7 @@ func TestWaysOut(t *testing.T) {
 		"protected, ran, in a block": {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN")}, "A transaction that was given back to the queue ran", "--resume", 2},
 		"protected, ended and ran":   {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "ENDED_AND_RAN")}, "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know.", "tx watch T", 3},
 		"protected, ran, undone":     {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "A transaction that had ended as never run ran", "first: what holds nonce 5", 4},
-		"protected, reorg":           {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
+		"protected, reorg":           {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was final before is final again", "--resume", 2},
 	} {
 		heading, ways := waysOut(c.s)
 		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
@@ -362,6 +362,23 @@ func TestWhatARetryHasDone(t *testing.T) {
 		tx := &pb.Tx{State: pb.TxState_TX_STATE_TRACKING, SubState: pb.TxSubState_TX_SUB_STATE_PENDING, CancelRequested: c.cancelRequested, LastError: c.recorded}
 		if got := resolved(tx, pb.StuckDecision_STUCK_DECISION_RETRY); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// FAIL ends what had run before by that receipt, and what it has ended may turn out to have run: neither is told as never run.
+func TestWhatAFailHasDone(t *testing.T) {
+	t.Parallel()
+	const ran = "it was given back to the queue, and ran all the same under nonce 4, in block 17"
+	for want, tx := range map[string]*pb.Tx{
+		"is FAILED_FINAL: it did not run and never will": {State: pb.TxState_TX_STATE_FAILED_FINAL, Executed: pb.Executed_EXECUTED_NO, LastError: "an operator ended it"},
+		"is CONFIRMED: " + ran:                           {State: pb.TxState_TX_STATE_CONFIRMED, Executed: pb.Executed_EXECUTED_SUCCESS, LastError: ran},
+		"is STUCK: " + ran:                               {State: pb.TxState_TX_STATE_STUCK, Executed: pb.Executed_EXECUTED_UNKNOWN, LastError: ran},
+	} {
+		for _, decision := range []pb.StuckDecision{pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN} {
+			if got := resolved(tx, decision); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
 		}
 	}
 }

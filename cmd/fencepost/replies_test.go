@@ -32,7 +32,7 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 		"lost to its block":     {&pb.Tx{State: tracking, Receipt: in("ORIGINAL"), Operator: attempts("ORIGINAL", "CANCEL")}, protected, "is in block 7 already"},
 		"won":                   {&pb.Tx{State: tracking, Receipt: in("CANCEL"), Operator: attempts("ORIGINAL", "CANCEL", "BUMP")}, protected, "has been cancelled in block 7, and is CANCELLED once that is final"},
 		"protected":             {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, protected, `may still be included: the cancel is recorded, but its account is under protection 3 (BY_OPERATOR), and nothing is signed for it until somebody ends that ("fencepost submitter show alice")`},
-		"protected by a reorg":  {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, reorged, `nothing is signed for it until that ends, which it does by itself once all that was reorged is final again ("fencepost submitter show alice")`},
+		"protected by a reorg":  {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, reorged, `nothing is signed for it until that ends, which it does by itself once all that was final before is final again ("fencepost submitter show alice")`},
 		"protected, on its way": {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL", "CANCEL")}, protected, "is being cancelled"},
 		"in the queue again":    {&pb.Tx{State: queued, Operator: attempts("ORIGINAL")}, protected, "had a nonce before it went back into the queue"},
 		"without its nonce":     {&pb.Tx{TxId: "T", State: stuck, Reason: "NONCE_USED_ELSEWHERE", Operator: attempts("ORIGINAL")}, protected, `there is nothing to race: the cancel is recorded; end it with "fencepost tx resolve T --fail"`},

@@ -47,7 +47,7 @@ func waysOut(s *pb.Submitter) (heading string, ways []string) {
 	b := s.GetBlocking()
 	switch {
 	case s.GetProtection().GetReason() == txn.ReasonReorgedFinal:
-		return "No nonce is taken until all that was reorged is final again, which ends this by itself, or until you decide:", exits(s)
+		return "No nonce is taken until all that was final before is final again, which ends this by itself, or until you decide:", exits(s)
 	case s.GetProtection().GetReason() == txn.ProtectRanBefore:
 		return "A transaction that was given back to the queue ran all the same, as the evidence says. " + ranWays, exits(s)
 	case s.GetProtection().GetReason() == txn.ProtectRanEnded:

@@ -90,7 +90,7 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 	case protection != nil:
 		until := "until somebody ends that"
 		if (&txn.Protected{Reason: protection.GetReason()}).EndsByItself() {
-			until = "until that ends, which it does by itself once all that was reorged is final again"
+			until = "until that ends, which it does by itself once all that was final before is final again"
 		}
 		return fmt.Sprintf("may still be included: the cancel is recorded, but its account is under protection %d (%s), and nothing is signed for it %s (\"fencepost submitter show %s\")",
 			protection.GetProtectionId(), protection.GetReason(), until, account.GetName())

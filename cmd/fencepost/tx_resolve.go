@@ -39,19 +39,10 @@ explorer that it is as deep as that, and that it was not this transaction.`,
 		if err := d.check(cmd); err != nil {
 			return err
 		}
-		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: d.reason, Operator: d.by(p), ExpectVersion: version}
-		switch {
-		case unproven && retry:
+		if unproven && retry {
 			return misused(cmd, "--unproven goes with --fail or --requeue")
-		case requeue && unproven:
-			ask.Decision = pb.StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN
-		case requeue:
-			ask.Decision = pb.StuckDecision_STUCK_DECISION_REQUEUE
-		case retry:
-			ask.Decision = pb.StuckDecision_STUCK_DECISION_RETRY
-		case unproven:
-			ask.Decision = pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN
 		}
+		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: stuckDecision(retry, requeue, unproven), Reason: d.reason, Operator: d.by(p), ExpectVersion: version}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(cmd, args)
 	}
 	c.Flags().BoolVar(&retry, "retry", false, "count its hand-overs anew; of what is being cancelled, hand the original over once more")
@@ -61,6 +52,21 @@ explorer that it is as deep as that, and that it was not this transaction.`,
 	c.Flags().BoolVar(&unproven, "unproven", false, "although no endpoint can show any more who used the nonce")
 	d.add(c, "why; kept with the command")
 	return c
+}
+
+// stuckDecision is what the flags ask for; neither --retry nor --requeue: to fail it.
+func stuckDecision(retry, requeue, unproven bool) pb.StuckDecision {
+	switch {
+	case retry:
+		return pb.StuckDecision_STUCK_DECISION_RETRY
+	case requeue && unproven:
+		return pb.StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN
+	case requeue:
+		return pb.StuckDecision_STUCK_DECISION_REQUEUE
+	case unproven:
+		return pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN
+	}
+	return pb.StuckDecision_STUCK_DECISION_FAIL
 }
 
 // resolve shows what is decided on, before it asks for it; what has changed since is not decided on.
@@ -90,6 +96,9 @@ func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 	state := shownState(tx.GetState(), tx.GetSubState())
 	switch decision {
 	case pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN:
+		if tx.GetExecuted() != pb.Executed_EXECUTED_NO { // it had run all the same, and the decision found that, or the chain has shown it since
+			return fmt.Sprintf("is %s: %s", state, plain(tx.GetLastError()))
+		}
 		return fmt.Sprintf("is %s: it did not run and never will", state)
 	case pb.StuckDecision_STUCK_DECISION_RETRY:
 		text := fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)

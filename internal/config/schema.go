@@ -156,17 +156,7 @@ func chainFields() []field[Chain] {
 		section("mempool", "Looking into the pools of nodes.", func(c *Chain) *Mempool { return &c.Mempool },
 			value("diagnose", yesNo(), "false", "Whether a transaction is looked for in a node's pool before it is handed over again. What is found is shown, and is a hint: pools differ.", func(m *Mempool) *bool { return &m.Diagnose }),
 		),
-		section("fees", "What transactions offer for a unit of gas.", func(c *Chain) *Fees { return &c.Fees },
-			value("history_blocks", whole(1, 1024), "10", "Newest blocks whose tips are looked at.", func(f *Fees) *int { return &f.HistoryBlocks }),
-			value("percentile", number(1, 100), "50", "Percentile of the tips paid in them that is offered at the standard speed.", func(f *Fees) *float64 { return &f.Percentile }),
-			value("slow_percentile", orZero(number(1, 100)), "0", "The same for the slow speed. 0: 25, or the standard one if that is lower.", func(f *Fees) *float64 { return &f.SlowPercentile }),
-			value("fast_percentile", orZero(number(1, 100)), "0", "The same for the fast speed. 0: 75, or the standard one if that is higher. On a chain without base fees the fast speed offers a quarter more than the node's gas price, and the others that price.",
-				func(f *Fees) *float64 { return &f.FastPercentile }),
-			value("min_tip_gwei", gwei("0.000000001"), "0.001", "The least tip that is offered. Where the nodes of a chain insist on more, that is learned from the first refusal that names it, up to max_fee_cap_gwei.", func(f *Fees) *uint256.Int { return &f.MinTip }),
-			value("min_price_gwei", gwei("0"), "0", "The least that is offered in all, as fee cap or gas price: for chains with a minimum price.", func(f *Fees) *uint256.Int { return &f.MinPrice }),
-			value("max_fee_cap_gwei", gwei("0"), "500", "The most that is offered in all, tip included. 0: no limit.", func(f *Fees) *uint256.Int { return &f.MaxFeeCap }),
-			value("fixed_price_gwei", optional(gwei("0")), "", "Send legacy transactions at this price, whatever the chain says: for private chains.", func(f *Fees) **uint256.Int { return &f.FixedPrice }),
-		),
+		section("fees", "What transactions offer for a unit of gas.", func(c *Chain) *Fees { return &c.Fees }, feeFields()...),
 		section("gas", "How much gas transactions may use.", func(c *Chain) *Gas { return &c.Gas },
 			value("margin", number(1, 10), "1.2", "An estimate is multiplied by it. A limit that the caller gives is taken as it is.", func(g *Gas) *float64 { return &g.Margin }),
 			value("max_limit", whole(0, 1<<40), "16777216", "The most gas of one transaction that the chain's pools take (EIP-7825); 0: no limit but the block's. A transaction above it fails before a nonce is taken.", func(g *Gas) *int { return &g.MaxLimit }),
@@ -183,6 +173,20 @@ func gasBumpFields() []field[GasBump] {
 		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves; and of a transaction that is being cancelled, the most that are added to the first form that cancels.", func(g *GasBump) *int { return &g.MaxAttempts }),
 		value("max_fee_cap_gwei", gwei("0"), "500", "The most that any form but the first offers in all, tip included: it counts in place of fees.max_fee_cap_gwei, beside the caps of the account and of the transaction. Where more would be needed the transaction is STUCK with the reason FEE_CAP_REACHED, and still handed over. 0: no limit.",
 			func(g *GasBump) *uint256.Int { return &g.MaxFeeCap }),
+	}
+}
+
+func feeFields() []field[Fees] {
+	return []field[Fees]{
+		value("history_blocks", whole(1, 1024), "10", "Newest blocks whose tips are looked at.", func(f *Fees) *int { return &f.HistoryBlocks }),
+		value("percentile", number(1, 100), "50", "Percentile of the tips paid in them that is offered at the standard speed.", func(f *Fees) *float64 { return &f.Percentile }),
+		value("slow_percentile", orZero(number(1, 100)), "0", "The same for the slow speed. 0: 25, or the standard one if that is lower.", func(f *Fees) *float64 { return &f.SlowPercentile }),
+		value("fast_percentile", orZero(number(1, 100)), "0", "The same for the fast speed. 0: 75, or the standard one if that is higher. On a chain without base fees the fast speed offers a quarter more than the node's gas price, and the others that price.",
+			func(f *Fees) *float64 { return &f.FastPercentile }),
+		value("min_tip_gwei", gwei("0.000000001"), "0.001", "The least tip that is offered. Where the nodes of a chain insist on more, that is learned from the first refusal that names it, up to max_fee_cap_gwei.", func(f *Fees) *uint256.Int { return &f.MinTip }),
+		value("min_price_gwei", gwei("0"), "0", "The least that is offered in all, as fee cap or gas price: for chains with a minimum price.", func(f *Fees) *uint256.Int { return &f.MinPrice }),
+		value("max_fee_cap_gwei", gwei("0"), "500", "The most that is offered in all, tip included. 0: no limit.", func(f *Fees) *uint256.Int { return &f.MaxFeeCap }),
+		value("fixed_price_gwei", optional(gwei("0")), "", "Send legacy transactions at this price, whatever the chain says: for private chains.", func(f *Fees) **uint256.Int { return &f.FixedPrice }),
 	}
 }
 
