@@ -323,6 +323,9 @@ func (a *actor) step(ctx context.Context) error {
 		return a.rest(ctx, view, rest)
 	}
 	a.busyAt = view.Now
+	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
+		return ctx.Err() // to read the ledger may have taken long
+	}
 	change, err := a.perform(ctx, view, next)
 	if err != nil || change.Empty() {
 		return err

@@ -103,6 +103,7 @@ func New(o Options) (*Engine, error) {
 		e.trackers[c.Chain.ID()] = newTracker(c, o.Clock, o.Logger)
 	}
 	e.keeper = newKeeper(e)
+	e.Gate = o.Gate.orEnd(e.keeper.overdue)
 	e.router = newRouter(e)
 	if e.auditor, err = newAuditor(e); err != nil {
 		return nil, err
@@ -138,7 +139,6 @@ func (o Options) complete() (Options, error) {
 	if o.MaxSubmitters <= 0 {
 		o.MaxSubmitters = 10_000
 	}
-	o.Gate = o.Gate.orEnd()
 	o.Logger = o.Logger.With("node_id", o.Store.Node())
 	return o, nil
 }
