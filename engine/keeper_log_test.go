@@ -115,7 +115,7 @@ func (r reading) sum(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// TestEachLedgerWriteIsLogged follows transactions through their life and a command, and compares the log with the ledger: every event is told with the
+// TestEachLedgerWriteIsLogged follows a transaction through its life and two commands, of which one is refused and changes nothing else, and compares the log with the ledger: every event is told with the
 // submitter, the transaction, the node and the token that it was written under.
 func TestEachLedgerWriteIsLogged(t *testing.T) {
 	t.Parallel()
@@ -125,18 +125,21 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 	n := c.start("a", func(o *Options) { o.Logger = log.logger() })
 	id := c.createOn(n, 0, "one")
 	c.awaitFinal(id)
-	if _, err := n.store.AddCommand(t.Context(), c.submitters[0], store.Ask{Kind: txn.CommandPause}); err != nil {
-		t.Fatal(err)
+	for _, ask := range []store.Ask{{Kind: txn.CommandPause, Operator: "eve"}, {Kind: txn.CommandCancel, Tx: &id, Operator: "eve"}} {
+		if _, err := n.store.AddCommand(t.Context(), c.submitters[0], ask); err != nil {
+			t.Fatal(err)
+		}
 	}
-	c.eventually("it is paused", func() error {
-		if len(log.of(t, "submitter status changed")) == 0 {
+	var decided []map[string]any
+	c.eventually("both are decided", func() error {
+		if decided = log.of(t, "command decided"); len(decided) < 2 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	n.stop()
 	token := float64(c.number("SELECT fencing_token FROM submitter_lease"))
-	writes := log.of(t, "nonce sequence started", "submitter status changed", "transaction moved", "submitter is protected: no nonce is taken until an operator decides")
+	writes := log.of(t, "nonce sequence started", "submitter status changed", "command decided", "transaction moved", "submitter is protected: no nonce is taken until an operator decides")
 	told := map[string]bool{}
 	for _, line := range writes {
 		if line["submitter"] != "s0" || line["submitter_id"] != float64(c.submitters[0]) || line["node_id"] != n.store.Node() || line["fencing_token"] != token {
@@ -144,6 +147,11 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 		}
 		if line["msg"] == "transaction moved" {
 			told[fmt.Sprint(line["tx_id"], " ", line["event"])] = true
+		}
+	}
+	for i, want := range []string{"PAUSE APPLIED <nil>", "CANCEL " + txn.ResultAlreadyFinal + " " + id.String()} {
+		if got := fmt.Sprint(decided[i]["kind"], " ", decided[i]["result"], " ", decided[i]["tx_id"]); got != want || decided[i]["operator"] != "eve" {
+			t.Errorf("logged %s of %v, want %s", got, decided[i], want)
 		}
 	}
 	for _, kind := range c.events(id)[1:] { // the first is the caller's
