@@ -79,7 +79,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		a.track.followNew(w.Attempt.Hash, a.wake)
 	}
 	a.tell(tx, w)
-	a.measure(w)
+	a.measure(tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
 		a.taken = takenNonce{}
 	}

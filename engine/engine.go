@@ -100,7 +100,9 @@ func New(o Options) (*Engine, error) {
 			return nil, fmt.Errorf("engine: new: chain %d is given twice", c.Chain.ID())
 		}
 		c.Policy.Stuck = o.Stuck != nil
-		e.trackers[c.Chain.ID()] = newTracker(c, o.Clock, o.Logger)
+		t := newTracker(c, o.Clock, o.Logger)
+		t.looked = e.metrics.lookedUp
+		e.trackers[c.Chain.ID()] = t
 	}
 	e.keeper = newKeeper(e)
 	e.Gate = o.Gate.orEnd(e.keeper.overdue)

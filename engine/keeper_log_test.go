@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -254,4 +256,71 @@ func TestMetricsOfOwnership(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// patchy is a chain of which the first hand-overs and the first look-up of receipts fail.
+type patchy struct {
+	*chaintest.Chain
+	sends, receipts atomic.Int32 // that are still to fail
+}
+
+func (p *patchy) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	if p.sends.Add(-1) >= 0 {
+		return txn.Outcome{Class: txn.Unavailable}
+	}
+	return p.Chain.Send(ctx, signed)
+}
+
+func (p *patchy) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+	answers := p.Chain.Receipts(ctx, hashes)
+	if p.receipts.Add(-1) >= 0 {
+		for i := range answers {
+			answers[i] = txn.ReceiptAnswer{Hash: answers[i].Hash, Err: txn.ErrUnavailable}
+		}
+	}
+	return answers
+}
+
+// TestMetricsOfALife counts what one transaction costs until its end, of which two hand-overs and a look-up fail.
+func TestMetricsOfALife(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 5*time.Second)
+	c.mine(20 * time.Millisecond)
+	var counts reading
+	n := c.start("a", func(o *Options) {
+		counts = measure(t, o)
+		p := &patchy{Chain: c.chain}
+		p.sends.Store(2)
+		p.receipts.Store(1)
+		o.Chains[0].Chain = p
+	})
+	c.awaitFinal(c.createOn(n, 0, "one"))
+	c.eventually("its end is counted", func() error {
+		if counts.sum("fencepost_tx_final") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	for _, want := range []struct {
+		name, label, value string
+		least, most        float64
+	}{
+		{"fencepost_tx_final", "state", "CONFIRMED", 1, 1},
+		{"fencepost_tx_final", "state", "FAILED_FINAL", 0, 0},
+		{"fencepost_tx_resubmit", "result", "ok", 1, 1},
+		{"fencepost_tx_resubmit", "result", "error", 1, 1},
+		{"fencepost_receipt_check", "result", "hit", 1, 100},
+		{"fencepost_receipt_check", "result", "miss", 1, 100}, // those in doubt after a hand-over that failed
+		{"fencepost_receipt_check", "result", "error", 1, 1},
+	} {
+		if got := counts.sum(want.name, want.label, want.value); got < want.least || got > want.most {
+			t.Errorf("%s of %s is %v, want %v to %v", want.name, want.value, got, want.least, want.most)
+		}
+	}
+	if got := counts.sum("fencepost_receipt_lookup"); got < 3 {
+		t.Errorf("%v look-ups", got)
+	}
+	if got := counts.sum("fencepost_tx_lifetime"); got != 1 {
+		t.Errorf("%v lifetimes", got)
+	}
 }
