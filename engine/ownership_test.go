@@ -207,6 +207,54 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 	}
 }
 
+// TestANodeTakesNoMoreThanItMay has more submitters with work than one node may own: it leaves the rest, and another node takes them.
+func TestANodeTakesNoMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	const submitters, most = 7, 3
+	for _, mode := range []Mode{Basic, WorkerQueue} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, submitters, 2*time.Second)
+			var counts reading
+			a := c.start("a", func(o *Options) {
+				o.Mode, o.MaxSubmitters = mode, most
+				counts = measure(t, o)
+			})
+			ids := make([]txn.TxID, submitters)
+			for i := range submitters { // nothing is mined, so that nobody is let go of
+				ids[i] = c.createOn(a, i, "one")
+			}
+			owns := func(n int) func() error {
+				return func() error {
+					if got := len(c.holders()); got != n {
+						return fmt.Errorf("%d are owned", got)
+					}
+					return nil
+				}
+			}
+			c.eventually("it owns what it may", owns(most))
+			c.eventually("it has swept several times, of which there are two for each renewal", func() error {
+				if n := len(c.holders()); n > most {
+					t.Fatalf("it owns %d, and may own %d", n, most)
+				}
+				if n := counts.sum("fencepost_lease_renew", "result", "ok"); n < 3*most {
+					return fmt.Errorf("%v leases were renewed", n)
+				}
+				return nil
+			})
+			b := c.start("b", func(o *Options) { o.Mode = mode })
+			c.eventually("the other node takes the rest", owns(submitters))
+			count := map[string]int{}
+			for _, h := range c.holders() {
+				count[h.node]++
+			}
+			if count[a.store.Node()] > most || count[b.store.Node()] < submitters-most {
+				t.Errorf("owned: %v", count)
+			}
+		})
+	}
+}
+
 // TestAStoppingNodeSaysSoFirst holds up the release of a node that stops: by then the others must know that it takes nothing back, or they would leave it to
 // that node.
 func TestAStoppingNodeSaysSoFirst(t *testing.T) {
