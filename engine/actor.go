@@ -326,6 +326,9 @@ func (a *actor) step(ctx context.Context) error {
 	if rest, ok := next.(txn.Rest); ok {
 		return a.rest(ctx, view, rest)
 	}
+	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
+		return ctx.Err() // to read the ledger may have taken long
+	}
 	change, err := a.perform(ctx, view, next)
 	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
 	if err != nil || change.Empty() {

@@ -29,8 +29,8 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 		a.mail.Store(true) // what is not of the head of the queue is there for a command alone
 	}
 	for _, done := range c.Commands {
-		if slices.ContainsFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID && k.Kind == txn.CommandUpdate }) {
-			a.loaded = false // what was changed is in the ledger alone
+		if i := slices.IndexFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID }); i >= 0 {
+			a.tellCommand(a.inbox.Commands[i], done.Result)
 		}
 		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID })
 	}
@@ -72,7 +72,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		a.track.followNew(w.Attempt.Hash, a.wake)
 	}
 	a.tell(tx, w)
-	a.measure(w)
+	a.measure(tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
 		a.taken = takenNonce{}
 	}
@@ -135,6 +135,16 @@ func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
 	tx = a.inbox.Queue[i]
 	a.inbox.Queue = slices.Delete(slices.Clone(a.inbox.Queue), i, i+1)
 	return tx, true
+}
+
+// tellCommand logs what was decided on a command. What an update has changed is in the ledger alone.
+func (a *actor) tellCommand(k txn.Command, result string) {
+	log := a.log
+	if k.Tx != (txn.TxID{}) {
+		log = log.With("tx_id", k.Tx.String())
+	}
+	log.Info("command decided", "command_id", k.ID, "kind", string(k.Kind), "action", string(k.Action), "operator", k.Operator, "result", result)
+	a.loaded = a.loaded && k.Kind != txn.CommandUpdate
 }
 
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.

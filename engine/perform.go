@@ -211,7 +211,7 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
 	}
-	a.e.metrics.sent(ctx, answer.Class)
+	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastAnswer != "")
 	a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err

@@ -16,6 +16,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // ours tells a method of the contract from those of health and reflection, which follow their own.
@@ -23,7 +24,11 @@ func ours(method string) bool { return strings.HasPrefix(method, "/fencepost.v1.
 
 func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 	c := s.begin(info.FullMethod)
-	defer func() { err = c.end(ctx, recover(), err) }()
+	defer func() {
+		err = c.end(ctx, recover(), err)
+		s.metrics.answered(ctx, request, response, err)
+		c.tellWrites(ctx, response)
+	}()
 	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
 		return nil, err
 	}
@@ -125,6 +130,30 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 	}
 	c.server.log.LogAttrs(ctx, level, "call refused", attributes...)
 	return s.Err()
+}
+
+// tellWrites logs what a call has written into the ledger by itself, as owners log their writes. What callers write has no fencing token.
+func (c *call) tellWrites(ctx context.Context, response any) {
+	tell := func(event txn.Kind, tx *pb.Tx) {
+		c.server.log.LogAttrs(ctx, slog.LevelDebug, "transaction moved", slog.String("submitter", tx.GetSubmitter()), slog.String("tx_id", tx.GetTxId()),
+			slog.Int64("fencing_token", 0), slog.String("event", string(event)), slog.String("call", c.id))
+	}
+	switch r := response.(type) {
+	case *pb.CreateTxResponse:
+		if r.GetCreated() {
+			tell(txn.EventQueued, r.GetTx())
+		}
+	case *pb.BatchCreateTxResponse:
+		for _, one := range r.GetResults() {
+			if one.GetCreated() {
+				tell(txn.EventQueued, one.GetTx())
+			}
+		}
+	case *pb.CancelTxResponse:
+		if r.GetOutcome() == pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED {
+			tell(txn.EventCancelled, r.GetTx())
+		}
+	}
 }
 
 // levelOf is how much an operator should care: callers' mistakes are no fault of the node.

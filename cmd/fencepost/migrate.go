@@ -108,8 +108,8 @@ func (p *program) migrateDownCommand() *cobra.Command {
 	var f databaseFlags
 	var force bool
 	c := &cobra.Command{
-		Use: "down", Short: "Take the newest step of the schema back", Args: arguments(),
-		Long: `Take the newest step of the schema back. A step back that would throw away a ledger with submitters is refused: the ledger is what keeps a request from
+		Use: "down", Short: "Take the last step of the schema back", Args: arguments(),
+		Long: `Take the step of the schema back that was taken last: "fencepost migrate status" tells when each was. A step back that would throw away a ledger with submitters is refused: the ledger is what keeps a request from
 being executed twice. --force throws it away nevertheless.`,
 		Example: "  fencepost migrate down --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {

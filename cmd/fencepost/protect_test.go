@@ -220,22 +220,43 @@ func TestWaysOut(t *testing.T) {
 		first   string
 		lines   int
 	}{
-		"nothing":                    {&pb.Submitter{}, "", "", 0},
-		"on its way":                 {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
-		"stuck":                      {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
-		"used elsewhere":             {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
-		"protected":                  {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, lost":            {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 4},
-		"protected, stuck":           {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, ran":             {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN"), QueueHead: &pb.Waiting{TxId: "Q", Reason: "REQUEUED_AND_RAN"}}, "A transaction that was given back to the queue ran all the same, as the evidence says. It ends by itself", "tx watch Q", 3},
-		"protected, ran, in a block": {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN")}, "A transaction that was given back to the queue ran", "--resume", 2},
-		"protected, ended and ran":   {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "ENDED_AND_RAN")}, "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know.", "tx watch T", 3},
-		"protected, ran, undone":     {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "A transaction that had ended as never run ran", "first: what holds nonce 5", 4},
-		"protected, reorg":           {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was final before is final again", "--resume", 2},
+		"nothing":                      {&pb.Submitter{}, "", "", 0},
+		"on its way":                   {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
+		"stuck":                        {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
+		"used elsewhere":               {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
+		"protected":                    {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "Somebody stopped it by hand; the evidence is the reason that they gave.\nNo nonce is taken until you decide:", "--resume", 2},
+		"protected, lost":              {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Somebody else has used the account's key", "first: what holds nonce 5", 4},
+		"protected, stuck":             {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "Somebody stopped it by hand", "--resume", 2},
+		"protected, ran":               {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN"), QueueHead: &pb.Waiting{TxId: "Q", Reason: "REQUEUED_AND_RAN"}}, "A transaction that was given back to the queue ran all the same, as the evidence says. It ends by itself", "tx watch Q", 3},
+		"protected, ran, in a block":   {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN")}, "A transaction that was given back to the queue ran", "--resume", 2},
+		"protected, ended and ran":     {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "ENDED_AND_RAN")}, "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know.", "tx watch T", 3},
+		"protected, ran, undone":       {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "A transaction that had ended as never run ran", "first: what holds nonce 5", 4},
+		"protected by a later version": {&pb.Submitter{Protection: protected("SOMETHING_NEW")}, "No nonce is taken until you decide:", "--resume", 2},
+		"ran, decided on":              {&pb.Submitter{Blocking: waiting(stuck, "REQUEUED_AND_RAN")}, "It ran although it had been given up, and ends by itself", "tx watch T", 1},
+		"ended and ran, decided on":    {&pb.Submitter{Blocking: waiting(stuck, "ENDED_AND_RAN")}, "It ran although it had been given up, and ends by itself", "tx watch T", 1},
+		"ran, in the queue":            {&pb.Submitter{QueueHead: &pb.Waiting{TxId: "Q", State: pb.TxState_TX_STATE_QUEUED, Reason: "REQUEUED_AND_RAN"}}, "It ran although", "tx watch Q", 1},
+		"reorged, decided on":          {&pb.Submitter{Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "What has nonce 5 was final, and left the chain.", "tx watch T", 1},
+		"protected, reorg":             {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was final before is final again", "--resume", 2},
 	} {
 		heading, ways := waysOut(c.s)
 		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
 			t.Errorf("%s: %q and %q", name, heading, ways)
+		}
+	}
+}
+
+// TestEveryProtectionIsExplained: what the document knows as a reason, "submitter show" explains.
+func TestEveryProtectionIsExplained(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(readDoc(t, "docs/operations.md"), "| reason | what was seen | what to do before you decide |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	reasons := regexp.MustCompile(`(?m)^\| ([A-Z_]+) \|`).FindAllStringSubmatch(table, -1)
+	if len(reasons) != len(protectedWhy)+1 {
+		t.Errorf("%d reasons in the document, and %d are explained, with that of a reorg", len(reasons), len(protectedWhy)+1)
+	}
+	for _, reason := range reasons {
+		if heading, _ := waysOut(&pb.Submitter{Protection: &pb.Protection{Reason: reason[1]}}); strings.HasPrefix(heading, "No nonce is taken until you decide:") {
+			t.Errorf("%s is not explained", reason[1])
 		}
 	}
 }

@@ -45,19 +45,20 @@ func shownSubmitter(s *pb.Submitter, now time.Time) func(io.Writer) error {
 // waysOut are the command lines for an account that waits for a decision, or may; none for one that does not.
 func waysOut(s *pb.Submitter) (heading string, ways []string) {
 	b := s.GetBlocking()
-	switch {
-	case s.GetProtection().GetReason() == txn.ReasonReorgedFinal:
+	switch reason := s.GetProtection().GetReason(); {
+	case reason == txn.ReasonReorgedFinal:
 		return "No nonce is taken until all that was final before is final again, which ends this by itself, or until you decide:", exits(s)
-	case s.GetProtection().GetReason() == txn.ProtectRanBefore:
-		return "A transaction that was given back to the queue ran all the same, as the evidence says. " + ranWays, exits(s)
-	case s.GetProtection().GetReason() == txn.ProtectRanEnded:
-		return "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know. " + ranWays, exits(s)
 	case s.GetProtection() != nil:
-		return "No nonce is taken until you decide:", exits(s)
+		return strings.TrimPrefix(protectedWhy[reason]+"\nNo nonce is taken until you decide:", "\n"), exits(s)
+	case len(ran(s, "")) > 0:
+		return "It ran although it had been given up, and ends by itself, by that receipt:", ran(s, "")
 	case b.GetState() != pb.TxState_TX_STATE_STUCK:
 		return "", nil
 	case b.GetReason() == txn.ReasonNonceElsewhere:
 		return fmt.Sprintf("Nonce %d was used by somebody else. Decide:", b.GetNonce()), first(s)
+	case b.GetReason() == txn.ReasonReorgedFinal:
+		return fmt.Sprintf("What has nonce %d was final, and left the chain. The form that was final is handed over again until it is final once more:", b.GetNonce()),
+			[]string{"fencepost tx watch " + b.GetTxId()}
 	}
 	return fmt.Sprintf("What has nonce %d is STUCK; it is followed and handed over, and you can:", b.GetNonce()), []string{
 		"fencepost tx speed-up " + b.GetTxId() + "   # offer more",
@@ -66,15 +67,26 @@ func waysOut(s *pb.Submitter) (heading string, ways []string) {
 	}
 }
 
-// ranWays is what there is to do about a transaction that ran although it had been given up.
-const ranWays = `It ends by itself, by
-that receipt. Either a reorg went deeper than finality.audit_depth, or somebody said --unproven and was wrong: find out which. No nonce is taken until you decide:`
+// protectedWhy says for each reason of a protection what it means, and what to look at before the decision. That of a reorg ends by itself.
+var protectedWhy = map[string]string{
+	txn.ReasonNonceElsewhere: "Somebody else has used the account's key, as the evidence says. Find out who, and stop them: Fencepost's key must be used by nobody else.",
+	txn.ReasonChainBehind:    "The chain lacks what the ledger has in blocks. Check the endpoints; if the chain lost blocks, wait until what was in flight is included again.",
+	txn.ProtectByOperator:    "Somebody stopped it by hand; the evidence is the reason that they gave.",
+	txn.ProtectByAudit:       "The audit found a law of the ledger broken, as the evidence says. Run \"fencepost audit\", and do not go on before that is understood.",
+	txn.ProtectRestored:      "The ledger was restored, and what came after the backup is not in it. Compare the account with the chain first: see Restore in docs/operations.md.",
+	txn.ProtectRanBefore:     "A transaction that was given back to the queue ran all the same, as the evidence says. " + ranWhy,
+	txn.ProtectRanEnded:      "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know. " + ranWhy,
+}
 
-// ran are the transactions that say so of themselves.
-func ran(s *pb.Submitter) (all []string) {
+// ranWhy is what there is to do about a transaction that ran although it had been given up.
+const ranWhy = `It ends by itself, by
+that receipt. Either a reorg went deeper than finality.audit_depth, or somebody said --unproven and was wrong: find out which.`
+
+// ran are the transactions that say so of themselves, each to be watched; then is what the comment says after that.
+func ran(s *pb.Submitter, then string) (all []string) {
 	for _, w := range []*pb.Waiting{s.GetBlocking(), s.GetQueueHead()} {
 		if w.GetReason() == txn.ProtectRanBefore || w.GetReason() == txn.ProtectRanEnded {
-			all = append(all, "fencepost tx watch "+w.GetTxId()+"   # what ran, and how it ends; what follows need not wait for that")
+			all = append(all, "fencepost tx watch "+w.GetTxId()+"   # what ran, and how it ends"+then)
 		}
 	}
 	return all
@@ -94,7 +106,7 @@ func exits(s *pb.Submitter) []string {
 	if restored {
 		forward += "; refused while transactions are queued"
 	}
-	all := append(append(ran(s), first(s)...), next, forward)
+	all := append(append(ran(s, "; what follows need not wait for that"), first(s)...), next, forward)
 	if restored {
 		all = append(all, command+" --align-forward --keep-queue   # the same; what is still queued was compared with the chain, has not run, and will be sent")
 	}
