@@ -43,6 +43,11 @@ func TestOffer(t *testing.T) {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
 	}
+	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum, core/txpool/blobpool); the arithmetic is the same.
+	old := Fees{Cap: wei(101), Tip: wei(1)}
+	if got, ok := (Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) || !ok {
+		t.Errorf("twice as much: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
+	}
 }
 
 // What is offered would be taken by geth's pool: both fields strictly above and at least a tenth above what it has; the tip never above the cap; never above

@@ -16,6 +16,12 @@ func resolve(v View, c Command) (Step, bool) {
 	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
 	case ActionRetry:
 		return retry(v, c)
+	case ActionBump, ActionCancel:
+		if !ok || tx.State != Stuck {
+			return refused("it is not STUCK")
+		}
+		c.Kind = map[Action]CommandKind{ActionBump: CommandSpeedUp, ActionCancel: CommandCancel}[c.Action]
+		return obey(v, c)
 	default:
 		return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
 	}
