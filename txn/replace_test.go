@@ -123,6 +123,21 @@ func TestWhatIsNotIncludedIsBumped(t *testing.T) {
 	}
 }
 
+// Of what no node has taken only that is replaced which was refused for what it offers: more money mends nothing else.
+func TestWhichRefusalsAHigherFeeAnswers(t *testing.T) {
+	t.Parallel()
+	for _, class := range Classes {
+		w := newWorld(1, bumping(policy))
+		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		s, replaced := w.looked(t).(Replace)
+		want := slices.Contains([]Class{Accepted, AlreadyKnown, Underpriced, ReplacementUnderpriced, FeeCapBelowBaseFee}, class)
+		if got := replaced && s.Kind == Bump; got != want {
+			t.Errorf("%s: %T", class, Decide(w.view))
+		}
+	}
+}
+
 func TestACancelOfWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the cancel wins": 1, "the cancel loses": 0} {
