@@ -315,7 +315,8 @@ func TestEnumsAgree(t *testing.T) {
 			t.Errorf("%v is the decision %s", value, exitOfWire(value))
 		}
 	}
-	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry} {
+	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry,
+		pb.StuckDecision_STUCK_DECISION_BUMP: txn.ActionBump, pb.StuckDecision_STUCK_DECISION_CANCEL: txn.ActionCancel} {
 		if resolveOfWire(value) != action {
 			t.Errorf("%v is the decision %s", value, resolveOfWire(value))
 		}

@@ -122,7 +122,7 @@ func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
 			k.Expect = c.view.Cursor.Protections
 		}
 	case CommandResolve:
-		k.Action = rapid.SampledFrom([]Action{ActionFail, ActionRequeue, ActionRequeue, ActionRetry, ActionFailUnproven, ActionRequeueUnproven}).Draw(t, "resolve")
+		k.Action = rapid.SampledFrom([]Action{ActionFail, ActionRequeue, ActionRequeue, ActionRetry, ActionBump, ActionCancel, ActionFailUnproven, ActionRequeueUnproven}).Draw(t, "resolve")
 	}
 	return k
 }

@@ -105,6 +105,8 @@ const (
 	// RESOLVE: as FAIL and REQUEUE, when no endpoint can show any more who used the nonce; the operator has found out otherwise that it was not this transaction
 	ActionFailUnproven    Action = "FAIL_UNPROVEN"
 	ActionRequeueUnproven Action = "REQUEUE_UNPROVEN"
+	ActionBump            Action = "BUMP"   // RESOLVE: as SPEED_UP, of what is STUCK
+	ActionCancel          Action = "CANCEL" // RESOLVE: as CANCEL, of what is STUCK
 )
 
 // CommandResult ends a command.

@@ -123,7 +123,7 @@ func (s Replace) Offer(market Fees) (fees Fees, ok bool) {
 }
 
 // raised is the fee times the factor, rounded up, and at least one more: geth asks for both fields to be strictly higher and 10 % up (core/txpool/legacypool,
-// list.Add); rounded down, a fee of 1 wei would never rise.
+// list.Add), of transactions with blobs for 100 % (core/txpool/blobpool); rounded down, a fee of 1 wei would never rise.
 func raised(fee Wei, permille uint64) Wei {
 	if fee.IsZero() {
 		return fee

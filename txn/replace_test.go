@@ -43,6 +43,11 @@ func TestOffer(t *testing.T) {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
 	}
+	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum, core/txpool/blobpool); the arithmetic is the same.
+	old := Fees{Cap: wei(101), Tip: wei(1)}
+	if got, ok := (Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) || !ok {
+		t.Errorf("twice as much: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
+	}
 }
 
 // What is offered would be taken by geth's pool: both fields strictly above and at least a tenth above what it has; the tip never above the cap; never above
@@ -115,6 +120,21 @@ func TestWhatIsNotIncludedIsBumped(t *testing.T) {
 	w.clearUp(t)
 	if w.final[0].State != Confirmed || w.final[0].TxHash != tx.Attempts[1].Hash {
 		t.Fatalf("%+v", w.final[0])
+	}
+}
+
+// Of what no node has taken only that is replaced which was refused for what it offers: more money mends nothing else.
+func TestWhichRefusalsAHigherFeeAnswers(t *testing.T) {
+	t.Parallel()
+	for _, class := range Classes {
+		w := newWorld(1, bumping(policy))
+		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		s, replaced := w.looked(t).(Replace)
+		want := slices.Contains([]Class{Accepted, AlreadyKnown, Underpriced, ReplacementUnderpriced, FeeCapBelowBaseFee}, class)
+		if got := replaced && s.Kind == Bump; got != want {
+			t.Errorf("%s: %T", class, Decide(w.view))
+		}
 	}
 }
 

@@ -11,6 +11,12 @@ func resolve(v View, c Command) (Step, bool) {
 	switch c.Action {
 	case ActionRetry:
 		return retry(v, c)
+	case ActionBump, ActionCancel:
+		if !ok || tx.State != Stuck {
+			return refuse(c, "it is not STUCK")
+		}
+		c.Kind = map[Action]CommandKind{ActionBump: CommandSpeedUp, ActionCancel: CommandCancel}[c.Action]
+		return obey(v, c)
 	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
 		if !ok {
 			return refuse(c, "it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")

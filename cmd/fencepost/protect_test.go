@@ -51,7 +51,7 @@ func (l *ledger) decide(c txn.Command, account txn.Account) {
 	case txn.Record:
 		l.commit(step.Change)
 	case txn.Replace:
-		made := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{8}, Raw: []byte{8}}}
+		made := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{7 + byte(len(step.Tx.Attempts))}, Raw: []byte{8}}}
 		fees, ok := step.Offer(txn.Fees{})
 		made.Fees, made.Capped = fees, !ok
 		l.commit(txn.Replaced(view, step, made))
@@ -194,6 +194,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +# offer more`,
 		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew; if it is being cancelled, hand the original over once more`)
 	end = l.deciding(0)
+	l.rows(l.good("tx", "resolve", flying, "--bump", "--reason", "customer waits"), `transaction `+flying+` has another form that offers more, which is handed over next; it is STUCK now`)
+	l.rows(l.good("tx", "get", flying), `attempt 3 +BUMP .*`)
 	for range 2 {
 		l.rows(l.good("tx", "resolve", flying, "--retry", "--reason", "endpoint is back"),
 			`transaction `+flying+` is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now`)

@@ -250,6 +250,10 @@ const (
 	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4
 	// As REQUEUE, likewise.
 	StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN StuckDecision = 5
+	// Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+	StuckDecision_STUCK_DECISION_BUMP StuckDecision = 6
+	// It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+	StuckDecision_STUCK_DECISION_CANCEL StuckDecision = 7
 )
 
 // Enum value maps for StuckDecision.
@@ -261,6 +265,8 @@ var (
 		3: "STUCK_DECISION_RETRY",
 		4: "STUCK_DECISION_FAIL_UNPROVEN",
 		5: "STUCK_DECISION_REQUEUE_UNPROVEN",
+		6: "STUCK_DECISION_BUMP",
+		7: "STUCK_DECISION_CANCEL",
 	}
 	StuckDecision_value = map[string]int32{
 		"STUCK_DECISION_UNSPECIFIED":      0,
@@ -269,6 +275,8 @@ var (
 		"STUCK_DECISION_RETRY":            3,
 		"STUCK_DECISION_FAIL_UNPROVEN":    4,
 		"STUCK_DECISION_REQUEUE_UNPROVEN": 5,
+		"STUCK_DECISION_BUMP":             6,
+		"STUCK_DECISION_CANCEL":           7,
 	}
 )
 
@@ -1874,7 +1882,7 @@ type Command struct {
 	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
 	// its owner reads them anew).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+	// RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
 	// of PROTECT; else empty.
 	Action     string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	TxId       string                 `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
@@ -2299,14 +2307,16 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x1fPROTECTION_DECISION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPROTECTION_DECISION_RESUME\x10\x01\x12%\n" +
 	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02\x120\n" +
-	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03*\xc5\x01\n" +
+	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03*\xf9\x01\n" +
 	"\rStuckDecision\x12\x1e\n" +
 	"\x1aSTUCK_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13STUCK_DECISION_FAIL\x10\x01\x12\x1a\n" +
 	"\x16STUCK_DECISION_REQUEUE\x10\x02\x12\x18\n" +
 	"\x14STUCK_DECISION_RETRY\x10\x03\x12 \n" +
 	"\x1cSTUCK_DECISION_FAIL_UNPROVEN\x10\x04\x12#\n" +
-	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xe9\n" +
+	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x05\x12\x17\n" +
+	"\x13STUCK_DECISION_BUMP\x10\x06\x12\x19\n" +
+	"\x15STUCK_DECISION_CANCEL\x10\a2\xe9\n" +
 	"\n" +
 	"\x10SubmitterService\x12\x83\x01\n" +
 	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/api/v1/submitters\x12}\n" +

@@ -124,7 +124,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object action_ = "";
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *
@@ -146,7 +146,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *
@@ -1094,7 +1094,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object action_ = "";
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1115,7 +1115,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1137,7 +1137,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1155,7 +1155,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1170,7 +1170,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *

@@ -40,7 +40,7 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *
@@ -50,7 +50,7 @@ public interface CommandOrBuilder extends
   java.lang.String getAction();
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *

@@ -312,49 +312,51 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "OTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTE" +
       "CTION_DECISION_RESUME\020\001\022%\n!PROTECTION_DE" +
       "CISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DEC" +
-      "ISION_ALIGN_FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStu" +
+      "ISION_ALIGN_FORWARD_KEEP_QUEUE\020\003*\371\001\n\rStu" +
       "ckDecision\022\036\n\032STUCK_DECISION_UNSPECIFIED" +
       "\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DEC" +
       "ISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020" +
       "\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037S" +
-      "TUCK_DECISION_REQUEUE_UNPROVEN\020\0052\351\n\n\020Sub" +
-      "mitterService\022\203\001\n\021RegisterSubmitter\022&.fe" +
-      "ncepost.v1.RegisterSubmitterRequest\032\'.fe" +
-      "ncepost.v1.RegisterSubmitterResponse\"\035\202\323" +
-      "\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n\014GetSubmit" +
-      "ter\022!.fencepost.v1.GetSubmitterRequest\032\"" +
-      ".fencepost.v1.GetSubmitterResponse\"&\202\323\344\223" +
-      "\002 \022\036/api/v1/submitters/{submitter}\022w\n\016Li" +
-      "stSubmitters\022#.fencepost.v1.ListSubmitte" +
-      "rsRequest\032$.fencepost.v1.ListSubmittersR" +
-      "esponse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001\n\017" +
-      "UpdateSubmitter\022$.fencepost.v1.UpdateSub" +
-      "mitterRequest\032%.fencepost.v1.UpdateSubmi" +
-      "tterResponse\")\202\323\344\223\002#2\036/api/v1/submitters" +
-      "/{submitter}:\001*\022\214\001\n\016PauseSubmitter\022#.fen" +
-      "cepost.v1.PauseSubmitterRequest\032$.fencep" +
-      "ost.v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"$/" +
-      "api/v1/submitters/{submitter}/pause:\001*\022\220" +
-      "\001\n\017ResumeSubmitter\022$.fencepost.v1.Resume" +
-      "SubmitterRequest\032%.fencepost.v1.ResumeSu" +
-      "bmitterResponse\"0\202\323\344\223\002*\"%/api/v1/submitt" +
-      "ers/{submitter}/resume:\001*\022\224\001\n\020ProtectSub" +
-      "mitter\022%.fencepost.v1.ProtectSubmitterRe" +
-      "quest\032&.fencepost.v1.ProtectSubmitterRes" +
-      "ponse\"1\202\323\344\223\002+\"&/api/v1/submitters/{submi" +
-      "tter}/protect:\001*\022\212\001\n\013ExitProtect\022 .fence" +
-      "post.v1.ExitProtectRequest\032!.fencepost.v" +
-      "1.ExitProtectResponse\"6\202\323\344\223\0020\"+/api/v1/s" +
-      "ubmitters/{submitter}/exit-protect:\001*\022|\n" +
-      "\014ResolveStuck\022!.fencepost.v1.ResolveStuc" +
-      "kRequest\032\".fencepost.v1.ResolveStuckResp" +
-      "onse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resolve" +
-      ":\001*\022\206\001\n\014ListCommands\022!.fencepost.v1.List" +
-      "CommandsRequest\032\".fencepost.v1.ListComma" +
-      "ndsResponse\"/\202\323\344\223\002)\022\'/api/v1/submitters/" +
-      "{submitter}/commandsBT\n\020dev.fencepost.v1" +
-      "P\001Z>github.com/fencepost/fencepost/gen/g" +
-      "o/fencepost/v1;fencepostv1b\006proto3"
+      "TUCK_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUC" +
+      "K_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_CANC" +
+      "EL\020\0072\351\n\n\020SubmitterService\022\203\001\n\021RegisterSu" +
+      "bmitter\022&.fencepost.v1.RegisterSubmitter" +
+      "Request\032\'.fencepost.v1.RegisterSubmitter" +
+      "Response\"\035\202\323\344\223\002\027\"\022/api/v1/submitters:\001*\022" +
+      "}\n\014GetSubmitter\022!.fencepost.v1.GetSubmit" +
+      "terRequest\032\".fencepost.v1.GetSubmitterRe" +
+      "sponse\"&\202\323\344\223\002 \022\036/api/v1/submitters/{subm" +
+      "itter}\022w\n\016ListSubmitters\022#.fencepost.v1." +
+      "ListSubmittersRequest\032$.fencepost.v1.Lis" +
+      "tSubmittersResponse\"\032\202\323\344\223\002\024\022\022/api/v1/sub" +
+      "mitters\022\211\001\n\017UpdateSubmitter\022$.fencepost." +
+      "v1.UpdateSubmitterRequest\032%.fencepost.v1" +
+      ".UpdateSubmitterResponse\")\202\323\344\223\002#2\036/api/v" +
+      "1/submitters/{submitter}:\001*\022\214\001\n\016PauseSub" +
+      "mitter\022#.fencepost.v1.PauseSubmitterRequ" +
+      "est\032$.fencepost.v1.PauseSubmitterRespons" +
+      "e\"/\202\323\344\223\002)\"$/api/v1/submitters/{submitter" +
+      "}/pause:\001*\022\220\001\n\017ResumeSubmitter\022$.fencepo" +
+      "st.v1.ResumeSubmitterRequest\032%.fencepost" +
+      ".v1.ResumeSubmitterResponse\"0\202\323\344\223\002*\"%/ap" +
+      "i/v1/submitters/{submitter}/resume:\001*\022\224\001" +
+      "\n\020ProtectSubmitter\022%.fencepost.v1.Protec" +
+      "tSubmitterRequest\032&.fencepost.v1.Protect" +
+      "SubmitterResponse\"1\202\323\344\223\002+\"&/api/v1/submi" +
+      "tters/{submitter}/protect:\001*\022\212\001\n\013ExitPro" +
+      "tect\022 .fencepost.v1.ExitProtectRequest\032!" +
+      ".fencepost.v1.ExitProtectResponse\"6\202\323\344\223\002" +
+      "0\"+/api/v1/submitters/{submitter}/exit-p" +
+      "rotect:\001*\022|\n\014ResolveStuck\022!.fencepost.v1" +
+      ".ResolveStuckRequest\032\".fencepost.v1.Reso" +
+      "lveStuckResponse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx" +
+      "_id}/resolve:\001*\022\206\001\n\014ListCommands\022!.fence" +
+      "post.v1.ListCommandsRequest\032\".fencepost." +
+      "v1.ListCommandsResponse\"/\202\323\344\223\002)\022\'/api/v1" +
+      "/submitters/{submitter}/commandsBT\n\020dev." +
+      "fencepost.v1P\001Z>github.com/fencepost/fen" +
+      "cepost/gen/go/fencepost/v1;fencepostv1b\006" +
+      "proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
