@@ -108,14 +108,25 @@ func TestAcceptingCostsNoCount(t *testing.T) {
 		}
 	}
 	k.queue(s, id, "r9")
-	g := s.quota.lookUp(id)
-	if !g.at.IsZero() || g.since != 10 || g.flying != 0 || s.quota.ledger.since != 10 || s.quota.ledger.flying != 0 {
-		t.Fatalf("%+v and %+v after 10 that were accepted", g, s.quota.ledger)
+	if g, all := k.landed(s, id); !g.at.IsZero() || g.since != 10 || all.since != 10 {
+		t.Fatalf("%+v and %+v after 10 that were accepted", g, all)
 	}
 	k.queue(s, id, "one more")
-	if g.at.IsZero() || g.counted != 10 || g.since != 1 {
+	if g, _ := k.landed(s, id); g.at.IsZero() || g.counted != 10 || g.since != 1 {
 		t.Fatalf("%+v after the credit was used up", g)
 	}
+}
+
+// landed are the gauges of a submitter and of all once no statement is under way: a caller has its answer before.
+func (k *kit) landed(s *Store, id txn.SubmitterID) (of, all gauge) {
+	k.t.Helper()
+	k.eventually("all has landed", func() bool {
+		s.quota.mu.Lock()
+		defer s.quota.mu.Unlock()
+		of, all = *s.quota.gauge(id), *s.quota.ledger
+		return of.flying == 0 && all.flying == 0
+	})
+	return of, all
 }
 
 // A node that knows nothing of what others have accepted goes beyond the limit by its credit, and no further.
@@ -238,14 +249,16 @@ func TestTooMuchOnItsWay(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	id := k.submitter(s, "alice")
-	s.creates.limits.held = 1000
+	s.creates.limits.held = 1000 // nobody creates yet
 	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "big", Payload: txn.Payload{Data: make([]byte, 1000)}}); !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
 	k.queue(s, id, "small")
-	if s.creates.held != 0 {
-		t.Fatalf("%d bytes are held of nothing", s.creates.held)
-	}
+	k.eventually("nothing is held of nothing", func() bool {
+		s.creates.mu.Lock()
+		defer s.creates.mu.Unlock()
+		return s.creates.held == 0
+	})
 }
 
 // The next count tells how fast a queue becomes shorter, and that is what callers are told.
