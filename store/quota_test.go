@@ -10,6 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -289,5 +291,33 @@ func TestWhenToComeAgain(t *testing.T) {
 	g.learn(100, 0, start, start.Add(time.Second)) // a count that takes a second
 	if got := g.full(false, start.Add(time.Second)).RetryAfter; got != 20*time.Second {
 		t.Errorf("%v, want what is left until the next count", got)
+	}
+}
+
+// What waits is counted along the index of the queues, and a page is read along its key, whatever else the ledger holds.
+func TestCountsAndPagesAreCheap(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	k.history(id, 20_000, "CONFIRMED", "SUCCESS", true)
+	k.history(id, 5_000, "CANCELLED", "NO", true)
+	k.history(id, 300, "QUEUED", "UNKNOWN", false)
+	k.exec("VACUUM ANALYZE managed_tx")
+	meter := &meteredReads{DBTX: k.session(), t: t}
+	queries := db.New(meter)
+	rows, err := queries.QueueDepths(k.ctx, db.QueueDepthsParams{SubmitterIds: []int32{int32(id), 4711}, Most: 1000})
+	k.must(err)
+	if len(rows) != 2 || rows[0].Depth != 300 || rows[1].Depth != 0 || meter.rows > 1000 {
+		t.Errorf("%v, for which %.0f rows were read", rows, meter.rows)
+	}
+	meter.rows = 0
+	if all, err := queries.LedgerDepth(k.ctx, 200); err != nil || all != 200 || meter.rows > 200 {
+		t.Errorf("%d in all, %v, for which %.0f rows were read", all, err, meter.rows)
+	}
+	meter.rows = 0
+	p := listParams(TxFilter{Submitter: id, Limit: 11, MaxBytes: 1 << 20})
+	if page, err := queries.ListTxs(k.ctx, p); err != nil || len(page) != 11 || meter.rows > 50 {
+		t.Errorf("a page of %d, %v, for which %.0f rows were read", len(page), err, meter.rows)
 	}
 }
