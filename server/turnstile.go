@@ -35,15 +35,15 @@ type turnstile struct {
 
 // enter counts a call in until it leaves. Health is for everybody: a busy node is no sick one.
 func (s *Server) enter(method string) (leave func(), err error) {
+	if strings.HasPrefix(method, healthPrefix) {
+		return func() {}, nil
+	}
 	count, weight, most, full := &s.turnstile.calls, int64(1), s.limits.Calls, errManyCalls
 	switch method {
 	case pb.TxService_WatchTx_FullMethodName:
 		count, most, full = &s.turnstile.watches, s.limits.Watches, errManyWatches
 	case pb.TxService_BatchCreateTx_FullMethodName, pb.TxService_ListTxs_FullMethodName:
 		weight = min(heavyCall, int64(most))
-	}
-	if strings.HasPrefix(method, "/grpc.health.v1.") {
-		return func() {}, nil
 	}
 	if count.Add(weight) > int64(most) {
 		count.Add(-weight)
@@ -53,14 +53,18 @@ func (s *Server) enter(method string) (leave func(), err error) {
 	return func() { count.Add(-weight) }, nil
 }
 
-// tap lets calls of gRPC in, before the transport reads on. A call leaves with its context, which ends with the call whatever becomes of it.
+// tap lets calls of gRPC in, before the transport reads on, and no stranger, who would take the room of others. A call leaves with its context, which ends with the
+// call whatever becomes of it.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	leave, err := s.enter(info.FullMethodName)
-	if err != nil {
-		return ctx, statusOf(err, "").Err()
+	err := s.admission.admit(ctx, info.FullMethodName)
+	if err == nil {
+		var leave func()
+		if leave, err = s.enter(info.FullMethodName); err == nil {
+			context.AfterFunc(ctx, leave)
+			return ctx, nil
+		}
 	}
-	context.AfterFunc(ctx, leave)
-	return ctx, nil
+	return ctx, s.begin(info.FullMethodName).end(ctx, nil, err)
 }
 
 // methodOf is the method of a request over HTTP, as far as the turnstile tells methods apart.

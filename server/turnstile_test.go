@@ -15,8 +15,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -256,6 +258,27 @@ func TestSoManyCallsAtOnce(t *testing.T) {
 	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); err != nil {
 		t.Errorf("a heavy call, alone: %v", err)
 	}
+}
+
+// Who has no token takes no room from those who have one, also by calls that are begun and never made.
+func TestStrangersTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(func(l *Limits) { l.Calls = 1 }), func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
+	begin := func(ctx context.Context) grpc.ClientStream {
+		stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.SubmitterService_GetSubmitter_FullMethodName)
+		k.must(err)
+		return stream
+	}
+	for range 3 {
+		wantStatus(t, begin(k.ctx).RecvMsg(&pb.GetSubmitterResponse{}), codes.Unauthenticated, "UNAUTHENTICATED")
+	}
+	known := metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer a-token-of-alice")
+	begin(known)
+	k.eventually("the call that is begun takes its room", func() bool { return n.server.turnstile.calls.Load() == 1 })
+	_, err := n.subs.GetSubmitter(known, &pb.GetSubmitterRequest{Submitter: "alice"})
+	wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 }
 
 // A call that may carry megabytes counts as 16, in every tongue.
