@@ -35,7 +35,8 @@ func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitt
 	}
 	var full *store.QueueFullError
 	if errors.As(err, &full) {
-		return onSubmitter(r.GetSubmitter(), s.queueFull(full))
+		s.metrics.refuse(pb.ErrorReason_ERROR_REASON_QUEUE_FULL)
+		return onSubmitter(r.GetSubmitter(), queueFull(full))
 	}
 	if isProtected(err) {
 		err = s.underProtection(ctx, submitter, err)

@@ -81,8 +81,7 @@ func methodOf(r *http.Request) string {
 }
 
 // queueFull says which queue is full, and when to come back: not all at the same moment.
-func (s *Server) queueFull(full *store.QueueFullError) error {
-	s.metrics.refuse(pb.ErrorReason_ERROR_REASON_QUEUE_FULL)
+func queueFull(full *store.QueueFullError) error {
 	where := fmt.Sprintf("its queue is full: %d transactions wait, the limit of queue.max_per_submitter", full.Limit)
 	if full.Ledger {
 		where = fmt.Sprintf("the queues of the ledger are full: %d transactions wait in all, the limit of queue.max_total", full.Limit)
