@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	random "math/rand/v2"
 	"strings"
 	"time"
 
@@ -162,7 +163,11 @@ func statusOf(err error, id string) *status.Status {
 
 // status is the answer to an error.
 func (a answer) status(err error) *status.Status {
-	return withDetails(status.New(a.code, thing(err, a)+": "+a.says), a.reason, retryInfo(a.retry)...)
+	retry := a.retry
+	if a.code == codes.ResourceExhausted { // those who are too many at once must not be it again
+		retry += random.N(retry/2 + 1)
+	}
+	return withDetails(status.New(a.code, thing(err, a)+": "+a.says), a.reason, retryInfo(retry)...)
 }
 
 // thing is what the error is about, if the handler said so and it is the cause.

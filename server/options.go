@@ -47,7 +47,7 @@ type Limits struct {
 	PayloadBytes int
 	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in the client. Default 10,000.
 	StreamsPerConnection uint32
-	// Calls is how many calls are answered at once, of all connections; those with megabytes to carry (BatchCreateTx, ListTxs) count as 16. Default 2,048.
+	// Calls is how many calls are answered at once, of all connections; those with megabytes to carry (BatchCreateTx, ListTxs) count as 16. Default 1,024.
 	Calls int
 	// Watches is how many WatchTx streams are served at once. Default 20,000.
 	Watches int
@@ -104,7 +104,7 @@ func (o *Options) complete() {
 func (l *Limits) complete() {
 	setDefault(&l.PayloadBytes, 126<<10)
 	setDefault(&l.StreamsPerConnection, 10_000)
-	setDefault(&l.Calls, 2048)
+	setDefault(&l.Calls, 1024)
 	setDefault(&l.Watches, 20_000)
 	setDefault(&l.Grace, 5*time.Second)
 	setDefault(&l.PingAfter, 30*time.Second)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	random "math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -80,20 +78,17 @@ func methodOf(r *http.Request) string {
 	return r.URL.Path
 }
 
-// queueFull says which queue is full, and when to come back: not all at the same moment.
+// queueFull says which queue is full, and when to come back.
 func queueFull(full *store.QueueFullError) error {
 	where := fmt.Sprintf("its queue is full: %d transactions wait, the limit of queue.max_per_submitter", full.Limit)
 	if full.Ledger {
 		where = fmt.Sprintf("the queues of the ledger are full: %d transactions wait in all, the limit of queue.max_total", full.Limit)
 	}
 	return &declinedError{answer{
-		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL, retry: jittered(full.RetryAfter),
+		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL, retry: full.RetryAfter,
 		says: where + "; nothing was queued: repeat the call unchanged later, when some of them are sent, or send less",
 	}}
 }
-
-// jittered is a delay or up to half as much again.
-func jittered(d time.Duration) time.Duration { return d + random.N(d/2+1) }
 
 // refuse counts what is refused for want of room.
 func (m *metrics) refuse(reason pb.ErrorReason) {
