@@ -13,6 +13,9 @@ import (
 // errStranger says that a caller has shown no token that is known.
 var errStranger = errors.New("the caller is not known")
 
+// healthPrefix is what the methods of health begin with.
+const healthPrefix = "/grpc.health.v1."
+
 // authorizationHeader is where a token comes, over gRPC as over HTTP.
 const authorizationHeader = "authorization"
 
@@ -28,7 +31,7 @@ func newAdmission(tokens []string) (a admission) {
 
 // admit refuses a call without a token that is known. Health is for everybody: load balancers have no tokens, and it tells nothing of anybody's business.
 func (a admission) admit(ctx context.Context, method string) error {
-	if len(a) == 0 || strings.HasPrefix(method, "/grpc.health.v1.") {
+	if len(a) == 0 || strings.HasPrefix(method, healthPrefix) {
 		return nil
 	}
 	given := metadata.ValueFromIncomingContext(ctx, authorizationHeader)

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// BatchCreateTx queues many transactions. What is wrong with a request is its own affair; only when the ledger answers for none of them does the call fail, so
-// that clients repeat it as they repeat any other.
+// BatchCreateTx queues many transactions. What is wrong with a request is its own affair, and so is a full queue; only when the ledger answers for none of them
+// does the call fail, so that clients repeat it as they repeat any other.
 func (s *txService) BatchCreateTx(ctx context.Context, r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
 	b := &batch{txService: s, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests())), protections: map[txn.SubmitterID]error{}}
 	b.checkAll(ctx)
@@ -92,7 +92,7 @@ func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter
 // unanswered tells whether the ledger has answered for no request at all.
 func (b *batch) unanswered() bool {
 	for _, err := range b.errs {
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			return false
 		}
 	}

@@ -25,13 +25,18 @@ func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.Cr
 	return &pb.CreateTxResponse{Tx: wireTx(info), Created: created}, nil
 }
 
-// onCreate says whether the key, the deadline or the submitter is what stood in the way.
+// onCreate says whether the key, the deadline, the queue or the submitter is what stood in the way.
 func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
 	if isKeyReused(err) {
 		return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
 	if errors.Is(err, store.ErrLate) {
 		return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
+	}
+	var full *store.QueueFullError
+	if errors.As(err, &full) {
+		s.metrics.refuse(pb.ErrorReason_ERROR_REASON_QUEUE_FULL)
+		return onSubmitter(r.GetSubmitter(), queueFull(full))
 	}
 	if isProtected(err) {
 		err = s.underProtection(ctx, submitter, err)

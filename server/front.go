@@ -111,6 +111,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.refuseHTTP(w, r, err)
 		return
 	}
+	leave, err := f.enter(methodOf(r))
+	if err != nil {
+		f.refuseHTTP(w, r, err)
+		return
+	}
+	defer leave()
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
 		f.transcode.ServeHTTP(w, asConnectCall(r))
 		return

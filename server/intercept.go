@@ -163,7 +163,7 @@ func levelOf(code codes.Code) slog.Level {
 		return slog.LevelError
 	case codes.Unavailable:
 		return slog.LevelWarn
-	case codes.Canceled:
+	case codes.Canceled, codes.ResourceExhausted: // a burst must not fill the log as well: it is counted
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

@@ -18,6 +18,7 @@ type metrics struct {
 	polls    metric.Int64Counter
 	catchUps metric.Int64Counter
 	creates  metric.Int64Counter
+	refusals metric.Int64Counter
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {
@@ -30,16 +31,21 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		metric.WithDescription("Pages that streams read from the ledger themselves, because they resumed or fell behind"), metric.WithUnit("{read}"))
 	creates, err4 := meter.Int64Counter("fencepost.tx.create",
 		metric.WithDescription("Transactions that callers asked for, by what became of that: created, repeated (it was there), refused, unavailable"), metric.WithUnit("{transaction}"))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	refusals, err5 := meter.Int64Counter("fencepost.refusals",
+		metric.WithDescription("Calls, and requests of batches, that were refused for want of room, by reason (QUEUE_FULL, NODE_BUSY)"), metric.WithUnit("{call}"))
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
 	for _, c := range []metric.Int64Counter{polls, catchUps} { // there before their first event, which is none to a query of increases otherwise
 		c.Add(context.Background(), 0)
 	}
 	watchers.Add(context.Background(), 0)
-	m := &metrics{watchers, polls, catchUps, creates}
+	m := &metrics{watchers, polls, catchUps, creates, refusals}
 	for _, result := range []string{created, repeated, refused, unavailable} {
 		m.create(context.Background(), result, 0)
+	}
+	for _, reason := range []pb.ErrorReason{pb.ErrorReason_ERROR_REASON_QUEUE_FULL, pb.ErrorReason_ERROR_REASON_NODE_BUSY} {
+		refusals.Add(context.Background(), 0, metric.WithAttributes(attribute.String("reason", reasonName(reason))))
 	}
 	return m, nil
 }

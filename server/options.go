@@ -47,6 +47,10 @@ type Limits struct {
 	PayloadBytes int
 	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in the client. Default 10,000.
 	StreamsPerConnection uint32
+	// Calls is how many calls are answered at once, of all connections; those with megabytes to carry (BatchCreateTx, ListTxs) count as 16. Default 1,024.
+	Calls int
+	// Watches is how many WatchTx streams are served at once. Default 20,000.
+	Watches int
 	// Grace is how long calls under way may take once the node stops. Default 5 s.
 	Grace time.Duration
 	// PingAfter is how long a connection may be silent before it is pinged, default 30 s; PingTimeout is how long the answer may take, default 10 s.
@@ -100,6 +104,8 @@ func (o *Options) complete() {
 func (l *Limits) complete() {
 	setDefault(&l.PayloadBytes, 126<<10)
 	setDefault(&l.StreamsPerConnection, 10_000)
+	setDefault(&l.Calls, 1024)
+	setDefault(&l.Watches, 20_000)
 	setDefault(&l.Grace, 5*time.Second)
 	setDefault(&l.PingAfter, 30*time.Second)
 	setDefault(&l.PingTimeout, 10*time.Second)
@@ -131,7 +137,7 @@ func (l *Limits) check() error {
 			return fmt.Errorf("server: limit of %v is negative; use a positive duration, or 0 for the default", d)
 		}
 	}
-	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 {
+	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 || l.Calls < 0 || l.Watches < 0 {
 		return errors.New("server: a limit is negative; use a positive number, or 0 for the default")
 	}
 	if l.FeedGap > l.FeedPoll {

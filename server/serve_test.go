@@ -235,6 +235,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no store": {},
 		"negative": {Store: hooked{}, Limits: Limits{Grace: -1}},
+		"calls":    {Store: hooked{}, Limits: Limits{Calls: -1}},
 		"relation": {Store: hooked{}, Limits: Limits{FeedGap: time.Second, FeedPoll: time.Millisecond}},
 	} {
 		if _, err := New(o); err == nil {
@@ -259,7 +260,7 @@ func TestEveryErrorIsTold(t *testing.T) {
 		told[reasonOf(statusOf(bad, ""))] = true
 	}
 	told[reasonOf(statusOf(payloadTooLarge(2, 1), ""))] = true
-	for _, err := range []error{errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over")} {
+	for _, err := range []error{errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over"), queueFull(&store.QueueFullError{})} {
 		told[reasonOf(statusOf(fmt.Errorf("server: decide: %w", err), ""))] = true
 	}
 	for number := range pb.ErrorReason_name {

@@ -13,7 +13,8 @@
 // One port speaks gRPC, gRPC-Web, Connect, and JSON over HTTP by the paths of the contract (front.go). Package port tells the connections apart: those of gRPC
 // go to grpc-go's own transport, the rest to net/http, behind which a transcoder calls a second grpc.Server with the same services and interceptors. The JSON
 // stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go), and, where tokens are configured, so is every
-// call without one (admission.go).
+// call without one (admission.go). What a node answers at once is bounded (turnstile.go), and so is what waits in the ledger: callers beyond that are told when to come
+// again.
 //
 // # Watching
 //
@@ -68,6 +69,7 @@ type Server struct {
 	rules  protovalidate.Validator
 
 	admission admission
+	turnstile turnstile
 	feed      *feed
 	metrics   *metrics
 	health    *health.Server
@@ -128,6 +130,7 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 // options are those of gRPC's own transport as well.
 func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append(s.common(o),
+		grpc.InTapHandle(s.tap),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A client that vanished holds a stream until a ping goes unanswered.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),

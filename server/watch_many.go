@@ -76,9 +76,12 @@ func notFinal() (states []txn.State) {
 	return states
 }
 
+// snapshotBytes is how much call data a page of snapshots has, and that of two more: each stream that begins holds one, for as long as its client takes to read it.
+const snapshotBytes = 256 << 10
+
 // snapshots shows the transactions that are not final, newest first, page by page.
 func (w *watch) snapshots(ctx context.Context) error {
-	filter := store.TxFilter{Submitter: w.target.submitter, Labels: w.target.labelSet(), States: notFinal(), Limit: w.limits.PageEvents}
+	filter := store.TxFilter{Submitter: w.target.submitter, Labels: w.target.labelSet(), States: notFinal(), Limit: w.limits.PageEvents, MaxBytes: snapshotBytes}
 	for {
 		var page []store.TxInfo
 		err := w.patiently(ctx, func(ctx context.Context) (err error) {
@@ -93,7 +96,7 @@ func (w *watch) snapshots(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(page) < filter.Limit {
+		if filter.Ends(page) {
 			return nil
 		}
 		filter.Before = page[len(page)-1].ID

@@ -71,6 +71,7 @@ var (
 	ErrProtected         = errors.New("submitter is protected")
 	ErrLate              = errors.New("its deadline is past")
 	ErrTokenExpired      = errors.New("resume token lies before what is kept")
+	ErrBusy              = errors.New("as much is on its way to the database as this node may hold")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrSchema            = errors.New("database schema does not fit this program")
 )
@@ -160,6 +161,7 @@ type TxFilter struct {
 	Labels    map[string]string // each of them; empty: all
 	Before    txn.TxID          // zero: from the newest
 	Limit     int
+	MaxBytes  int // a page ends early with the second row before which there are so many bytes of call data; 0: no limit
 
 	CreatedFrom, CreatedBefore time.Time // by the database's clock; zero: all
 }

@@ -147,6 +147,7 @@ var hints = map[string]string{
 	"SUBMITTER_PAUSED":       `"fencepost submitter resume NAME" ends the pause`,
 	"TX_NOT_FOUND":           `"fencepost tx list" tells which there are`,
 	"IDEMPOTENCY_KEY_REUSED": `"fencepost tx get --submitter NAME --request-id KEY" shows it`,
+	"QUEUE_FULL":             `"fencepost tx list --state QUEUED" tells what waits, and why`,
 	"NOT_YET_APPLIED":        `"fencepost submitter show NAME" tells whether one does`,
 }
 

@@ -50,6 +50,7 @@ type GRPC struct {
 	TokensFile              string
 	AllowedOrigins          []string
 	MaxStreamsPerConnection uint32
+	MaxCalls                int
 	PingInterval            time.Duration
 	PingTimeout             time.Duration
 	StopGrace               time.Duration
@@ -84,8 +85,12 @@ type Lease struct {
 // Audit is the standing check of the ledger.
 type Audit struct{ Interval time.Duration } // 0: none
 
-// Queue is how an owner notices work that others wrote into the ledger.
-type Queue struct{ PollInterval time.Duration }
+// Queue is how an owner notices work that others wrote into the ledger, and how much of it may wait there.
+type Queue struct {
+	PollInterval    time.Duration
+	MaxPerSubmitter int // 0: no limit
+	MaxTotal        int // 0: no limit
+}
 
 // Commands is how a call waits until an owner has applied a command.
 type Commands struct {
@@ -103,6 +108,7 @@ type Watch struct {
 	RingEvents   int
 	PageEvents   int
 	OutageGrace  time.Duration
+	MaxStreams   int
 }
 
 // Log is what a node tells about itself.

@@ -28,6 +28,7 @@ func relations() []relation {
 		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
 		{"grpc.tokens_file needs grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
+		{"queue.max_per_submitter is at most queue.max_total, unless that is 0.", relateQueues},
 		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},
 		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
 		{"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
@@ -70,6 +71,14 @@ func relateLease(r *reader, c *Config) {
 	if r.good(renew, duration) && 3*c.Lease.RenewInterval > c.Lease.Duration {
 		r.broken(renew, duration, fmt.Sprintf("renew at least every %s, or make the lease at least %s long", short(c.Lease.Duration/3), short(3*c.Lease.RenewInterval)),
 			"a lease of %s that is renewed every %s lapses when two renewals fail", short(c.Lease.Duration), short(c.Lease.RenewInterval))
+	}
+}
+
+func relateQueues(r *reader, c *Config) {
+	const each, all = "queue.max_per_submitter", "queue.max_total"
+	if q := c.Queue; r.good(each, all) && q.MaxTotal > 0 && q.MaxPerSubmitter > q.MaxTotal {
+		r.broken(each, all, fmt.Sprintf("make max_per_submitter at most %d, or max_total more", q.MaxTotal),
+			"one account may have %d transactions that wait, and all together %d", q.MaxPerSubmitter, q.MaxTotal)
 	}
 }
 

@@ -55,6 +55,7 @@ func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.L
 	return store.Open(ctx, store.Config{
 		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name, LeaseDuration: cfg.Lease.Duration,
 		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections, Logger: log,
+		MaxQueued: cfg.Queue.MaxPerSubmitter, MaxQueuedTotal: cfg.Queue.MaxTotal,
 	})
 }
 
@@ -139,7 +140,7 @@ func (n *Node) newServer() (*server.Server, error) {
 			PayloadBytes: n.cfg.Payload.MaxBytes, StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
 			PingAfter: n.cfg.GRPC.PingInterval, PingTimeout: n.cfg.GRPC.PingTimeout, CommandWait: n.cfg.Commands.Wait, CommandPoll: n.cfg.Commands.PollInterval,
 			RingEvents: n.cfg.Watch.RingEvents, PageEvents: n.cfg.Watch.PageEvents, FeedPoll: n.cfg.Watch.PollInterval, FeedGap: n.cfg.Watch.MinGap,
-			Outage: n.cfg.Watch.OutageGrace,
+			Outage: n.cfg.Watch.OutageGrace, Calls: n.cfg.GRPC.MaxCalls, Watches: n.cfg.Watch.MaxStreams,
 		},
 	}
 	for _, c := range n.cfg.Chains {

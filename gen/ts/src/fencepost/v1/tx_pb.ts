@@ -1512,8 +1512,9 @@ export const CancelOutcomeSchema: GenEnum<CancelOutcome> = /*@__PURE__*/
 export const TxService: GenService<{
   /**
    * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-   * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-   * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+   * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+   * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+   * also while the queue is full.
    *
    * @generated from rpc fencepost.v1.TxService.CreateTx
    */
@@ -1527,8 +1528,8 @@ export const TxService: GenService<{
    * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
    * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
    * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-   * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-   * nothing is sent twice.
+   * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+   * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
    *
    * @generated from rpc fencepost.v1.TxService.BatchCreateTx
    */

@@ -158,6 +158,25 @@ public enum ErrorReason
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
    */
   ERROR_REASON_UNAUTHENTICATED(17),
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
+   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
+   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   * </pre>
+   *
+   * <code>ERROR_REASON_QUEUE_FULL = 18;</code>
+   */
+  ERROR_REASON_QUEUE_FULL(18),
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
+   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NODE_BUSY = 19;</code>
+   */
+  ERROR_REASON_NODE_BUSY(19),
   UNRECOGNIZED(-1),
   ;
 
@@ -313,6 +332,25 @@ public enum ErrorReason
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
    */
   public static final int ERROR_REASON_UNAUTHENTICATED_VALUE = 17;
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
+   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
+   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   * </pre>
+   *
+   * <code>ERROR_REASON_QUEUE_FULL = 18;</code>
+   */
+  public static final int ERROR_REASON_QUEUE_FULL_VALUE = 18;
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
+   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NODE_BUSY = 19;</code>
+   */
+  public static final int ERROR_REASON_NODE_BUSY_VALUE = 19;
 
 
   public final int getNumber() {
@@ -357,6 +395,8 @@ public enum ErrorReason
       case 15: return ERROR_REASON_PROTECTION_CHANGED;
       case 16: return ERROR_REASON_DECISION_REFUSED;
       case 17: return ERROR_REASON_UNAUTHENTICATED;
+      case 18: return ERROR_REASON_QUEUE_FULL;
+      case 19: return ERROR_REASON_NODE_BUSY;
       default: return null;
     }
   }
