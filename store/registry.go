@@ -58,6 +58,26 @@ func (s *Store) Register(ctx context.Context, r Registration) (info SubmitterInf
 	return info, false, nil
 }
 
+// Registered are those of these names that are there, by name: one question for a node that starts with thousands of them.
+func (s *Store) Registered(ctx context.Context, names []string) (map[string]txn.Submitter, error) {
+	rows, err := s.read().SubmittersOf(ctx, names)
+	if err != nil {
+		return nil, s.failed(ctx, "look for submitters that are registered", err)
+	}
+	all := make(map[string]txn.Submitter, len(rows))
+	for _, r := range rows {
+		if all[r.Name], err = toSubmitter(db.OwnedSubmitterRow(r)); err != nil {
+			return nil, s.failed(ctx, "look for submitters that are registered", err)
+		}
+	}
+	return all, nil
+}
+
+// As tells whether this is what a submitter was registered with, its policies aside.
+func (r Registration) As(is txn.Submitter) bool {
+	return r.Chain == is.Chain && r.Address == is.Address && r.Signer == is.Signer && r.Mode == is.Mode && r.StartFrom == is.StartFrom
+}
+
 // registered compares a registration with the submitter that stands in its way.
 func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, error) {
 	account := txn.AccountID(r.Chain, r.Address)

@@ -178,9 +178,7 @@ func TestWhatLostItsNonceIsNotReplaced(t *testing.T) {
 func TestAStuckPolicyIsNotAskedUnderProtection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
-	for w.kindCount(EventStuck) == 0 {
-		w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
-	}
+	w.untilStuck(t, AlreadyKnown)
 	w.view.Policy.Stuck, w.answer = true, StuckCancel
 	w.view.Cursor.Protected = &Protected{ID: 1, Reason: ProtectByOperator}
 	w.view.Now = w.view.Now.Add(time.Hour)

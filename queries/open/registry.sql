@@ -20,6 +20,12 @@ WITH added AS (
 )
 SELECT a.submitter_id FROM added a;
 
+-- SubmittersOf are those of these names that are there.
+-- name: SubmittersOf :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+  FROM submitter s WHERE s.name = ANY(@names::TEXT[]);
+
 -- SetStartFrom corrects how a submitter starts, while it has not started.
 -- name: SetStartFrom :execrows
 UPDATE submitter s SET start_from = @start_from

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -87,7 +88,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.close()
 	group := run.NewGroup(n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
-		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, Grace: n.cfg.Lease.Duration},
+		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, StartLimit: settleLimit(n.cfg), Grace: n.cfg.Lease.Duration},
 		run.Service{Name: "server", Run: func(ctx context.Context) error { return n.server.Serve(ctx, n.listener) }, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
 	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && !g.Loopback() {
@@ -104,13 +105,41 @@ func (n *Node) work(ctx context.Context) error {
 	if err := n.patiently(ctx, settle, n.store.CheckSchema); err != nil {
 		return err
 	}
-	for _, s := range n.cfg.Submitters {
-		if err := n.patiently(ctx, settle, func(ctx context.Context) error { return n.register(ctx, s) }); err != nil {
-			return err
-		}
+	if err := n.registerAll(ctx, settle); err != nil {
+		return err
 	}
 	settle()
 	return n.engine.Run(ctx)
+}
+
+// registerAll makes the configured submitters known. Those that are there already, which are all of them as a rule, cost one question together: a node that comes
+// back under load must not need minutes for that.
+func (n *Node) registerAll(ctx context.Context, delayed func()) error {
+	names := make([]string, len(n.cfg.Submitters))
+	for i, s := range n.cfg.Submitters {
+		names[i] = s.Name
+	}
+	var there map[string]txn.Submitter
+	err := n.patiently(ctx, delayed, func(ctx context.Context) (err error) {
+		there, err = n.store.Registered(ctx, names)
+		return err
+	})
+	for _, s := range n.cfg.Submitters {
+		if err != nil {
+			return err
+		}
+		if is, known := there[s.Name]; known && registration(n.cfg, s).As(is) {
+			n.tellDiffering(s, is)
+			continue
+		}
+		err = n.patiently(ctx, delayed, func(ctx context.Context) error { return n.register(ctx, s) })
+	}
+	return err
+}
+
+// settleLimit is how long it may take until the configured submitters are known: on a database that is busy each one that is new takes its time.
+func settleLimit(cfg *config.Config) time.Duration {
+	return run.DefaultStartLimit + time.Duration(len(cfg.Submitters))*time.Second
 }
 
 // awaitSettled holds callers back until the submitters of the configuration can be found. When the database is down they are let in all the same, and told so.
@@ -148,11 +177,15 @@ func (n *Node) register(ctx context.Context, s config.Submitter) error {
 	if created {
 		n.log.Info("submitter registered", "submitter", s.Name)
 	}
-	if keys := differing(s, info); len(keys) > 0 {
+	n.tellDiffering(s, info.Submitter)
+	return nil
+}
+
+func (n *Node) tellDiffering(s config.Submitter, is txn.Submitter) {
+	if keys := differing(s, is); len(keys) > 0 {
 		n.log.Warn("the configuration sets policies of a submitter that the ledger has otherwise; the ledger's are in force: change them with \"fencepost submitter update\", or correct the configuration",
 			"submitter", s.Name, "keys", strings.Join(keys, ", "))
 	}
-	return nil
 }
 
 // serveOperators tells metrics and health. The node is ready while its database answers; a chain that is down concerns its own submitters alone.

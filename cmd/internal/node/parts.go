@@ -165,11 +165,11 @@ func registration(cfg *config.Config, s config.Submitter) store.Registration {
 }
 
 // differing names the policies that the configuration sets and that are others in the ledger.
-func differing(s config.Submitter, info store.SubmitterInfo) (keys []string) {
-	if s.OnFailure != "" && txn.OnFailure(strings.ToUpper(s.OnFailure)) != info.OnFailure {
+func differing(s config.Submitter, is txn.Submitter) (keys []string) {
+	if s.OnFailure != "" && txn.OnFailure(strings.ToUpper(s.OnFailure)) != is.OnFailure {
 		keys = append(keys, "on_failure")
 	}
-	if s.MaxFee != nil && !s.MaxFee.Eq(&info.MaxFee) {
+	if s.MaxFee != nil && !s.MaxFee.Eq(&is.MaxFee) {
 		keys = append(keys, "max_fee_gwei")
 	}
 	return keys

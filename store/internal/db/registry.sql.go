@@ -238,3 +238,58 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 	}
 	return items, nil
 }
+
+const submittersOf = `-- name: SubmittersOf :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+  FROM submitter s WHERE s.name = ANY($1::TEXT[])
+`
+
+type SubmittersOfRow struct {
+	SubmitterID int32
+	Name        string
+	ChainID     int64
+	Address     []byte
+	Signer      string
+	Mode        string
+	MaxInFlight int32
+	Status      string
+	StartFrom   string
+	CreatedAt   time.Time
+	OnFailure   string
+	MaxFee      string
+}
+
+// SubmittersOf are those of these names that are there.
+func (q *Queries) SubmittersOf(ctx context.Context, names []string) ([]SubmittersOfRow, error) {
+	rows, err := q.db.Query(ctx, submittersOf, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SubmittersOfRow
+	for rows.Next() {
+		var i SubmittersOfRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.Name,
+			&i.ChainID,
+			&i.Address,
+			&i.Signer,
+			&i.Mode,
+			&i.MaxInFlight,
+			&i.Status,
+			&i.StartFrom,
+			&i.CreatedAt,
+			&i.OnFailure,
+			&i.MaxFee,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
