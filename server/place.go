@@ -131,6 +131,7 @@ type place struct {
 	feed   *feed
 	target target
 	labels map[string]string // that the target asks for
+	only   []string          // names of the submitters that the caller has a right to, in order; nil: all
 	epoch  int64
 	wake   chan struct{} // there may be something to take; capacity 1
 
@@ -168,7 +169,7 @@ func (f *feed) join(ctx context.Context, t target, fresh bool) (*place, error) {
 	}
 	f.mu.Unlock()
 	f.metrics.watchers.Add(ctx, 1)
-	p := &place{feed: f, target: t, labels: t.labelSet(), wake: make(chan struct{}, 1)}
+	p := &place{feed: f, target: t, labels: t.labelSet(), only: rightsIn(ctx).only(), wake: make(chan struct{}, 1)}
 	if err := p.enter(ctx, need); err != nil {
 		p.leave()
 		return nil, err
@@ -304,6 +305,9 @@ func (p *place) matches(e *store.EventInfo) bool {
 	case p.target.tx != txn.TxID{}:
 		return e.Tx == p.target.tx
 	case p.target.submitter != 0 && p.target.submitter != e.Submitter, !p.target.states.has(e.State):
+		return false
+	}
+	if _, own := slices.BinarySearch(p.only, e.SubmitterName); p.only != nil && !own {
 		return false
 	}
 	for key, value := range p.labels {

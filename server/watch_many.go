@@ -86,7 +86,9 @@ func notFinal() (states []txn.State) {
 
 // snapshots shows the transactions that are not final, and in a state that is asked for, newest first, page by page.
 func (w *watch) snapshots(ctx context.Context) error {
-	filter := store.TxFilter{Submitter: w.target.submitter, Labels: w.target.labelSet(), States: w.target.states.of(notFinal()), Limit: w.limits.PageEvents}
+	filter := store.TxFilter{
+		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(notFinal()), Limit: w.limits.PageEvents,
+	}
 	if len(filter.States) == 0 { // which the store takes for all
 		return nil
 	}

@@ -49,9 +49,8 @@ func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target,
 	t.states = setOfWire(r.GetStates())
 	switch what := r.GetTarget().(type) {
 	case *pb.WatchTxRequest_TxId:
-		if t.tx, err = txn.ParseTxID(what.TxId); err != nil {
-			return t, onTx(what.TxId, store.ErrTxNotFound)
-		}
+		t.tx, err = s.txID(ctx, what.TxId)
+		return t, err
 	case *pb.WatchTxRequest_Request:
 		info, err := s.txByRequest(ctx, what.Request)
 		t.tx = info.ID

@@ -23,7 +23,7 @@ SELECT sqlc.embed(t), s.name AS submitter_name
         ORDER BY q.tx_id DESC
         LIMIT @max_rows::INT) page
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT
+ WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY t.tx_id DESC
  LIMIT @max_rows::INT;
 
@@ -40,7 +40,7 @@ SELECT sqlc.embed(t), s.name AS submitter_name
         ORDER BY l.tx_id DESC
         LIMIT @max_rows::INT) page
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT
+ WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY t.tx_id DESC
  LIMIT @max_rows::INT;
 

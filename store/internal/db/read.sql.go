@@ -272,7 +272,7 @@ SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_
         ORDER BY q.tx_id DESC
         LIMIT $6::INT) page
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE $7::INT = 0 OR s.submitter_id = $7::INT
+ WHERE ($7::INT = 0 OR s.submitter_id = $7::INT) AND ($8::BOOLEAN OR s.name = ANY($9::TEXT[]))
  ORDER BY t.tx_id DESC
  LIMIT $6::INT
 `
@@ -285,6 +285,8 @@ type ListTxsParams struct {
 	States        []string
 	MaxRows       int32
 	SubmitterID   int32
+	AnyName       bool
+	Names         []string
 }
 
 type ListTxsRow struct {
@@ -302,6 +304,8 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 		arg.States,
 		arg.MaxRows,
 		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
 	)
 	if err != nil {
 		return nil, err
@@ -381,7 +385,7 @@ SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_
         ORDER BY l.tx_id DESC
         LIMIT $9::INT) page
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE $10::INT = 0 OR s.submitter_id = $10::INT
+ WHERE ($10::INT = 0 OR s.submitter_id = $10::INT) AND ($11::BOOLEAN OR s.name = ANY($12::TEXT[]))
  ORDER BY t.tx_id DESC
  LIMIT $9::INT
 `
@@ -397,6 +401,8 @@ type ListTxsByLabelParams struct {
 	States        []string
 	MaxRows       int32
 	SubmitterID   int32
+	AnyName       bool
+	Names         []string
 }
 
 type ListTxsByLabelRow struct {
@@ -417,6 +423,8 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 		arg.States,
 		arg.MaxRows,
 		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
 	)
 	if err != nil {
 		return nil, err

@@ -61,8 +61,12 @@ const (
 	// FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
 	// ask again once they do.
 	ErrorReason_ERROR_REASON_DECISION_REFUSED ErrorReason = 16
-	// UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+	// UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
+	// "authorization: Bearer TOKEN", or show the certificate of a caller.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 17
+	// PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
+	// which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 18
 )
 
 // Enum value maps for ErrorReason.
@@ -86,6 +90,7 @@ var (
 		15: "ERROR_REASON_PROTECTION_CHANGED",
 		16: "ERROR_REASON_DECISION_REFUSED",
 		17: "ERROR_REASON_UNAUTHENTICATED",
+		18: "ERROR_REASON_PERMISSION_DENIED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -106,6 +111,7 @@ var (
 		"ERROR_REASON_PROTECTION_CHANGED":     15,
 		"ERROR_REASON_DECISION_REFUSED":       16,
 		"ERROR_REASON_UNAUTHENTICATED":        17,
+		"ERROR_REASON_PERMISSION_DENIED":      18,
 	}
 )
 
@@ -140,7 +146,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xf6\x04\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x9a\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -160,7 +166,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x15ERROR_REASON_INTERNAL\x10\x0e\x12#\n" +
 	"\x1fERROR_REASON_PROTECTION_CHANGED\x10\x0f\x12!\n" +
 	"\x1dERROR_REASON_DECISION_REFUSED\x10\x10\x12 \n" +
-	"\x1cERROR_REASON_UNAUTHENTICATED\x10\x11BT\n" +
+	"\x1cERROR_REASON_UNAUTHENTICATED\x10\x11\x12\"\n" +
+	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x12BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (
