@@ -115,7 +115,7 @@ var answers = []answer{
 	{store.ErrTokenExpired, codes.OutOfRange, pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED,
 		"it lies before what is kept, or before a restore of the ledger; watch anew without a token", 0},
 	{errStranger, codes.Unauthenticated, pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED,
-		"it has no token that this node knows; send one of those in its grpc.tokens_file as \"authorization: Bearer TOKEN\"", 0},
+		"it shows nothing that this node knows; send a token of its grpc.tokens_file, or of one of its callers, as \"authorization: Bearer TOKEN\", or show the certificate of a caller", 0},
 	{errDraining, codes.Unavailable, pb.ErrorReason_ERROR_REASON_DRAINING,
 		"it is stopping; repeat the call, or resume the stream, and another node answers", 100 * time.Millisecond},
 	{errManyCalls, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,

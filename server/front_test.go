@@ -285,6 +285,18 @@ func TestWatchAsLines(t *testing.T) {
 	if m := labelled.message(); m.GetHeartbeat() == nil {
 		t.Errorf("a watch of labels that nothing has begins with %v", m)
 	}
+	stating := n.stream("/api/v1/tx/" + id + "/events?until_final=true&states=TX_STATE_QUEUED&states=TX_STATE_ALLOCATED")
+	for seq := range uint64(2) {
+		if m := stating.message(); m.GetEvent().GetSeq() != seq+1 {
+			t.Errorf("a watch of states tells %v", m)
+		}
+	}
+	if line, more := stating.next(); more {
+		t.Errorf("a watch of states goes on with %q", line)
+	}
+	if none := n.stream("/api/v1/tx/" + id + "/events?until_final=true&states=TX_STATE_STUCK"); none.code != http.StatusNoContent {
+		t.Errorf("a watch that has nothing to tell answers %d", none.code)
+	}
 	resumed := n.stream("/api/v1/tx/" + id + "/events?until_final=true&resume_token=" + token)
 	if m := resumed.message(); m.GetEvent().GetSeq() != 4 {
 		t.Errorf("resumed with %v", m)
@@ -353,6 +365,7 @@ func TestWatchRefusals(t *testing.T) {
 		"/api/v1/tx/" + id + "/events?submitter=alice":               {400, codes.InvalidArgument, "UNKNOWN_FIELD"},
 		"/api/v1/tx/" + id + "/events?resume_token=a&resume_token=b": {400, codes.InvalidArgument, "INVALID_FIELD"},
 		"/api/v1/events?resume_token=what":                           {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/events?states=STUCK":                                {400, codes.InvalidArgument, "INVALID_FIELD"},
 		"/api/v1/events?until_final=true":                            {400, codes.InvalidArgument, "INVALID_FIELD"},
 	} {
 		for _, accept := range []string{"", "text/event-stream"} {

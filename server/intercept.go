@@ -29,7 +29,11 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 		s.metrics.answered(ctx, request, response, err)
 		c.tellWrites(ctx, response)
 	}()
-	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+	r, err := s.admission.Load().admit(ctx, info.FullMethod)
+	if err == nil {
+		c.caller, err = r.caller, r.mayCall(info.FullMethod)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if message, ok := request.(proto.Message); ok && ours(info.FullMethod) {
@@ -41,7 +45,7 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 	if waits(info.FullMethod) {
 		limit += s.limits.CommandWait
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, store.ErrUnavailable)
+	bounded, cancel := context.WithTimeoutCause(withRights(ctx, r), limit, store.ErrUnavailable)
 	defer cancel()
 	return handler(bounded, request)
 }
@@ -70,10 +74,16 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 		}
 		err = c.end(stream.Context(), recover(), context.Cause(ctx))
 	}()
-	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+	r, gone, err := s.admitStream(stream.Context(), info.FullMethod, cancel)
+	if err != nil {
 		return err
 	}
-	return handler(service, &checkedStream{ServerStream: stream, ctx: ctx, server: s, ours: ours(info.FullMethod)})
+	defer gone()
+	c.caller = r.caller
+	if err := r.mayCall(info.FullMethod); err != nil {
+		return err
+	}
+	return handler(service, &checkedStream{ServerStream: stream, ctx: withRights(ctx, r), server: s, ours: ours(info.FullMethod)})
 }
 
 // checkedStream checks what it receives, and its context ends when the node begins to stop.
@@ -101,6 +111,7 @@ type call struct {
 	server *Server
 	id     string
 	method string
+	caller string // empty: it has no name, or is not known
 	start  time.Time
 }
 
@@ -114,6 +125,9 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 		err = fmt.Errorf("server: panic: %v\n%s", panicked, debug.Stack())
 	}
 	attributes := []slog.Attr{slog.String("method", c.method), slog.String("call", c.id), slog.Duration("took", c.server.clock.Now().Sub(c.start))}
+	if c.caller != "" {
+		attributes = append(attributes, slog.String("caller", c.caller))
+	}
 	if err == nil {
 		c.server.log.LogAttrs(ctx, slog.LevelDebug, "call answered", attributes...)
 		return nil

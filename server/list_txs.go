@@ -56,7 +56,7 @@ func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.List
 }
 
 func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []byte) (filter store.TxFilter, err error) {
-	filter.Limit = pageSize(r.GetPageSize())
+	filter.Limit, filter.Names = pageSize(r.GetPageSize()), rightsIn(ctx).only()
 	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
 		filter.Limit = min(filter.Limit, operatorPage)
 	}

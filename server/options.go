@@ -30,8 +30,10 @@ type Options struct {
 	// AllowedOrigins are the web sites whose pages may call from a browser, as in "https://example.com"; "*" is any. Empty: none.
 	AllowedOrigins []string
 
-	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN". Empty: everybody may call.
+	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN", and may do everything. Empty: everybody may call.
 	Tokens []string
+	// Callers are let in, each with rights of its own; then Tokens count for nothing.
+	Callers []Caller
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces

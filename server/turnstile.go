@@ -54,7 +54,7 @@ func (s *Server) enter(method string) (leave func(), err error) {
 // tap lets calls of gRPC in, before the transport reads on, and no stranger, who would take the room of others. A call leaves with its context, which ends with the
 // call whatever becomes of it.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	err := s.admission.admit(ctx, info.FullMethodName)
+	_, err := s.admission.Load().admit(ctx, info.FullMethodName)
 	if err == nil {
 		var leave func()
 		if leave, err = s.enter(info.FullMethodName); err == nil {

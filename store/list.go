@@ -56,7 +56,7 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 	key := slices.Min(slices.Collect(maps.Keys(filter.Labels))) // any would do; the same for each page
 	rows, err := s.read().ListTxsByLabel(ctx, db.ListTxsByLabelParams{
 		Key: key, Value: filter.Labels[key], LabelSet: labelSet(filter.Labels),
-		SubmitterID: p.SubmitterID, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
+		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
 	})
 	plain := make([]db.ListTxsRow, len(rows))
 	for i, r := range rows {
@@ -67,7 +67,7 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 
 func listParams(filter TxFilter) db.ListTxsParams {
 	p := db.ListTxsParams{
-		SubmitterID: int32(filter.Submitter), Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
+		SubmitterID: int32(filter.Submitter), AnyName: filter.Names == nil, Names: filter.Names, Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
 		CreatedFrom: time.Unix(0, 0), CreatedBefore: endOfTime, MaxBytes: math.MaxInt64,
 	}
 	if filter.MaxBytes > 0 {

@@ -117,7 +117,7 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 	if id < 1 {
 		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{SubmitterID: int32(id), MaxRows: 1})
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: true, SubmitterID: int32(id), MaxRows: 1})
 	if err != nil {
 		return SubmitterInfo{}, s.failed(ctx, verb, err)
 	}
@@ -128,9 +128,9 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 	return info, s.failed(ctx, verb, err)
 }
 
-// Submitters lists submitters by name, those after afterName.
-func (s *Store) Submitters(ctx context.Context, afterName string, limit int) ([]SubmitterInfo, error) {
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AfterName: afterName, MaxRows: rowLimit(limit)})
+// Submitters lists submitters by name, those after afterName; of these names alone, unless they are nil.
+func (s *Store) Submitters(ctx context.Context, names []string, afterName string, limit int) ([]SubmitterInfo, error) {
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: names == nil, Names: names, AfterName: afterName, MaxRows: rowLimit(limit)})
 	if err != nil {
 		return nil, s.failed(ctx, "list submitters", err)
 	}

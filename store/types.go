@@ -157,6 +157,7 @@ type PolicyChange struct {
 // TxFilter selects and pages transactions, newest first.
 type TxFilter struct {
 	Submitter txn.SubmitterID   // 0: all
+	Names     []string          // of the submitters; nil: all
 	States    []txn.State       // empty: all
 	Labels    map[string]string // each of them; empty: all
 	Before    txn.TxID          // zero: from the newest

@@ -58,8 +58,8 @@ func (p *program) configCheckCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{
 		Use: "check", Short: "Tell everything that is wrong with the configuration and its files", Args: arguments(),
-		Long: `Tell everything that is wrong with the configuration, and with the files that it names: keys that do not open with their password, submitters without a key,
-ABIs that cannot be read. A node refuses to start for any of these.
+		Long: `Tell everything that is wrong with the configuration, and with the files that it names: certificates and tokens that are none, keys that do not open with their
+password, submitters without a key, ABIs that cannot be read. A node refuses to start for any of these.
 
 Database and chains are not contacted, and no port is taken: what a node finds out from them at its start is not checked.`,
 		Example: "  fencepost config check --config fencepost.yaml",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,12 +64,12 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		case len(in) > 0 && ask.GetUntilFinal():
 			return misused(cmd, "--state goes with many transactions: with --submitter alone, or with --all")
 		}
-		ask.Labels = labels
+		ask.Labels, ask.States = labels, in
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			if ask.GetUntilFinal() {
 				return p.watchOne(ctx, c, ask, p.printStep)
 			}
-			return p.watchMany(ctx, c, ask, in)
+			return p.watchMany(ctx, c, ask)
 		})(cmd, args)
 	}
 	r.add(c)
@@ -117,14 +116,9 @@ func verdict(last *pb.TxEvent) error {
 	return errors.New(text)
 }
 
-// watchMany follows many transactions until it is interrupted, which is its good end. It shows those in certain states, or all.
-func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest, in []pb.TxState) error {
-	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
-		if len(in) > 0 && !slices.Contains(in, max(m.GetEvent().GetState(), m.GetSnapshot().GetState())) {
-			return nil
-		}
-		return p.printStep(m)
-	})
+// watchMany follows many transactions until it is interrupted, which is its good end.
+func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest) error {
+	err := p.follow(ctx, c, ask, p.printStep)
 	if errors.Is(err, errInterrupted) {
 		return nil
 	}

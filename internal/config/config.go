@@ -24,6 +24,7 @@ import (
 type Config struct {
 	Node       Node
 	GRPC       GRPC
+	Callers    []Caller
 	Ops        Ops
 	Database   Database
 	Lease      Lease
@@ -48,6 +49,7 @@ type GRPC struct {
 	Listen                  string
 	TLS                     TLS
 	TokensFile              string
+	ReloadInterval          time.Duration
 	AllowedOrigins          []string
 	MaxStreamsPerConnection uint32
 	MaxCalls                int
@@ -58,6 +60,18 @@ type GRPC struct {
 
 // TLS is who the node is to its callers, and whom it lets in by their certificates; all empty: plain text.
 type TLS struct{ CertFile, KeyFile, ClientCAFile string }
+
+// Caller is somebody who may call, how it is known, and what it may do.
+type Caller struct {
+	Name         string
+	TokensFile   string
+	Certificates []string
+	Submitters   []string // names; "*": all
+	Role         string   // "caller" or "operator"
+}
+
+// Operator tells whether it may decide what operators decide.
+func (c Caller) Operator() bool { return c.Role == "operator" }
 
 // Ops is the listener for operators.
 type Ops struct{ Listen string }

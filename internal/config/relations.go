@@ -26,7 +26,9 @@ func relations() []relation {
 		{"lease.progress_timeout is more than lease.duration. After four fifths of it an owner gives up what it waits for, so as not to be taken to be stuck: that is at least what one question to a chain and a signature may take, which is chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
 		{"grpc.listen and ops.listen differ.", relateListeners},
 		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
-		{"grpc.tokens_file needs grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
+		{"grpc.tokens_file and callers.*.tokens_file need grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
+		{"A caller has callers.*.tokens_file, callers.*.certificates or both; certificates need grpc.tls.client_ca_file, and beside callers there is no grpc.tokens_file.", relateCallers},
+		{"No name in callers.*.certificates is that of two callers without callers.*.tokens_file.", relateCertificates},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"queue.max_per_submitter is at most queue.max_total, unless that is 0.", relateQueues},
 		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},
@@ -150,9 +152,49 @@ func relateTLS(r *reader, c *Config) {
 
 func relateTokens(r *reader, c *Config) {
 	const tokens, cert, listen = "grpc.tokens_file", "grpc.tls.cert_file", "grpc.listen"
-	if r.good(tokens, cert, listen) && c.GRPC.TokensFile != "" && c.GRPC.TLS.CertFile == "" && !c.GRPC.Loopback() {
-		r.broken(tokens, listen, "give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
-			"tokens over plain text are there for all to read who can listen in")
+	files := map[string]string{tokens: c.GRPC.TokensFile}
+	for i, path := range r.elementPaths["callers"] {
+		files[path+".tokens_file"] = c.Callers[i].TokensFile
+	}
+	for _, key := range sortedKeys(files) {
+		if r.good(key, cert, listen) && files[key] != "" && c.GRPC.TLS.CertFile == "" && !c.GRPC.Loopback() {
+			r.broken(key, listen, "give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
+				"tokens over plain text are there for all to read who can listen in")
+		}
+	}
+}
+
+func relateCallers(r *reader, c *Config) {
+	const tokens, clients = "grpc.tokens_file", "grpc.tls.client_ca_file"
+	for i, path := range r.elementPaths["callers"] {
+		caller, file, certificates := c.Callers[i], path+".tokens_file", path+".certificates"
+		if !r.good(file, certificates) {
+			continue
+		}
+		if caller.TokensFile == "" && len(caller.Certificates) == 0 {
+			r.problem(r.origins[path+".name"], path, "nothing tells whether a call is of this caller", "give it a tokens_file, or certificates")
+		}
+		if len(caller.Certificates) > 0 && c.GRPC.TLS.ClientCAFile == "" && r.good(clients) {
+			r.problem(r.origins[certificates], certificates, "callers are not asked for certificates", "give grpc.tls.client_ca_file as well")
+		}
+	}
+	if len(c.Callers) > 0 && r.good(tokens) && c.GRPC.TokensFile != "" {
+		r.problem(r.origins[tokens], tokens, "its tokens are of no caller", "move them into the tokens_file of one of callers, and delete this line")
+	}
+}
+
+func relateCertificates(r *reader, c *Config) {
+	first := map[string]string{}
+	for i, path := range r.elementPaths["callers"] {
+		if c.Callers[i].TokensFile != "" || !r.good(path+".certificates", path+".tokens_file") {
+			continue
+		}
+		for _, name := range c.Callers[i].Certificates {
+			if other, twice := first[name]; twice && other != path {
+				r.problem(r.origins[path+".certificates"], path+".certificates", fmt.Sprintf("%s is the name of %s as well", name, other), "give each caller a certificate of its own")
+			}
+			first[name] = path
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ func schema() []field[Config] {
 				func(n *Node) *string { return &n.Name }).must(),
 		),
 		section("grpc", "The listener for callers.", func(c *Config) *GRPC { return &c.GRPC }, grpcFields()...),
+		list("callers", "Who may call, each with rights of its own. Without it whoever is let in by grpc.tls.client_ca_file and grpc.tokens_file may do everything.",
+			func(c *Config) *[]Caller { return &c.Callers }, callerFields()...),
 		section("ops", "The listener for operators, over HTTP: /metrics, /healthz, /readyz.", func(c *Config) *Ops { return &c.Ops },
 			value("listen", listener(), "127.0.0.1:9091", "Address to listen on.", func(o *Ops) *string { return &o.Listen }),
 		),
@@ -62,13 +64,15 @@ func schema() []field[Config] {
 
 func grpcFields() []field[GRPC] {
 	return []field[GRPC]{
-		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. Without tls.client_ca_file and tokens_file whoever reaches it can send from every account: keep it private then.", func(g *GRPC) *string { return &g.Listen }),
-		section("tls", "Encryption. Files are read at start: a node that is restarted has the new ones.", func(g *GRPC) *TLS { return &g.TLS },
+		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. Without tls.client_ca_file, tokens_file and callers whoever reaches it can send from every account: keep it private then.", func(g *GRPC) *string { return &g.Listen }),
+		section("tls", "Encryption.", func(g *GRPC) *TLS { return &g.TLS },
 			file("cert_file", "The certificate of the node, with those that lead to its authority, in PEM form. Without it the node speaks plain text.", func(t *TLS) *string { return &t.CertFile }),
 			file("key_file", "Its key, in PEM form.", func(t *TLS) *string { return &t.KeyFile }),
 			file("client_ca_file", "Authorities, in PEM form: only callers with a certificate of one of them are let in, load balancers that ask for health among them.", func(t *TLS) *string { return &t.ClientCAFile }),
 		),
-		file("tokens_file", "Tokens, one a line; lines that begin with # are comments. Only calls with one of them are answered, but for health; it is sent as `authorization: Bearer TOKEN`. It is read at start: to change a token, have both in the file for a while.", func(g *GRPC) *string { return &g.TokensFile }),
+		file("tokens_file", "Tokens, one a line; lines that begin with # are comments. Only calls with one of them are answered, but for health; it is sent as `authorization: Bearer TOKEN`. To change a token, have both in the file for a while.", func(g *GRPC) *string { return &g.TokensFile }),
+		value("reload_interval", span(time.Second, 24*time.Hour), "10s", "Time between two looks at the files of tls, of tokens_file and of callers. What has changed counts from then on, for streams too; on connections that stand a certificate is not asked for again. Files that are not in order are told in the log, and the node goes on with what it has. SIGHUP makes it look at once.",
+			func(g *GRPC) *time.Duration { return &g.ReloadInterval }),
 		values("allowed_origins", matching("the origin of a web site, as https://example.com, or *", `\*|https?://[^/?#\s]+`),
 			"Web sites whose pages may call from a browser; * is any. Pages of all others are refused.", func(g *GRPC) *[]string { return &g.AllowedOrigins }),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000", "Calls of one connection that are answered at once; more wait in the client.",
@@ -79,6 +83,19 @@ func grpcFields() []field[GRPC] {
 		value("ping_timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long the answer to a ping may take before the connection is closed.",
 			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
 		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s", "How long calls under way may take once the node stops.", func(g *GRPC) *time.Duration { return &g.StopGrace }),
+	}
+}
+
+func callerFields() []field[Caller] {
+	return []field[Caller]{
+		value("name", label(), "", "What logs and errors call it.", func(c *Caller) *string { return &c.Name }).must().inFile(),
+		file("tokens_file", "Its tokens, written as in grpc.tokens_file. A call with a token is that of its caller, whatever certificate the connection has.", func(c *Caller) *string { return &c.TokensFile }),
+		values("certificates", matching("cn:, dns:, uri: or email:, and a name", `(?:cn|dns|uri|email):.+`),
+			"Names, of which its certificate has one: as the subject's common name, or as a subject alternative name, as in uri:spiffe://example.org/shop. With tokens_file as well it has to show both. A call without a token is that of the first caller in the list that needs none and has a name of the certificate.",
+			func(c *Caller) *[]string { return &c.Certificates }),
+		values("submitters", matching(`name of a submitter, or *`, `\*|[a-z][a-z0-9._-]{0,63}`), "Accounts that it may use and see; * is all of them, those that are registered later too.", func(c *Caller) *[]string { return &c.Submitters }).must(),
+		value("role", oneOf("caller", "operator"), "caller", "caller: creates, watches, lists, cancels and speeds up transactions, and looks at accounts. operator: changes, pauses and protects accounts as well, and decides on what is STUCK or protected; an operator of * also registers accounts.",
+			func(c *Caller) *string { return &c.Role }),
 	}
 }
 

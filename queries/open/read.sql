@@ -25,7 +25,7 @@ WITH page AS MATERIALIZED (
               AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
             ORDER BY q.tx_id DESC
             LIMIT @max_rows::INT) q
-     WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT
+     WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT @max_rows::INT
 ), measured AS (
@@ -51,7 +51,7 @@ WITH page AS MATERIALIZED (
               AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
             ORDER BY l.tx_id DESC
             LIMIT @max_rows::INT) q
-     WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT
+     WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT @max_rows::INT
 ), measured AS (

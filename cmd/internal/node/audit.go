@@ -78,7 +78,7 @@ const submittersPage = 1000
 
 func (b *Books) all(ctx context.Context) (list []store.SubmitterInfo, err error) {
 	for after := ""; ; after = list[len(list)-1].Name {
-		page, err := b.store.Submitters(ctx, after, submittersPage)
+		page, err := b.store.Submitters(ctx, nil, after, submittersPage)
 		if err != nil {
 			return nil, err
 		}

@@ -16,10 +16,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// CheckFiles tries the files that a node needs at its start as the node would: it decrypts the keys, looks for that of each submitter, and reads the ABIs. It
+// CheckFiles tries the files that a node needs at its start as the node would: it reads certificates and tokens, decrypts the keys, looks for that of each submitter, and reads the ABIs. It
 // contacts nobody and takes no port. The error is of type config.Problems and tells everything at once.
 func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
+	all = append(all, accessProblem(cfg)...)
 	held := map[string][]txn.Address{} // by signer; none of one that does not open, which is told once
 	for _, s := range cfg.Signers {
 		store, err := openKeys(ctx, s, log)
@@ -42,6 +43,16 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys
 		return keys, all
 	}
 	return keys, nil
+}
+
+// accessProblem tells what is wrong with the certificates and tokens.
+func accessProblem(cfg *config.Config) []config.Problem {
+	_, err := readAccess(cfg)
+	var file *fileError
+	if errors.As(err, &file) {
+		return problem(cfg, file.key, file.err)
+	}
+	return nil
 }
 
 // unreadable tells of a certificate or key that a database URL names and that cannot be read. It says nothing else of the URL.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type Node struct {
 	chains   []*boundChain
 	engine   *engine.Engine
 	server   *server.Server
+	door     *doorkeeper
+	reread   <-chan os.Signal // asks for a look at the files of the door
 	listener net.Listener
 	ops      net.Listener
 	settled  chan struct{} // closed once the configured submitters are known, or it is clear that this takes a while
@@ -56,6 +59,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 // assemble makes the parts, from the cheapest check to the dearest. What it made before an error is closed by the caller.
 func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.metrics, err = telemetry.NewMetrics(name, version); err != nil {
+		return err
+	}
+	if n.door, err = newDoorkeeper(n.cfg, n.log); err != nil {
 		return err
 	}
 	if n.listener, err = listen("grpc.listen", n.cfg.GRPC.Listen); err != nil {
@@ -83,16 +89,20 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	return err
 }
 
+// RereadOn has the node read the certificates and tokens of its callers anew on each of these signals. It is called before Run, if at all.
+func (n *Node) RereadOn(signals <-chan os.Signal) { n.reread = signals }
+
 // Run serves and works until ctx ends, and returns when everything has stopped in order: callers first, then the owners of submitters, then the rest.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.close()
 	group := run.NewGroup(n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
 		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, StartLimit: settleLimit(n.cfg), Grace: n.cfg.Lease.Duration},
+		run.Service{Name: "doorkeeper", Run: func(ctx context.Context) error { return n.door.run(ctx, clock.Real{}, n.reread, n.server.SetCallers) }},
 		run.Service{Name: "server", Run: func(ctx context.Context) error { return n.server.Serve(ctx, n.listener) }, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
-	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && !g.Loopback() {
-		n.log.Warn("whoever reaches this port can send from every account; set grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
+	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && len(n.cfg.Callers) == 0 && !g.Loopback() {
+		n.log.Warn("whoever reaches this port can send from every account; set callers, grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
 			"grpc", n.listener.Addr().String())
 	}
 	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())

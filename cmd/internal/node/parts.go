@@ -124,16 +124,8 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 }
 
 func (n *Node) newServer() (*server.Server, error) {
-	secure, err := callerCredentials(n.cfg.GRPC.TLS)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := readTokens(n.cfg.GRPC.TokensFile)
-	if err != nil {
-		return nil, err
-	}
 	o := server.Options{
-		Credentials: secure, Tokens: tokens,
+		Credentials: n.door.credentials(), Tokens: n.door.first.tokens, Callers: n.door.first.callers,
 		Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		Limits: server.Limits{

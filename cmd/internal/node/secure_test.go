@@ -49,10 +49,10 @@ func TestReadTokens(t *testing.T) {
 func TestCallerCredentialsOfWrongFiles(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := callerCredentials(config.TLS{CertFile: missing, KeyFile: missing}); err == nil || !strings.Contains(err.Error(), "give the PEM files") {
+	if _, err := readTLS(config.TLS{CertFile: missing, KeyFile: missing}); err == nil || !strings.Contains(err.Error(), "give the PEM files") {
 		t.Errorf("gave %v", err)
 	}
-	if c, err := callerCredentials(config.TLS{}); c != nil || err != nil {
+	if c, err := readTLS(config.TLS{}); c != nil || err != nil {
 		t.Errorf("plain text is %v, %v", c, err)
 	}
 	if tokens, err := readTokens(""); tokens != nil || err != nil {

@@ -284,7 +284,7 @@ WITH page AS MATERIALIZED (
               AND (cardinality($6::TEXT[]) = 0 OR q.state = ANY($6::TEXT[]))
             ORDER BY q.tx_id DESC
             LIMIT $7::INT) q
-     WHERE $8::INT = 0 OR s.submitter_id = $8::INT
+     WHERE ($8::INT = 0 OR s.submitter_id = $8::INT) AND ($9::BOOLEAN OR s.name = ANY($10::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT $7::INT
 ), measured AS (
@@ -306,6 +306,8 @@ type ListTxsParams struct {
 	States        []string
 	MaxRows       int32
 	SubmitterID   int32
+	AnyName       bool
+	Names         []string
 }
 
 type ListTxsRow struct {
@@ -326,6 +328,8 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 		arg.States,
 		arg.MaxRows,
 		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
 	)
 	if err != nil {
 		return nil, err
@@ -406,7 +410,7 @@ WITH page AS MATERIALIZED (
               AND (cardinality($9::TEXT[]) = 0 OR q.state = ANY($9::TEXT[]))
             ORDER BY l.tx_id DESC
             LIMIT $10::INT) q
-     WHERE $11::INT = 0 OR s.submitter_id = $11::INT
+     WHERE ($11::INT = 0 OR s.submitter_id = $11::INT) AND ($12::BOOLEAN OR s.name = ANY($13::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT $10::INT
 ), measured AS (
@@ -431,6 +435,8 @@ type ListTxsByLabelParams struct {
 	States        []string
 	MaxRows       int32
 	SubmitterID   int32
+	AnyName       bool
+	Names         []string
 }
 
 type ListTxsByLabelRow struct {
@@ -452,6 +458,8 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 		arg.States,
 		arg.MaxRows,
 		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
 	)
 	if err != nil {
 		return nil, err

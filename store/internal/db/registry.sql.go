@@ -154,14 +154,16 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
- WHERE s.name > $1 AND ($2::INT = 0 OR s.submitter_id = $2::INT)
+ WHERE s.name > $1 AND ($2::INT = 0 OR s.submitter_id = $2::INT) AND ($3::BOOLEAN OR s.name = ANY($4::TEXT[]))
  ORDER BY s.name
- LIMIT $3::INT
+ LIMIT $5::INT
 `
 
 type SubmittersParams struct {
 	AfterName   string
 	SubmitterID int32
+	AnyName     bool
+	Names       []string
 	MaxRows     int32
 }
 
@@ -194,7 +196,13 @@ type SubmittersRow struct {
 }
 
 func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]SubmittersRow, error) {
-	rows, err := q.db.Query(ctx, submitters, arg.AfterName, arg.SubmitterID, arg.MaxRows)
+	rows, err := q.db.Query(ctx, submitters,
+		arg.AfterName,
+		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}

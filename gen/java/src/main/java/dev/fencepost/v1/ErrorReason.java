@@ -152,7 +152,8 @@ public enum ErrorReason
   ERROR_REASON_DECISION_REFUSED(16),
   /**
    * <pre>
-   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
+   * "authorization: Bearer TOKEN", or show the certificate of a caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
@@ -177,6 +178,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_NODE_BUSY = 19;</code>
    */
   ERROR_REASON_NODE_BUSY(19),
+  /**
+   * <pre>
+   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
+   * which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
+   */
+  ERROR_REASON_PERMISSION_DENIED(20),
   UNRECOGNIZED(-1),
   ;
 
@@ -326,7 +336,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_DECISION_REFUSED_VALUE = 16;
   /**
    * <pre>
-   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
+   * "authorization: Bearer TOKEN", or show the certificate of a caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
@@ -351,6 +362,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_NODE_BUSY = 19;</code>
    */
   public static final int ERROR_REASON_NODE_BUSY_VALUE = 19;
+  /**
+   * <pre>
+   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
+   * which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
+   */
+  public static final int ERROR_REASON_PERMISSION_DENIED_VALUE = 20;
 
 
   public final int getNumber() {
@@ -397,6 +417,7 @@ public enum ErrorReason
       case 17: return ERROR_REASON_UNAUTHENTICATED;
       case 18: return ERROR_REASON_QUEUE_FULL;
       case 19: return ERROR_REASON_NODE_BUSY;
+      case 20: return ERROR_REASON_PERMISSION_DENIED;
       default: return null;
     }
   }
