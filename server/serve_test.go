@@ -260,7 +260,10 @@ func TestEveryErrorIsTold(t *testing.T) {
 		told[reasonOf(statusOf(bad, ""))] = true
 	}
 	told[reasonOf(statusOf(payloadTooLarge(2, 1), ""))] = true
-	for _, err := range []error{errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over"), queueFull(&store.QueueFullError{})} {
+	for _, err := range []error{
+		errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over"), queueFull(&store.QueueFullError{}),
+		(&rights{}).mayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
+	} {
 		told[reasonOf(statusOf(fmt.Errorf("server: decide: %w", err), ""))] = true
 	}
 	for number := range pb.ErrorReason_name {
