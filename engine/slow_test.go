@@ -108,7 +108,9 @@ func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
 		}
 		return nil
 	}
-	a := &actor{e: &Engine{Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute}}, id: 1, track: track, chain: c, log: quiet, busyAt: now.Now()}
+	e := &Engine{Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute}}
+	e.keeper = newKeeper(e)
+	a := &actor{e: e, id: 1, track: track, chain: c, log: quiet, busyAt: now.Now()}
 	a.ledger = store.Ledger{Submitter: txn.Submitter{ID: 1, Limit: 1, Status: txn.Active}, Cursor: &txn.Cursor{}}
 	a.inbox.Queue = []txn.Tx{{ID: txn.TxID{1}, Submitter: 1, Status: txn.Status{State: txn.Queued, Version: 1}}}
 	var err error
