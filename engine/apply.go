@@ -30,7 +30,9 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 	}
 	for _, done := range c.Commands {
 		if i := slices.IndexFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID }); i >= 0 {
-			a.tellCommand(a.inbox.Commands[i], done.Result)
+			command := a.inbox.Commands[i]
+			a.tellCommand(command, done.Result)
+			a.loaded = a.loaded && command.Kind != txn.CommandUpdate // what was changed is in the ledger alone
 		}
 		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID })
 	}
@@ -137,14 +139,13 @@ func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
 	return tx, true
 }
 
-// tellCommand logs what was decided on a command. What an update has changed is in the ledger alone.
+// tellCommand logs what was decided on a command.
 func (a *actor) tellCommand(k txn.Command, result string) {
 	log := a.log
 	if k.Tx != (txn.TxID{}) {
 		log = log.With("tx_id", k.Tx.String())
 	}
 	log.Info("command decided", "command_id", k.ID, "kind", string(k.Kind), "action", string(k.Action), "operator", k.Operator, "result", result)
-	a.loaded = a.loaded && k.Kind != txn.CommandUpdate
 }
 
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.
