@@ -58,11 +58,26 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if err == nil {
 		var leave func()
 		if leave, err = s.enter(info.FullMethodName); err == nil {
-			context.AfterFunc(ctx, leave)
+			ctx, forget := s.whileItMay(ctx, info.FullMethodName)
+			context.AfterFunc(ctx, func() { forget(); leave() })
 			return ctx, nil
 		}
 	}
 	return ctx, s.begin(info.FullMethodName).end(ctx, nil, err)
+}
+
+// whileItMay bounds a call that was let in. Its handler has a limit of its own, which begins with the request: a call whose request never comes would keep its room
+// for as long as its connection stands.
+func (s *Server) whileItMay(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+	if endless(method) {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.limits.wholeCall())
+}
+
+// endless tells the methods whose answers are streams that may stand for ever.
+func endless(method string) bool {
+	return method == pb.TxService_WatchTx_FullMethodName || strings.HasPrefix(method, healthPrefix)
 }
 
 // methodOf is the method of a request over HTTP, as far as the turnstile tells methods apart.
