@@ -2,7 +2,10 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"net"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -99,4 +103,54 @@ func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 		t.Fatalf("%d calls are under way while one is not read", got)
 	}
 	k.eventually("its room is there again", func() bool { return n.server.turnstile.calls.Load() == 0 })
+}
+
+// A caller who may not watch any more is told nothing of what had been read for it before, however slowly it reads.
+func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	const token, rows = "a-token-of-the-caller", 3000
+	n := k.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
+		o.Callers = []Caller{{Name: "shop", Tokens: []string{token}, Submitters: []string{"alice"}}}
+	})
+	k.ctx = metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer "+token)
+	first, err := n.watch(watchAll()).Recv()
+	k.must(err)
+	for i := 0; i < rows; i += 1000 {
+		var asks []*pb.CreateTxRequest
+		for j := range 1000 {
+			asks = append(asks, ask("alice", fmt.Sprint(i+j), "1"))
+		}
+		n.batch(asks...)
+	}
+	again := watchAll()
+	again.ResumeToken = first.GetResumeToken()
+	stream := n.watch(again)
+	_, err = stream.Recv()
+	k.must(err)
+	n.server.SetCallers(nil, []Caller{{Name: "another", Tokens: []string{"a-token-of-another"}, Submitters: []string{"alice"}}})
+	told := 1
+	for {
+		if _, err = stream.Recv(); err != nil {
+			break
+		}
+		told++
+	}
+	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
+	if told > rows/2 { // what is on its way is
+		t.Errorf("%d events are told of %d", told, rows)
+	}
+}
+
+// Health is for strangers too, who are not counted: they can send no more than a question takes.
+func TestHealthTakesNoLongRequests(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
+	const path = "/grpc.health.v1.Health/Check"
+	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", connectHeader, "1").want(t, http.StatusOK, "status", "SERVING")
+	if a := n.http("POST", path, `{"service": "`+strings.Repeat("x", healthBytes)+`"}`, "Content-Type", "application/json", connectHeader, "1"); !strings.Contains(string(a.body), "too large") {
+		t.Errorf("a long one: %d: %s", a.code, a.body)
+	}
 }

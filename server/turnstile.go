@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/tap"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -21,6 +22,9 @@ var (
 	errManyCalls   = errors.New("the node answers as many calls as it may")
 	errManyWatches = errors.New("the node serves as many watches as it may")
 )
+
+// healthBytes is the most of a request of health over HTTP. Whoever asks for that is not counted, nor known, and the transcoder holds all that has come.
+const healthBytes = 4 << 10
 
 // heavyCall is as how many calls one of those counts whose request or answer may be megabytes long.
 const heavyCall = 16
@@ -77,7 +81,7 @@ func (s *Server) whileItMay(ctx context.Context, method string) (context.Context
 
 // endless tells the methods whose answers are streams that may stand for ever.
 func endless(method string) bool {
-	return method == pb.TxService_WatchTx_FullMethodName || strings.HasPrefix(method, healthPrefix)
+	return method == pb.TxService_WatchTx_FullMethodName || method == healthpb.Health_Watch_FullMethodName
 }
 
 // methodOf is the method of a request over HTTP, as far as the turnstile tells methods apart.
