@@ -142,6 +142,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	if strings.HasPrefix(r.URL.Path, healthPrefix) {
+		r.Body = http.MaxBytesReader(w, r.Body, healthBytes)
+	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
 		f.transcode.ServeHTTP(w, asConnectCall(r))
 		return

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/tap"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -21,6 +22,9 @@ var (
 	errManyCalls   = errors.New("the node answers as many calls as it may")
 	errManyWatches = errors.New("the node serves as many watches as it may")
 )
+
+// healthBytes is the most of a request of health over HTTP. Whoever asks for that is not counted, nor known, and the transcoder holds all that has come.
+const healthBytes = 4 << 10
 
 // heavyCall is as how many calls one of those counts whose request or answer may be megabytes long.
 const heavyCall = 16
@@ -58,11 +62,26 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if err == nil {
 		var leave func()
 		if leave, err = s.enter(info.FullMethodName); err == nil {
-			context.AfterFunc(ctx, leave)
+			ctx, forget := s.whileItMay(ctx, info.FullMethodName)
+			context.AfterFunc(ctx, func() { forget(); leave() })
 			return ctx, nil
 		}
 	}
 	return ctx, s.begin(info.FullMethodName).end(ctx, nil, err)
+}
+
+// whileItMay bounds a call that was let in. Its handler has a limit of its own, which begins with the request: a call whose request never comes would keep its room
+// for as long as its connection stands.
+func (s *Server) whileItMay(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+	if endless(method) {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.limits.wholeCall())
+}
+
+// endless tells the methods whose answers are streams that may stand for ever.
+func endless(method string) bool {
+	return method == pb.TxService_WatchTx_FullMethodName || method == healthpb.Health_Watch_FullMethodName
 }
 
 // methodOf is the method of a request over HTTP, as far as the turnstile tells methods apart.

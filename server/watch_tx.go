@@ -87,8 +87,12 @@ type watch struct {
 	timer      *clock.Timer
 }
 
-// send hands a message to the transport, which blocks while the client does not read: that is all the back-pressure there is.
+// send hands a message to the transport, which blocks while the client does not read: that is all the back-pressure there is. A stream that was ended meanwhile
+// tells nothing more, whatever has been read for it.
 func (w *watch) send(m *pb.WatchTxResponse) error {
+	if ctx := w.stream.Context(); ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	w.timer.Reset(w.heartbeat)
 	return w.stream.Send(m)
 }

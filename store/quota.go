@@ -55,7 +55,9 @@ type gauge struct {
 	counted int64     // at the last count
 	since   int64     // accepted here since that began, or about to be
 	flying  int64     // of these, whose statement is under way: a count may see them or not
+	told    int64     // accepted here before that began, all together: counts have it
 	at      time.Time // of the last count; zero: there was none
+	failed  time.Time // when one failed last
 	rest    time.Duration
 	place   time.Duration // in which one came free between the last two counts; 0: none did
 }
@@ -82,7 +84,7 @@ func (g *gauge) room() bool { return g.limit == 0 || g.counted+g.since < g.limit
 // stale tells whether more is to be known before so many go in: because the credit is used up, or because what seems full may not be full any more.
 func (g *gauge) stale(wanted int64, now time.Time) bool {
 	switch left := g.limit - g.counted - g.since; {
-	case g.limit == 0:
+	case g.limit == 0, now.Sub(g.failed) < mostRest:
 		return false
 	case left < wanted && now.Sub(g.at) >= g.rest:
 		return true
@@ -94,8 +96,14 @@ func (g *gauge) stale(wanted int64, now time.Time) bool {
 // most is how far it is counted: beyond the limit, to see how fast a queue that is too long becomes shorter.
 func (g *gauge) most() int64 { return g.limit + g.limit/4 + 1 }
 
-// learn takes a count that was begun when this many places had been taken for good.
-func (g *gauge) learn(depth, seen int64, began, now time.Time) {
+// learn takes a count that was begun when this many places had been taken for good, of all that ever were. Of two at once, what one has seen is not taken away
+// again by the other; and one that has seen less is old.
+func (g *gauge) learn(depth, settled int64, began, now time.Time) {
+	seen := settled - g.told
+	if seen < 0 {
+		return
+	}
+	g.told = settled
 	if drained := g.counted + seen - depth; !g.at.IsZero() && drained > 0 && depth < g.most() {
 		g.place = now.Sub(g.at) / time.Duration(drained)
 	} else {
@@ -193,7 +201,7 @@ func (s *Store) count(ctx context.Context, ids []int32, all bool) error {
 		done := q.begin(s.clock.Now(), gauges)
 		rows, err := s.read().QueueDepths(ctx, db.QueueDepthsParams{SubmitterIds: ids, Most: gauges[0].most()})
 		if err != nil {
-			return err
+			return s.notCounted(err, gauges)
 		}
 		depths := map[int32]int64{}
 		for _, r := range rows {
@@ -205,9 +213,24 @@ func (s *Store) count(ctx context.Context, ids []int32, all bool) error {
 		done := q.begin(s.clock.Now(), []*gauge{q.ledger})
 		depth, err := s.read().LedgerDepth(ctx, q.ledger.most())
 		if err != nil {
-			return err
+			return s.notCounted(err, []*gauge{q.ledger})
 		}
 		done(s.clock.Now(), func(int) int64 { return depth })
+	}
+	return nil
+}
+
+// notCounted goes on with what is known when it is the count alone that fails, because it takes too long in a ledger that is slow: what this node accepts is bounded
+// by that as well. Else creates would be refused while there is room, and each of them would ask the database for the same again.
+func (s *Store) notCounted(err error, gauges []*gauge) error {
+	if fate := judge(err, true); fate != again && fate != refused {
+		return err
+	}
+	s.log.Warn("what waits in the queues could not be counted; their limits are those of what this node knows of them", "queues", len(gauges), "cause", sayWhy(err))
+	s.quota.mu.Lock()
+	defer s.quota.mu.Unlock()
+	for _, g := range gauges {
+		g.failed = s.clock.Now()
 	}
 	return nil
 }
@@ -224,7 +247,7 @@ func (q *quota) begin(began time.Time, gauges []*gauge) (done func(now time.Time
 	defer q.mu.Unlock()
 	seen := make([]int64, len(gauges))
 	for i, g := range gauges {
-		seen[i] = g.since - g.flying
+		seen[i] = g.told + g.since - g.flying
 	}
 	return func(now time.Time, depth func(i int) int64) {
 		q.mu.Lock()

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -243,6 +244,60 @@ func TestTheBoundOfAQueue(t *testing.T) {
 			depth -= rapid.Int64Range(0, depth/4).Draw(t, "drained")
 		}
 	})
+}
+
+// Two counts at once, of a group and of one beside it that is tried again in halves, take what they have seen away once.
+func TestTwoCountsAtOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	for name, order := range map[string][2]int{"in their order": {0, 1}, "the first one last": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQuota(100, 0)
+			g := q.gauge(1)
+			accept := func() {
+				jobs := make([]*createJob, 30)
+				for i := range jobs {
+					jobs[i] = &createJob{intent: Intent{Submitter: 1}}
+				}
+				q.settle(q.take(jobs, now), func(*createJob) bool { return true })
+			}
+			var counts []func()
+			for n := range 2 {
+				accept()
+				done := q.begin(now, []*gauge{g})
+				counts = append(counts, func() { done(now, func(int) int64 { return int64(30 * (n + 1)) }) })
+			}
+			for _, n := range order {
+				counts[n]()
+			}
+			if g.counted+g.since != 60 {
+				t.Errorf("%d are known of 60: %+v", g.counted+g.since, *g)
+			}
+		})
+	}
+}
+
+// A count that fails by itself, for taking too long, refuses nobody while there is room by what is known, and is not tried again at once.
+func TestACountThatFails(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a", queues(math.MaxInt64-1, 0)) // no statement takes a limit that is so far beyond
+	id := k.submitter(s, "alice")
+	g := s.quota.gauge(id)
+	g.since = g.limit / creditShare // the next one makes it stale
+	k.queue(s, id, "r0")
+	k.queue(s, id, "r1")
+	if now, _ := k.landed(s, id); now.failed.IsZero() || now.since != now.limit/creditShare+2 {
+		t.Errorf("it knows %+v", now)
+	}
+	s.quota.mu.Lock()
+	g.since = g.limit
+	s.quota.mu.Unlock()
+	var full *QueueFullError
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r2", Payload: payload("r")}); !errors.As(err, &full) {
+		t.Errorf("what is full by what is known: %v", err)
+	}
 }
 
 // What a node holds on its way to the database is bounded in bytes.

@@ -79,7 +79,7 @@ func grpcFields() []field[GRPC] {
 			func(g *GRPC) *uint32 { return &g.MaxStreamsPerConnection }),
 		value("max_calls", whole(16, 1_000_000), "1024", "Calls that this node answers at once, of all connections, without watches (watch.max_streams) and health. BatchCreateTx and ListTxs count as 16. Beyond that the answer is RESOURCE_EXHAUSTED (NODE_BUSY), before anything is read of the request. It bounds the memory of the node: a call holds its request, which is payload.max_bytes and 4 MiB more at most, and up to 64 MiB of new transactions wait for the database besides.",
 			func(g *GRPC) *int { return &g.MaxCalls }),
-		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged, and how long a request over HTTP may take to arrive.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
+		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged, how long a request over HTTP may take to arrive, and how long an answer may take to be read. A call, but for a watch, that is not over after both of these, 15 s and commands.wait, is broken off.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
 		value("ping_timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long the answer to a ping may take before the connection is closed.",
 			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
 		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s", "How long calls under way may take once the node stops.", func(g *GRPC) *time.Duration { return &g.StopGrace }),
