@@ -45,8 +45,10 @@ func resolveLoss(v View, tx Tx, c Command) (Step, bool) {
 	case v.Used == nil || v.Used.For != c.ID:
 		return AskWho{Tx: tx, For: c.ID}, true
 	}
-	if sentence := mayBeOurs(*v.Used, tx, c); sentence != "" {
-		return refuse(c, "%s", sentence)
+	for _, sentence := range []string{mayBeOurs(*v.Used, tx, c), mayBeLost(tx, c)} {
+		if sentence != "" {
+			return refuse(c, "%s", sentence)
+		}
 	}
 	return Record{resolved(v, tx, c)}, true
 }

@@ -336,6 +336,7 @@ func TestRecover(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
+	queued := l.create("r1")
 	_, _, err := l.store.Register(l.ctx, store.Registration{Name: "unsent", Chain: 31337, Address: txn.Address{7}, Signer: "local", Mode: txn.Strict, StartFrom: "chain"})
 	l.must(err)
 	line := "recover --yes --schema " + l.db.Schema + " --database-url " + l.db.URL
@@ -352,6 +353,12 @@ func TestRecover(t *testing.T) {
 	if out := l.good("submitter", "log", "unsent"); !strings.Contains(out, "PAUSE") || !strings.Contains(out, "the database was restored") {
 		t.Errorf("printed %s", out)
 	}
+	const unsure = "it is ended (CANCELLED_BY_CALLER), but it may have run: the ledger was restored from a backup"
+	if out := l.good("tx", "cancel", queued); !strings.HasPrefix(out, "transaction "+queued+" is cancelled and is not sent any more: "+unsure) {
+		t.Errorf("printed %s", out)
+	}
+	l.rows(l.good("tx", "get", queued), `state +CANCELLED`, `executed +UNKNOWN`, `reason +RESTORED_UNKNOWN`, `retry_safe +no`)
+	l.bad(exitFailed, "nobody can tell whether transaction "+queued+" was executed: "+unsure, "tx", "watch", queued)
 	if outcome, err := l.store.Commit(l.lease, txn.Change{Status: txn.Paused}); outcome == store.Done {
 		t.Errorf("a lease of before the recovery writes: %v", err)
 	}
