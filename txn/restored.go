@@ -17,7 +17,7 @@ func RestoredMayHaveRun(reason, message string) string {
 	if message != "" {
 		reason += ": " + message
 	}
-	return "it is ended (" + reason + "), but it may have run: the ledger was restored from a backup while it was in it, and what was sent after the backup is not known. " +
+	return "it is ended (" + reason + "), but it may have run: the ledger was restored from a backup that has it, and what was sent after the backup is not known. " +
 		"See on chain whether it ran before you send the same again"
 }
 
