@@ -28,5 +28,5 @@ func mayBeLost(tx Tx, c Command) string {
 		return ""
 	}
 	return "the ledger was restored while it was in flight, so what used its nonce may be this transaction, in a form that was signed after the backup and is not known: " +
-		"compare the two (receiver, value, data) in a block explorer. If it ran, FAIL it; if it did not, say REQUEUE_UNPROVEN"
+		"compare the two (receiver, value, data) in a block explorer. If it ran, say FAIL; if it did not, REQUEUE_UNPROVEN"
 }
