@@ -221,6 +221,29 @@ func TestCancelTx(t *testing.T) {
 	}
 }
 
+// What was queued when the ledger was restored may have run since the backup: a cancel that says "it never ran" would let its caller pay twice.
+func TestCancelOfWhatWasRestored(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	k.must(k.store.Release(k.ctx, []*store.Lease{o.lease}))
+	_, err := k.store.Recover(k.ctx)
+	k.must(err)
+	for range 2 { // a repeated cancel gets the same answer
+		r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
+		k.must(err)
+		tx := r.GetTx()
+		if r.GetOutcome() != pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED || tx.GetState() != pb.TxState_TX_STATE_CANCELLED || tx.GetFinalTime() == nil {
+			t.Errorf("cancelled: %v", r)
+		}
+		if tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() || tx.GetReason() != txn.ReasonRestored || !strings.Contains(tx.GetLastError(), "it may have run") {
+			t.Errorf("it may have run, and is told as %v", tx)
+		}
+	}
+}
+
 func TestSubmittersAreRegisteredAndListed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

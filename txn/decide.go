@@ -394,6 +394,9 @@ func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 	if kind != "" {
 		next.Version = tx.Version + 1
 	}
+	if tx.Restored && next.State.Final() && next.Executed == No {
+		next = unproven(next)
+	}
 	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
 		next.EndedBlock = max(v.Head, 1)
 	}

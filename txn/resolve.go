@@ -45,8 +45,10 @@ func resolveLoss(v View, tx Tx, c Command) (Step, bool) {
 	case v.Used == nil || v.Used.For != c.ID:
 		return AskWho{Tx: tx, For: c.ID}, true
 	}
-	if sentence := mayBeOurs(*v.Used, tx, c); sentence != "" {
-		return refuse(c, "%s", sentence)
+	for _, sentence := range []string{mayBeOurs(*v.Used, tx, c), mayBeLost(tx, c)} {
+		if sentence != "" {
+			return refuse(c, "%s", sentence)
+		}
 	}
 	return Record{resolved(v, tx, c)}, true
 }
@@ -106,9 +108,9 @@ func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
 		return fmt.Sprintf("it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final",
 			tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber), true
 	case c.requeues() && tookBack(tx):
-		return fmt.Sprintf("it has given up nonce %d once already: FAIL it", *tx.Nonce), true
+		return fmt.Sprintf("it has given up nonce %d once already: say FAIL", *tx.Nonce), true
 	case c.requeues() && tx.givenUp():
-		return fmt.Sprintf("it shall not run any more, since %s: FAIL it", tx.whyGivenUp()), true
+		return fmt.Sprintf("it shall not run any more, since %s: say FAIL", tx.whyGivenUp()), true
 	}
 	return "", true
 }

@@ -175,6 +175,8 @@ func (c *client) sentence(s *status.Status) string {
 	switch {
 	case s.Code() == codes.InvalidArgument && reasonOf(s) != "":
 		return c.violations(s)
+	case reasonOf(s) == refusedDecision:
+		return inFlags(s.Message())
 	case reasonOf(s) != "":
 		return s.Message()
 	}
@@ -191,6 +193,23 @@ func (c *client) sentence(s *status.Status) string {
 		return fmt.Sprintf("the answer of node %s is too large; ask for less, as with a lower --limit", c.server)
 	}
 	return fmt.Sprintf("node %s answered %q (%s), for which it gives no reason; see its log, and whether it and this program are of one version", c.server, s.Message(), code.Code(s.Code()))
+}
+
+// refusedDecision is the reason of a decision that the chain or the ledger does not bear out.
+const refusedDecision = "DECISION_REFUSED"
+
+// decisions are what the contract calls them, with the flags that say the same; the longer names first.
+var (
+	decisions    = regexp.MustCompile(`\b(ALIGN_FORWARD_KEEP_QUEUE|ALIGN_FORWARD|FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
+	decisionFlag = map[string]string{
+		"ALIGN_FORWARD_KEEP_QUEUE": "--align-forward --keep-queue", "ALIGN_FORWARD": "--align-forward", "FAIL_UNPROVEN": "--fail --unproven",
+		"REQUEUE_UNPROVEN": "--requeue --unproven", "FAIL": "--fail", "REQUEUE": "--requeue", "RESUME": "--resume",
+	}
+)
+
+// inFlags says what a node says to all kinds of callers as it is typed here.
+func inFlags(text string) string {
+	return decisions.ReplaceAllStringFunc(text, func(decision string) string { return decisionFlag[decision] })
 }
 
 // violations are what is wrong with a request, by the names that it has on the command line.

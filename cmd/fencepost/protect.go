@@ -195,10 +195,25 @@ func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	case after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
 		return text + fmt.Sprintf("; it is PAUSED, so it goes on once \"fencepost submitter resume %s\" is run", after.GetName())
 	}
-	if after.GetQueued() == 0 {
-		return text + "; nothing is queued"
+	text += "; " + atWork(after)
+	if after.GetQueued()+after.GetInFlight() > 0 {
+		text += fmt.Sprintf(": \"fencepost tx watch --submitter %s\" tells how that goes on", after.GetName())
 	}
-	return text + fmt.Sprintf("; %d are queued: \"fencepost tx watch --submitter %s\" tells how they go on", after.GetQueued(), after.GetName())
+	return text
+}
+
+// atWork tells what an account has to do. What was queued a moment ago may be in flight by now, so one is never told without the other.
+func atWork(s *pb.Submitter) string {
+	are := func(n int64, where string) string {
+		switch n {
+		case 0:
+			return "nothing is " + where
+		case 1:
+			return "1 is " + where
+		}
+		return fmt.Sprintf("%d are %s", n, where)
+	}
+	return are(s.GetQueued(), "queued") + ", " + are(s.GetInFlight(), "in flight")
 }
 
 // goesOn is the nonce at which a protection was left: behind the gap that was recorded at the cursor, if there is one. Under protection the cursor stands still.

@@ -92,10 +92,10 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	end()
 
 	end = l.deciding(3)
-	l.bad(exitFailed, "align forward once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
+	l.bad(exitFailed, "say --align-forward once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
 	out := l.good(append(exit, "--align-forward", "--operator", "night shift")...)
 	l.rows(out, `protection +1`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
-		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued`)
+		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued, nothing is in flight`)
 	if out := l.good(append(exit, "--align-forward")...); !strings.HasPrefix(out, "protection 1 of submitter alice was ended by this decision (ALIGN_FORWARD) before, so nothing was done now; ") {
 		t.Errorf("the second time it prints %s", out)
 	}
@@ -240,10 +240,67 @@ func TestWaysOut(t *testing.T) {
 		"reorged, decided on":          {&pb.Submitter{Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "What has nonce 5 was final, and left the chain.", "tx watch T", 1},
 		"protected, reorg":             {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was final before is final again", "--resume", 2},
 	} {
-		heading, ways := waysOut(c.s)
+		heading, ways := waysOut(c.s, nil)
 		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
 			t.Errorf("%s: %q and %q", name, heading, ways)
 		}
+	}
+}
+
+// No decision is proposed first, or at all, that will be refused by what is shown.
+func TestWaysOutAreNotRefused(t *testing.T) {
+	t.Parallel()
+	protected := func(reason, evidence string) *pb.Submitter {
+		return &pb.Submitter{NextNonce: new(uint64(3)), Protection: &pb.Protection{ProtectionId: 1, Reason: reason, Evidence: evidence}}
+	}
+	lost := func(s *pb.Submitter) *pb.Submitter {
+		s.Blocking = &pb.Waiting{TxId: "T", State: pb.TxState_TX_STATE_STUCK, Nonce: new(uint64(2)), Reason: txn.ReasonNonceElsewhere}
+		return s
+	}
+	const elsewhere, used = txn.ReasonNonceElsewhere, "the account's next nonce is %d on chain and %d in its pool, and 3 here: its key is used elsewhere"
+	settled := func(n int) string {
+		return fmt.Sprintf("nonce 2 of transaction T was used by something that is not in the ledger: the account's next nonce is %d in settled blocks", n)
+	}
+	cancelled := &pb.Tx{Operator: &pb.OperatorDetails{Attempts: []*pb.Attempt{{Kind: "ORIGINAL"}, {Kind: "CANCEL"}}}}
+	for name, c := range map[string]struct {
+		s    *pb.Submitter
+		lost *pb.Tx
+		want []string // what each line has after the command, in order
+	}{
+		"the chain is ahead":         {protected(elsewhere, fmt.Sprintf(used, 5, 5)), nil, []string{"--align-forward ", "--resume   # go on at nonce 3; refused while the account's next nonce is above that on chain, where it was 5"}},
+		"its pool is":                {protected(elsewhere, fmt.Sprintf(used, 3, 4)), nil, []string{"--align-forward ", "where it was 4"}},
+		"the cursor has caught up":   {protected(elsewhere, fmt.Sprintf(used, 2, 3)), nil, []string{"--resume ", "--align-forward "}},
+		"another protection":         {protected("BY_OPERATOR", fmt.Sprintf(used, 5, 5)), nil, []string{"--resume ", "--align-forward "}},
+		"lost, and no more":          {lost(protected(elsewhere, settled(3))), &pb.Tx{}, []string{"--fail ", "--requeue ", "--resume ", "--align-forward "}},
+		"lost, and more":             {lost(protected(elsewhere, settled(4))), &pb.Tx{}, []string{"--fail ", "--requeue ", "--align-forward ", "--resume "}},
+		"lost, and its cancel asked": {lost(protected(elsewhere, settled(3))), &pb.Tx{CancelRequested: true}, []string{"--fail   # first: what holds nonce 2 is STUCK; this ends it, as it shall not run any more", "--resume ", "--align-forward "}},
+		"lost, and being cancelled":  {lost(protected(elsewhere, settled(3))), cancelled, []string{"--fail ", "--resume ", "--align-forward "}},
+		"lost, and restored":         {lost(protected(txn.ProtectRestored, "")), &pb.Tx{}, []string{"--fail ", "--requeue --unproven ", "--resume ", "--align-forward ", "--align-forward --keep-queue "}},
+	} {
+		_, ways := waysOut(c.s, c.lost)
+		good := len(ways) == len(c.want)
+		for i := 0; good && i < len(ways); i++ {
+			good = strings.Contains(ways[i], c.want[i])
+		}
+		if !good {
+			t.Errorf("%s: %q, want %q", name, ways, c.want)
+		}
+	}
+}
+
+// What a node calls a decision is told as it is typed here; what only sounds like one is left alone.
+func TestDecisionsAreTyped(t *testing.T) {
+	t.Parallel()
+	const said = "say ALIGN_FORWARD_KEEP_QUEUE or ALIGN_FORWARD, RESUME, FAIL or FAIL_UNPROVEN, REQUEUE or REQUEUE_UNPROVEN; it is FAILED_FINAL (REQUEUED_AND_RAN)"
+	const typed = "say --align-forward --keep-queue or --align-forward, --resume, --fail or --fail --unproven, --requeue or --requeue --unproven; it is FAILED_FINAL (REQUEUED_AND_RAN)"
+	if got := inFlags(said); got != typed {
+		t.Errorf("told %s", got)
+	}
+	if got := shownEvidence(&pb.Protection{Reason: txn.ProtectRestored, Evidence: "leave with ALIGN_FORWARD"}); got != "leave with --align-forward" {
+		t.Errorf("evidence %s", got)
+	}
+	if got := shownEvidence(&pb.Protection{Reason: txn.ProtectByOperator, Evidence: "REQUEUE was wrong"}); got != "REQUEUE was wrong" {
+		t.Errorf("what somebody wrote is told as %s", got)
 	}
 }
 
@@ -257,7 +314,7 @@ func TestEveryProtectionIsExplained(t *testing.T) {
 		t.Errorf("%d reasons in the document, and %d are explained, with that of a reorg", len(reasons), len(protectedWhy)+1)
 	}
 	for _, reason := range reasons {
-		if heading, _ := waysOut(&pb.Submitter{Protection: &pb.Protection{Reason: reason[1]}}); strings.HasPrefix(heading, "No nonce is taken until you decide:") {
+		if heading, _ := waysOut(&pb.Submitter{Protection: &pb.Protection{Reason: reason[1]}}, nil); strings.HasPrefix(heading, "No nonce is taken until you decide:") {
 			t.Errorf("%s is not explained", reason[1])
 		}
 	}
@@ -336,6 +393,7 @@ func TestRecover(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
+	queued := l.create("r1")
 	_, _, err := l.store.Register(l.ctx, store.Registration{Name: "unsent", Chain: 31337, Address: txn.Address{7}, Signer: "local", Mode: txn.Strict, StartFrom: "chain"})
 	l.must(err)
 	line := "recover --yes --schema " + l.db.Schema + " --database-url " + l.db.URL
@@ -352,6 +410,15 @@ func TestRecover(t *testing.T) {
 	if out := l.good("submitter", "log", "unsent"); !strings.Contains(out, "PAUSE") || !strings.Contains(out, "the database was restored") {
 		t.Errorf("printed %s", out)
 	}
+	const unsure = "it is ended (CANCELLED_BY_CALLER), but it may have run: the ledger was restored from a backup that has it"
+	if out := l.good("tx", "cancel", queued); !strings.HasPrefix(out, "transaction "+queued+" is cancelled and is not sent any more: "+unsure) {
+		t.Errorf("printed %s", out)
+	}
+	l.rows(l.good("tx", "get", queued), `state +CANCELLED`, `executed +UNKNOWN`, `reason +RESTORED_UNKNOWN`)
+	if out := l.good("tx", "get", queued); strings.Contains(out, "retry_safe") {
+		t.Errorf("printed %s", out)
+	}
+	l.bad(exitFailed, "nobody can tell whether transaction "+queued+" was executed: "+unsure, "tx", "watch", queued)
 	if outcome, err := l.store.Commit(l.lease, txn.Change{Status: txn.Paused}); outcome == store.Done {
 		t.Errorf("a lease of before the recovery writes: %v", err)
 	}

@@ -73,14 +73,20 @@ func TestWhatAnExitRecorded(t *testing.T) {
 	}
 	gaps := func(all ...*pb.NonceGap) func(*pb.Submitter) { return func(s *pb.Submitter) { s.Gaps = all } }
 	none := func(*pb.Submitter) {}
+	waits := func(queued, inFlight int64) func(*pb.Submitter) {
+		return func(s *pb.Submitter) { s.Queued, s.InFlight = queued, inFlight }
+	}
 	many := make([]*pb.NonceGap, mostGaps)
 	for name, c := range map[string]struct {
 		before, after *pb.Submitter
 		decision      pb.ProtectionDecision
 		says          string
 	}{
-		"resumed":       {at(3, under(1)), at(9, none), resume, `RESUME is recorded, by ops, and the next nonce to be taken is 3; 2 are queued: "fencepost tx watch --submitter alice" tells how they go on`},
+		"resumed":       {at(3, under(1)), at(9, none), resume, `RESUME is recorded, by ops, and the next nonce to be taken is 3; 2 are queued, nothing is in flight: "fencepost tx watch --submitter alice" tells how that goes on`},
 		"aligned":       {at(3, under(1)), at(9, gaps(&pb.NonceGap{FirstNonce: 1, LastNonce: 1}, &pb.NonceGap{FirstNonce: 3, LastNonce: 6})), align, "is 7 (was 3); nonces 3 to 6 are recorded as a gap; 2 are queued"},
+		"taken since":   {at(3, under(1)), at(4, waits(0, 1)), resume, `; nothing is queued, 1 is in flight: "fencepost tx watch --submitter alice"`},
+		"one of each":   {at(3, under(1)), at(4, waits(1, 2)), resume, `; 1 is queued, 2 are in flight: `},
+		"at rest":       {at(3, under(1)), at(3, waits(0, 0)), resume, `; nothing is queued, nothing is in flight`},
 		"by one":        {at(3, under(1)), at(9, gaps(&pb.NonceGap{FirstNonce: 3, LastNonce: 3})), align, "is 4 (was 3); nonce 3 is recorded as a gap;"},
 		"aligned, none": {at(3, under(1)), at(9, none), align, "the next nonce to be taken is 3; "},
 		"not told":      {at(3, under(1)), at(9, gaps(many...)), align, "is 9 by now"},

@@ -91,7 +91,7 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 	l.live(id, true)
 	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "pause", "alice", "--reason", "moving funds")
 	l.work()
-	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, 0 queued wait, 0 in flight are followed; "+
+	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, what is queued waits, what is in flight is followed (nothing is queued, nothing is in flight); "+
 		"\"fencepost submitter resume alice\" ends it\n" {
 		t.Errorf("printed %s", out)
 	}
@@ -102,6 +102,9 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 	l.unmarshal(l.good("submitter", "resume", "alice", "--operator", "night shift", "--json"), &s)
+	if out := l.good("submitter", "resume", "alice"); out != "submitter alice is ACTIVE; nothing is queued, nothing is in flight\n" {
+		t.Errorf("printed %s", out)
+	}
 	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +RESUME +night shift +- +- +20\S+Z +APPLIED`, `\d+ +20\S+Z +PAUSE +ops +- +moving funds +20\S+Z +APPLIED`)
 	if s.Status != "SUBMITTER_STATUS_ACTIVE" {
 		t.Errorf("resumed: %+v", s)

@@ -25,7 +25,7 @@ takes the original, and then nothing changes. To have the cancel tried again the
 
 --fail and --requeue are for when its nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction could still
 be included, which is until the other use of the nonce is chains.*.finality.audit_depth blocks deep, and while no endpoint can show who used the nonce; then nothing
-changes: ask again. --fail ends it, also when it is not STUCK: it did not run and never will. --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it
+changes: ask again. --fail ends it, also when it is not STUCK: it did not run and never will (after a restore of the ledger: nobody can tell, see RESTORED_UNKNOWN). --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it
 shall run all the same. What was signed for it is looked for all the same; if a reorg goes deeper and lets it run, its account is put under PROTECT, and you are told.
 
 --unproven goes with either when the use of the nonce is so old that no endpoint shows it any more, or none keeps state as old as audit_depth: find out from a block

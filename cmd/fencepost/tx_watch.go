@@ -104,8 +104,11 @@ func verdict(last *pb.TxEvent) error {
 		return nil
 	}
 	text := fmt.Sprintf("transaction %s was not executed", last.GetTxId())
-	if last.GetExecuted() == pb.Executed_EXECUTED_REVERTED {
+	switch last.GetExecuted() {
+	case pb.Executed_EXECUTED_REVERTED:
 		text = fmt.Sprintf("transaction %s was executed and reverted", last.GetTxId())
+	case pb.Executed_EXECUTED_UNKNOWN:
+		text = fmt.Sprintf("nobody can tell whether transaction %s was executed", last.GetTxId())
 	}
 	if last.GetMessage() != "" {
 		text += ": " + last.GetMessage()

@@ -65,7 +65,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 }
 
 const blocking = `-- name: Blocking :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
  ORDER BY t.nonce
  LIMIT 1
@@ -122,6 +122,7 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 		&i.Rejected,
 		&i.Labels,
 		&i.EndedBlock,
+		&i.Restored,
 	)
 	return i, err
 }
@@ -290,7 +291,7 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, m.submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
@@ -385,6 +386,7 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
 			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err
@@ -416,7 +418,7 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, m.submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
@@ -515,6 +517,7 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
 			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err
@@ -565,7 +568,7 @@ func (q *Queries) QueueDepths(ctx context.Context, arg QueueDepthsParams) ([]Que
 }
 
 const queueHead = `-- name: QueueHead :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.terminal_at IS NULL
  ORDER BY t.queue_seq
  LIMIT 1
@@ -621,13 +624,14 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 		&i.Rejected,
 		&i.Labels,
 		&i.EndedBlock,
+		&i.Restored,
 	)
 	return i, err
 }
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = $1 AND t.tx_id = $2
 `
@@ -693,13 +697,14 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.Rejected,
 		&i.ManagedTx.Labels,
 		&i.ManagedTx.EndedBlock,
+		&i.ManagedTx.Restored,
 		&i.SubmitterName,
 	)
 	return i, err
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id
@@ -771,6 +776,7 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
 			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err

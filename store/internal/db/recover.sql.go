@@ -79,6 +79,22 @@ func (q *Queries) LockLeases(ctx context.Context) error {
 	return err
 }
 
+const markRestored = `-- name: MarkRestored :execrows
+UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
+  FROM submitter_lease l
+ WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL
+`
+
+// MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not run. What of it has a nonce may have run as well, under a form of
+// it that was signed there.
+func (q *Queries) MarkRestored(ctx context.Context) (int64, error) {
+	result, err := q.db.Exec(ctx, markRestored)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const pauseUnstarted = `-- name: PauseUnstarted :execrows
 WITH paused AS (
     UPDATE submitter s SET status = 'PAUSED'

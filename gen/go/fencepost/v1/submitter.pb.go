@@ -238,7 +238,7 @@ type StuckDecision int32
 
 const (
 	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
-	// It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+	// It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
 	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2

@@ -41,9 +41,9 @@ const (
 	TxState_TX_STATE_STUCK TxState = 4
 	// Final: executed successfully.
 	TxState_TX_STATE_CONFIRMED TxState = 5
-	// Final: see Tx.executed for whether it ran (REVERTED) or never did (NO).
+	// Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
 	TxState_TX_STATE_FAILED_FINAL TxState = 6
-	// Final: will never be executed.
+	// Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
 	TxState_TX_STATE_CANCELLED TxState = 7
 )
 
@@ -160,7 +160,8 @@ type Executed int32
 
 const (
 	Executed_EXECUTED_UNSPECIFIED Executed = 0
-	// Not decided yet: it may still run.
+	// Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
+	// run after the backup. See on chain before you send the same again.
 	Executed_EXECUTED_UNKNOWN Executed = 1
 	// Final: it did not run and never will.
 	Executed_EXECUTED_NO Executed = 2
@@ -238,7 +239,7 @@ const (
 	TxEventKind_TX_EVENT_KIND_FAILED TxEventKind = 8
 	// Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
-	// Final: it will never run.
+	// Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
 	// It needs a decision; or it needed one already, and the reason is another now.
 	TxEventKind_TX_EVENT_KIND_STUCK TxEventKind = 11
@@ -435,7 +436,7 @@ type CancelOutcome int32
 
 const (
 	CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED CancelOutcome = 0
-	// It will never run.
+	// It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
 	CancelOutcome_CANCEL_OUTCOME_CANCELLED CancelOutcome = 1
 	// Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
 	// come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
@@ -873,7 +874,8 @@ type Tx struct {
 	// Set while it sits in a canonical block.
 	Receipt  *Receipt `protobuf:"bytes,9,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	Executed Executed `protobuf:"varint,10,opt,name=executed,proto3,enum=fencepost.v1.Executed" json:"executed,omitempty"`
-	// True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+	// True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+	// ledger (RESTORED_UNKNOWN).
 	RetrySafe bool `protobuf:"varint,11,opt,name=retry_safe,json=retrySafe,proto3" json:"retry_safe,omitempty"`
 	// Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
 	Reason string `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1365,7 +1367,7 @@ type Terms struct {
 	Speed TxSpeed                `protobuf:"varint,1,opt,name=speed,proto3,enum=fencepost.v1.TxSpeed" json:"speed,omitempty"`
 	// Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
 	MaxFee string `protobuf:"bytes,2,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
-	// No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+	// No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
 	NotAfter *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=not_after,json=notAfter,proto3" json:"not_after,omitempty"`
 	// Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
 	// was included first.

@@ -54,7 +54,8 @@ type TxServiceClient interface {
 	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
 	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
 	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+	// from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
 	CancelTx(ctx context.Context, in *CancelTxRequest, opts ...grpc.CallOption) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
@@ -179,7 +180,8 @@ type TxServiceServer interface {
 	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
 	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
 	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+	// from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
 	CancelTx(context.Context, *CancelTxRequest) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)

@@ -1092,7 +1092,7 @@ export enum StuckDecision {
   UNSPECIFIED = 0,
 
   /**
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    *
    * @generated from enum value: STUCK_DECISION_FAIL = 1;
    */

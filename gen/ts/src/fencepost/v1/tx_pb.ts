@@ -314,7 +314,8 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   executed: Executed;
 
   /**
-   * True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+   * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+   * ledger (RESTORED_UNKNOWN).
    *
    * @generated from field: bool retry_safe = 11;
    */
@@ -569,7 +570,7 @@ export type Terms = Message<"fencepost.v1.Terms"> & {
   maxFee: string;
 
   /**
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
    *
    * @generated from field: google.protobuf.Timestamp not_after = 3;
    */
@@ -1177,14 +1178,14 @@ export enum TxState {
   CONFIRMED = 5,
 
   /**
-   * Final: see Tx.executed for whether it ran (REVERTED) or never did (NO).
+   * Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
    *
    * @generated from enum value: TX_STATE_FAILED_FINAL = 6;
    */
   FAILED_FINAL = 6,
 
   /**
-   * Final: will never be executed.
+   * Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
    *
    * @generated from enum value: TX_STATE_CANCELLED = 7;
    */
@@ -1249,7 +1250,8 @@ export enum Executed {
   UNSPECIFIED = 0,
 
   /**
-   * Not decided yet: it may still run.
+   * Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
+   * run after the backup. See on chain before you send the same again.
    *
    * @generated from enum value: EXECUTED_UNKNOWN = 1;
    */
@@ -1358,7 +1360,7 @@ export enum TxEventKind {
   CANCEL_REQUESTED = 9,
 
   /**
-   * Final: it will never run.
+   * Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
    *
    * @generated from enum value: TX_EVENT_KIND_CANCELLED = 10;
    */
@@ -1494,7 +1496,7 @@ export enum CancelOutcome {
   UNSPECIFIED = 0,
 
   /**
-   * It will never run.
+   * It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
    *
    * @generated from enum value: CANCEL_OUTCOME_CANCELLED = 1;
    */
@@ -1581,7 +1583,8 @@ export const TxService: GenService<{
    * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
    * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
    * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-   * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+   * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+   * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
    *
    * @generated from rpc fencepost.v1.TxService.CancelTx
    */

@@ -21,7 +21,7 @@ public enum StuckDecision
   STUCK_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -95,7 +95,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>

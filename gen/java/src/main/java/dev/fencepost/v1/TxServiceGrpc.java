@@ -352,7 +352,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -476,7 +477,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -585,7 +587,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
@@ -693,7 +696,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
@@ -804,7 +808,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(
