@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +16,7 @@ import (
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -62,9 +65,9 @@ func tryKeys(ctx context.Context, s config.Signer, path string, log *slog.Logger
 		wrong.add(path+".dir", err)
 		return nil, false, wrong
 	}
-	store, err := openKeys(ctx, s, log)
+	held, err := openKeys(ctx, s, log)
 	if err == nil {
-		list, err = store.Addresses(ctx)
+		list, err = held.Addresses(ctx)
 	}
 	wrong.add(path+".dir", err)
 	return list, err == nil, wrong
@@ -88,6 +91,22 @@ func unreadable(url string) error {
 		return fmt.Errorf("file %s of the URL cannot be read (%w)", file.Path, file.Err)
 	}
 	return nil
+}
+
+// Unreachable says of a ledger that cannot be had where it was looked for, what names that, and what to do. Any other error is left as it is. It says nothing else of the URL.
+func Unreachable(err error, url, key string) error {
+	if !errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	cfg, bad := pgx.ParseConfig(url)
+	if bad != nil {
+		return err
+	}
+	at := net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
+	if strings.HasPrefix(cfg.Host, "/") { // the folder of a socket
+		at = fmt.Sprintf("%s (port %d)", cfg.Host, cfg.Port)
+	}
+	return fmt.Errorf("%s, database %q at %s: %w; see to it that PostgreSQL lets this user in there, or correct %s", key, cfg.Database, at, err, key)
 }
 
 // problem says where the configuration names what an error is about.
