@@ -155,6 +155,9 @@ func (a *actor) tell(tx txn.Tx, w txn.Write) {
 	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
 		log = a.log.Warn
 	}
-	log("transaction moved", "tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version,
-		"tx_hash", tx.TxHash.Hex(), "reason", tx.Reason, "last_error", tx.LastError)
+	attributes := []any{"tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version}
+	if tx.TxHash != (txn.Hash{}) { // before anything is signed there is none
+		attributes = append(attributes, "tx_hash", tx.TxHash.Hex())
+	}
+	log("transaction moved", append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
 }

@@ -131,6 +131,8 @@ type Outcome struct {
 	Have          *Wei   // wei: what the account has
 	Want          *Wei   // wei: what the transaction, with those that wait before it, may cost
 	Short         *Wei   // wei: what the account lacks
+
+	ChainsCap bool // FEE_CAP_BELOW_BASE_FEE: what is too low is the cap that is configured for the chain, and not the asker's own
 }
 
 // Draft is a transaction before it has a nonce.

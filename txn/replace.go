@@ -252,13 +252,13 @@ func Replaced(v View, s Replace, p Replacement) Change {
 func (p Replacement) missing(v View, s Replace) (reason, message string) {
 	switch {
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer: " + p.Outcome.Detail
+		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.cap(v) + ": " + p.Outcome.Detail
 	case p.Outcome.Class != Accepted:
 		return ReasonChainUnavailable, "the chain tells no fees (" + string(p.Outcome.Class) + "): " + p.Outcome.Detail
 	case s.InVain():
 		return ReasonRejected, "a node says that the cancel can never pass, and more gas than it has is not what the chain asks for"
 	case p.Capped && !s.firstCancel() && !s.Unfit: // a first cancel at the cap still wins where the pool has lost what it shall replace
-		return ReasonFeeCapReached, fmt.Sprintf("a replacement would have to offer more than the cap of %s wei per gas; the last form is still handed over", s.Limit.Dec())
+		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.cap(v) + "; the last form is still handed over"
 	case errors.Is(p.SignErr, ErrKeyMissing):
 		return ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex())
 	case errors.Is(p.SignErr, ErrSignerFault):
@@ -267,6 +267,18 @@ func (p Replacement) missing(v View, s Replace) (reason, message string) {
 		return ReasonSignerUnavailable, "the signer did not answer; waiting for it"
 	}
 	return "", ""
+}
+
+// cap names the limit of a replacement, and what holds it.
+func (s Replace) cap(v View) string {
+	where := "gas_bump.max_fee_cap_gwei in the configuration"
+	switch own := s.Tx.Terms.MaxFee; {
+	case s.Kind != Cancel && !own.IsZero() && s.Limit == own:
+		where = "the transaction's own max_fee"
+	case !v.Submitter.MaxFee.IsZero() && s.Limit == v.Submitter.MaxFee:
+		where = "max_fee of the submitter"
+	}
+	return "the cap of " + InGwei(s.Limit) + " gwei (" + where + ")"
 }
 
 // firstCancel tells whether it would be the first form that cancels. Until there is one nothing is handed over: what shall be cancelled would only be sent again.

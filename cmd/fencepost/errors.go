@@ -142,6 +142,7 @@ func (e *remoteError) GRPCStatus() *status.Status { return e.status }
 
 // hints say which command helps on, behind what a node says to all kinds of callers.
 var hints = map[string]string{
+	"UNAUTHENTICATED":        `--token-file FILE (or FENCEPOST_TOKEN_FILE) sends a token, --tls-cert and --tls-key show a certificate`,
 	"SUBMITTER_NOT_FOUND":    `"fencepost submitter list" tells which there are`,
 	"SUBMITTER_EXISTS":       `"fencepost submitter list" tells which there are`,
 	"SUBMITTER_PAUSED":       `"fencepost submitter resume NAME" ends the pause`,
@@ -150,6 +151,30 @@ var hints = map[string]string{
 	"QUEUE_FULL":             `"fencepost tx list --state QUEUED" tells what waits, and why`,
 	"NOT_YET_APPLIED":        `"fencepost submitter show NAME" tells whether one does`,
 }
+
+// filled puts what was typed in place of the NAME and KEY of a hint; a place of which nothing is known stays.
+func filled(c *cobra.Command, hint string) string {
+	known := map[string]string{}
+	for place, flag := range map[string]string{"NAME": "submitter", "KEY": "request-id"} {
+		if f := c.Flags().Lookup(flag); f != nil {
+			known[place] = f.Value.String()
+		}
+	}
+	for i, name := range argumentNames(c) {
+		if given := c.Flags().Args(); name == "NAME" && i < len(given) {
+			known[name] = given[i]
+		}
+	}
+	for place, value := range known {
+		if bare.MatchString(value) {
+			hint = regexp.MustCompile(`\b`+place+`\b`).ReplaceAllLiteralString(hint, value)
+		}
+	}
+	return hint
+}
+
+// bare is what can stand in a command line as it is.
+var bare = regexp.MustCompile(`^[A-Za-z0-9._:/@-]+$`)
 
 // explain says what a node has answered, or that there is none.
 func (c *client) explain(err error) error {
@@ -162,8 +187,8 @@ func (c *client) explain(err error) error {
 	}
 	text := c.sentence(s)
 	if reason := reasonOf(s); reason != "" {
-		if hints[reason] != "" {
-			text += "; " + hints[reason]
+		if hint := hints[reason]; hint != "" {
+			text += "; " + filled(c.command, hint)
 		}
 		text += " (" + reason + ")"
 	}

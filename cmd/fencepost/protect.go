@@ -279,8 +279,15 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 	}
 	rows := make([][]string, len(all.GetCommands()))
 	for i, k := range all.GetCommands() {
-		rows[i] = []string{strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), strings.TrimSpace(k.GetKind() + " " + k.GetAction()), cell(k.GetOperator()),
-			shown(k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), cell(k.GetResult())}
+		rows[i] = commandRow(k)
 	}
 	return p.print(wire{all}, table([]string{"ID", "ASKED", "COMMAND", "OPERATOR", "TX_ID", "REASON", "DECIDED", "RESULT"}, rows))
+}
+
+// commandRow is a line of the log. Its last column may be long: it says why.
+func commandRow(k *pb.Command) []string {
+	return []string{
+		strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), strings.TrimSpace(k.GetKind() + " " + k.GetAction()), cell(k.GetOperator()),
+		shown(k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), shown(plain(k.GetResult())),
+	}
 }

@@ -95,7 +95,7 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 		"\"fencepost submitter resume alice\" ends it\n" {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume NAME\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
+	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume alice\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
 	var s struct{ Status string }
 	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "before") // it was accepted before
 	if !strings.Contains(out, "exists already") {

@@ -11,6 +11,7 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -39,6 +40,8 @@ type Config struct {
 	Submitters []Submitter
 
 	Settings []Setting // every key as it is in force, in the order of the table
+
+	elementPaths map[string][]string // of a list of sections that was read
 }
 
 // Node is this process.
@@ -248,4 +251,12 @@ type Setting struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 	From  string `json:"from"` // "file:line", "environment NAME", "--set" or "default"
+}
+
+// Path is what problems call an element of a list: by its name, or by its place where the name is not good.
+func (c *Config) Path(list string, i int) string {
+	if all := c.elementPaths[list]; i < len(all) {
+		return all[i]
+	}
+	return fmt.Sprintf("%s[%d]", list, i)
 }

@@ -71,7 +71,7 @@ func (r *reader) later(key, other string) string {
 func relateLease(r *reader, c *Config) {
 	const renew, duration = "lease.renew_interval", "lease.duration"
 	if r.good(renew, duration) && 3*c.Lease.RenewInterval > c.Lease.Duration {
-		r.broken(renew, duration, fmt.Sprintf("renew at least every %s, or make the lease at least %s long", short(c.Lease.Duration/3), short(3*c.Lease.RenewInterval)),
+		r.broken(renew, duration, fmt.Sprintf("renew at least every %s, or make the lease at least %s long", short(rounded(c.Lease.Duration/3)), short(3*c.Lease.RenewInterval)),
 			"a lease of %s that is renewed every %s lapses when two renewals fail", short(c.Lease.Duration), short(c.Lease.RenewInterval))
 	}
 }
@@ -87,9 +87,19 @@ func relateQueues(r *reader, c *Config) {
 func relateStatementTimeout(r *reader, c *Config) {
 	const timeout, duration = "database.statement_timeout", "lease.duration"
 	if r.good(timeout, duration) && 3*c.Database.StatementTimeout >= c.Lease.Duration {
-		r.broken(timeout, duration, fmt.Sprintf("make it less than %s, or the lease longer than %s", short(c.Lease.Duration/3), short(3*c.Database.StatementTimeout)),
+		r.broken(timeout, duration, fmt.Sprintf("make database.statement_timeout less than %s, or lease.duration more than %s", short(rounded(c.Lease.Duration/3)), short(3*c.Database.StatementTimeout)),
 			"a statement that hangs for %s holds up the takeover of a lease of %s", short(c.Database.StatementTimeout), short(c.Lease.Duration))
 	}
+}
+
+// rounded leaves out what nobody would write: parts of a thousandth of it, downwards.
+func rounded(d time.Duration) time.Duration {
+	for unit := time.Second; unit >= time.Microsecond; unit /= 10 {
+		if d >= 100*unit {
+			return d.Truncate(unit)
+		}
+	}
+	return d
 }
 
 // callsInARound is how many calls in a row one question to a chain may wait for: chain.Client begins no further one once two timeouts have passed. A step may ask

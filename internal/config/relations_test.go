@@ -21,6 +21,7 @@ func TestRelations(t *testing.T) {
 		"renewal at a third":       {example, []string{"lease.duration=12s", "lease.renew_interval=4s"}, ""},
 		"renewal after a third":    {example, []string{"lease.duration=12s", "lease.renew_interval=4001ms"}, "--set: lease.renew_interval: a lease of 12s that is renewed every 4.001s lapses"},
 		"lease too short":          {example + "lease: {duration: 9s, renew_interval: 3s}\n", []string{"lease.renew_interval=2s"}, "config.yaml:20: lease.duration: a statement that hangs for 3s holds up"},
+		"lease of 5s":              {example + "lease: {duration: 5s, renew_interval: 1s}\n", nil, "a lease of 5s; make database.statement_timeout less than 1.66s, or lease.duration more than 9s"},
 		"statement below a third":  {example, []string{"database.statement_timeout=3333ms"}, ""},
 		"statement at a third":     {example, []string{"lease.duration=9s", "database.statement_timeout=3s"}, "database.statement_timeout: a statement that hangs"},
 		"progress within a lease":  {example, []string{"lease.progress_timeout=10s"}, "--set: lease.progress_timeout: an owner is taken to be stuck after 10s, and a lease lasts 10s; make progress_timeout longer than 10s"},

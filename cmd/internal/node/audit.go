@@ -36,7 +36,7 @@ func (b *Books) open(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 		return err
 	}
 	if err = b.store.CheckSchema(ctx); err != nil {
-		return err
+		return Unreachable(err, cfg.Database.URL.Reveal(), "database.url")
 	}
 	b.chains, err = openChains(ctx, cfg, b.store, log)
 	return err

@@ -29,9 +29,9 @@ type doorkeeper struct {
 
 func newDoorkeeper(cfg *config.Config, log *slog.Logger) (*doorkeeper, error) {
 	d := &doorkeeper{cfg: cfg, log: log, seen: fingerprint(cfg)}
-	var err error
-	if d.first, err = readAccess(cfg); err != nil {
-		return nil, err
+	var wrong faults
+	if d.first, wrong = readAccess(cfg); len(wrong) > 0 {
+		return nil, wrong.problems(cfg)
 	}
 	d.tls.Store(d.first.tls)
 	return d, nil
@@ -75,9 +75,9 @@ func (d *doorkeeper) look(asked bool, set func([]string, []server.Caller)) {
 		return
 	}
 	d.seen = now
-	a, err := readAccess(d.cfg)
-	if err != nil {
-		d.log.Error("the certificates and tokens of callers cannot be read anew; those that were read before stay in force", "error", err)
+	a, wrong := readAccess(d.cfg)
+	if len(wrong) > 0 {
+		d.log.Error("the certificates and tokens of callers cannot be read anew; those that were read before stay in force", "error", wrong)
 		return
 	}
 	d.tls.Store(a.tls)

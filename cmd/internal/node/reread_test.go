@@ -140,7 +140,7 @@ func TestFilesAreReadAnew(t *testing.T) {
 	inForce("a file that is none", "one.test")
 
 	writePair(t, dir, "two.test") // the other file is still wrong
-	next("half of it", "callers.shop.tokens_file: line 1 of")
+	next("half of it", "callers[0].tokens_file: line 1 of")
 	inForce("half of it", "one.test")
 
 	put(t, file("tokens"), tokenC)
@@ -200,11 +200,11 @@ func TestNoTwoCallersHaveTheSameToken(t *testing.T) {
 	put(t, filepath.Join(dir, "b"), tokenB+"\n"+tokenA)
 	cfg := &config.Config{Callers: []config.Caller{{Name: "a", TokensFile: filepath.Join(dir, "a")}, {Name: "b", TokensFile: filepath.Join(dir, "b")}}}
 	_, err := readAccess(cfg)
-	if err == nil || !strings.Contains(err.Error(), `callers.b.tokens_file: `) || !strings.Contains(err.Error(), `holds a token of caller "a"`) || strings.Contains(err.Error(), tokenA) {
+	if len(err) == 0 || !strings.Contains(err.Error(), `callers[1].tokens_file: `) || !strings.Contains(err.Error(), `holds a token of caller "a"`) || strings.Contains(err.Error(), tokenA) {
 		t.Errorf("gave %v", err)
 	}
 	cfg.Callers = cfg.Callers[:1]
-	if _, err := readAccess(cfg); err != nil {
+	if _, err := readAccess(cfg); len(err) > 0 {
 		t.Errorf("the same token twice of one caller: %v", err)
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"regexp"
+	"strings"
 
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/server"
@@ -20,49 +23,55 @@ type access struct {
 	callers []server.Caller
 }
 
-// fileError is what is wrong with the file of a key.
-type fileError struct {
+// faults are what is wrong with the files of access, each under its key.
+type faults []fault
+
+type fault struct {
 	key string
 	err error
 }
 
-func (f *fileError) Error() string { return f.key + ": " + f.err.Error() }
-func (f *fileError) Unwrap() error { return f.err }
-
-func inFile(key string, err error) error {
-	if err == nil {
-		return nil
+func (f *faults) add(key string, err error) {
+	if err != nil {
+		*f = append(*f, fault{key, err})
 	}
-	return &fileError{key, err}
 }
 
-// readAccess reads all of the files. It never quotes a token.
-func readAccess(cfg *config.Config) (a access, err error) {
-	if a.tls, err = readTLS(cfg.GRPC.TLS); err != nil {
-		return a, err
+// Error is one line: it goes into a log.
+func (f faults) Error() string {
+	texts := make([]string, len(f))
+	for i, one := range f {
+		texts[i] = one.key + ": " + one.err.Error()
 	}
-	if a.tokens, err = readTokens(cfg.GRPC.TokensFile); err != nil {
-		return a, inFile("grpc.tokens_file", err)
-	}
+	return strings.Join(texts, "; ")
+}
+
+// readAccess reads all of the files, and tells all that is wrong with them. It never quotes a token.
+func readAccess(cfg *config.Config) (access, faults) {
+	var a access
+	var wrong faults
+	a.tls = readTLS(cfg.GRPC.TLS, &wrong)
+	var err error
+	a.tokens, err = readTokens(cfg.GRPC.TokensFile)
+	wrong.add("grpc.tokens_file", err)
 	of := map[string]string{} // token to caller
-	for _, c := range cfg.Callers {
-		key := "callers." + c.Name + ".tokens_file"
+	for i, c := range cfg.Callers {
+		key := cfg.Path("callers", i) + ".tokens_file"
 		tokens, err := readTokens(c.TokensFile)
-		if err != nil {
-			return a, inFile(key, err)
-		}
+		wrong.add(key, err)
 		for _, token := range tokens {
 			if other, twice := of[token]; twice && other != c.Name {
-				return a, inFile(key, fmt.Errorf("%s holds a token of caller %q; give each caller tokens of its own", c.TokensFile, other))
+				wrong.add(key, fmt.Errorf("%s holds a token of caller %q; give each caller tokens of its own", c.TokensFile, other))
+				break
 			}
 			of[token] = c.Name
 		}
 		a.callers = append(a.callers, server.Caller{Name: c.Name, Tokens: tokens, Certificates: c.Certificates, Submitters: c.Submitters, Operator: c.Operator()})
 	}
 	if len(of) > maxTokens {
-		return a, inFile("callers", fmt.Errorf("they have %d tokens, and each call is compared with all of them; leave at most %d", len(of), maxTokens))
+		wrong.add("callers", fmt.Errorf("they have %d tokens, and each call is compared with all of them; leave at most %d", len(of), maxTokens))
 	}
-	return a, nil
+	return a, wrong
 }
 
 // accessFiles are those that readAccess reads.
@@ -79,27 +88,51 @@ func accessFiles(cfg *config.Config) (files []string) {
 	return files
 }
 
-func readTLS(t config.TLS) (*tls.Config, error) {
-	if t.CertFile == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-	if err != nil {
-		return nil, inFile("grpc.tls.cert_file", fmt.Errorf("read %s and %s: %w; give the PEM files of a certificate and its key", t.CertFile, t.KeyFile, err))
-	}
+func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	// Clients of HTTP/1.1 share the port.
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if t.ClientCAFile != "" {
-		pem, err := os.ReadFile(t.ClientCAFile)
-		if err != nil {
-			return nil, inFile("grpc.tls.client_ca_file", err)
-		}
+		pem, err := readFile(t.ClientCAFile, "give the PEM file of the authorities that callers' certificates are of")
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, inFile("grpc.tls.client_ca_file", fmt.Errorf("%s holds no certificate; give the PEM file of the authorities that callers' certificates are of", t.ClientCAFile))
+		if err == nil && !c.ClientCAs.AppendCertsFromPEM(pem) {
+			err = fmt.Errorf("%s holds no certificate; give the PEM file of the authorities that callers' certificates are of", t.ClientCAFile)
 		}
+		wrong.add("grpc.tls.client_ca_file", err)
 	}
-	return c, nil
+	const remedy = "give the PEM files of a certificate and its key"
+	var cert, key []byte
+	var noCert, noKey error
+	if t.CertFile != "" {
+		cert, noCert = readFile(t.CertFile, remedy)
+		wrong.add("grpc.tls.cert_file", noCert)
+	}
+	if t.KeyFile != "" {
+		key, noKey = readFile(t.KeyFile, remedy)
+		wrong.add("grpc.tls.key_file", noKey)
+	}
+	if t.CertFile == "" || t.KeyFile == "" || noCert != nil || noKey != nil {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		wrong.add("grpc.tls.cert_file", fmt.Errorf("%s and %s are no certificate with its key (%s); %s", t.CertFile, t.KeyFile, strings.TrimPrefix(err.Error(), "tls: "), remedy))
+		return nil
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c
+}
+
+// readFile reads one, and says with an error what to do.
+func readFile(file, remedy string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("file %s does not exist; %s", file, remedy)
+	case errors.As(err, &path):
+		return nil, fmt.Errorf("file %s cannot be read (%w); make it readable for this user, or name another", file, path.Err)
+	}
+	return text, err
 }
 
 // tokenForm is what can stand in a header, and cannot be guessed.
@@ -113,7 +146,7 @@ func readTokens(file string) (tokens []string, err error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := readFile(file, "write tokens into it, one a line, readable by this user only; \"openssl rand -hex 32\" makes one")
 	if err != nil {
 		return nil, err
 	}
