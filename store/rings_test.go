@@ -115,7 +115,7 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 		"SpendLeases":     {"UPDATE submitter_lease"},
 		"EndCommands":     {"UPDATE submitter_command"},
 		"PauseUnstarted":  {"INSERT INTO submitter_command", "UPDATE submitter"},
-		"ProtectRestored": {"UPDATE submitter_nonce_cursor"},
+		"ProtectRestored": {"INSERT INTO submitter_command", "UPDATE submitter_nonce_cursor"},
 	}
 	sqls := statements(t, "open")
 	for name, sql := range sqls {
