@@ -69,7 +69,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
                         ORDER BY q.command_id DESC
                         LIMIT 1000) c) k
         WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED' AND k.applied_at > coalesce(k.resumed_at, '-infinity')
-        ORDER BY (k.action = 'ON_FAILURE') DESC, k.command_id DESC
+        ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
         LIMIT 1) p ON TRUE
  WHERE s.name > @after_name AND (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY s.name

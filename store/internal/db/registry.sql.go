@@ -166,7 +166,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
                         ORDER BY q.command_id DESC
                         LIMIT 1000) c) k
         WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED' AND k.applied_at > coalesce(k.resumed_at, '-infinity')
-        ORDER BY (k.action = 'ON_FAILURE') DESC, k.command_id DESC
+        ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
         LIMIT 1) p ON TRUE
  WHERE s.name > $1 AND ($2::INT = 0 OR s.submitter_id = $2::INT) AND ($3::BOOLEAN OR s.name = ANY($4::TEXT[]))
  ORDER BY s.name
