@@ -23,7 +23,11 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 	a.stand()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
-		a.log.Info("submitter status changed", "status", string(c.Status))
+		if c.Why != "" {
+			a.log.Warn("submitter is paused: no nonce is taken until somebody resumes it", "reason", c.Why)
+		} else {
+			a.log.Info("submitter status changed", "status", string(c.Status))
+		}
 	}
 	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHead {
 		a.mail.Store(true) // what is not of the head of the queue is there for a command alone

@@ -79,6 +79,7 @@ func payloadTooLarge(size, limit int) error {
 
 func isKeyReused(err error) bool { return errors.Is(err, store.ErrKeyReused) }
 func isProtected(err error) bool { return errors.Is(err, store.ErrProtected) }
+func isStopped(err error) bool   { return isProtected(err) || errors.Is(err, store.ErrPaused) }
 
 // declinedError is a decision that cannot be carried out as things stand; its sentence says why.
 type declinedError struct{ answer }

@@ -211,6 +211,9 @@ func TestCancelTx(t *testing.T) {
 			if r.GetOutcome() != c.outcome || r.GetTx().GetState() != c.state {
 				t.Errorf("%s: %v in state %v, want %v in %v", c.name, r.GetOutcome(), r.GetTx().GetState(), c.outcome, c.state)
 			}
+			if asked := r.GetTx().GetCancelRequested(); asked != (c.outcome != pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL) {
+				t.Errorf("%s: %v, and cancel_requested is %v", c.name, r.GetOutcome(), asked)
+			}
 			if safe := r.GetTx().GetRetrySafe(); safe != (c.state == pb.TxState_TX_STATE_CANCELLED) {
 				t.Errorf("%s: retry_safe is %v", c.name, safe)
 			}

@@ -342,7 +342,7 @@ func TestCancelTxInFlight(t *testing.T) {
 			}
 			return r.GetTx()
 		}
-		cancel(requested, false)
+		cancel(requested, true) // as the outcome says, though its owner has not seen it yet
 		o.decide(at(0))
 		cancel(requested, true)
 		o.include(txID(t, id))

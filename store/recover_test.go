@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +83,9 @@ func TestRecover(t *testing.T) {
 		case id == alice:
 			if c.Protected.Evidence != restoredEvidence {
 				t.Fatalf("evidence %q", c.Protected.Evidence)
+			}
+			if got, want := k.log(s, id), []string{fmt.Sprintf("PROTECT DATABASE_RESTORED %d: %s (recover)", c.Protections, restoredEvidence)}; !slices.Equal(got, want) {
+				t.Fatalf("recorded %q, want %q", got, want)
 			}
 			k.want(k.commit(s, l, take(tx, 0)), Conflict)
 			k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: c.Protections, To: 0, Reason: "the account never sent"}})

@@ -152,9 +152,17 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 		Submitter: submitter,
 		Lease:     LeaseInfo{OwnerNode: r.OwnerNode, Token: txn.Token(r.FencingToken), AcquiredAt: r.AcquiredAt, ExpiresAt: r.ExpiresAt, Live: r.Live},
 		Cursor:    toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason, r.ProtectEvidence, r.ProtectAt),
+		Pause:     toPause(r),
 		Queued:    r.Queued,
 		InFlight:  r.InFlight,
 	}, err
+}
+
+func toPause(r db.SubmittersRow) *Pause {
+	if !r.PauseKnown {
+		return nil
+	}
+	return &Pause{OnFailure: r.PauseAction == string(txn.ActionOnFailure), Reason: r.PauseReason, Operator: r.PauseOperator, At: r.PausedAt}
 }
 
 // maxLookups bounds what is remembered of names.

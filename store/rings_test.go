@@ -116,7 +116,7 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 		"EndCommands":     {"UPDATE submitter_command"},
 		"MarkRestored":    {"UPDATE managed_tx"},
 		"PauseUnstarted":  {"INSERT INTO submitter_command", "UPDATE submitter"},
-		"ProtectRestored": {"UPDATE submitter_nonce_cursor"},
+		"ProtectRestored": {"INSERT INTO submitter_command", "UPDATE submitter_nonce_cursor"},
 	}
 	sqls := statements(t, "open")
 	for name, sql := range sqls {

@@ -118,8 +118,17 @@ type SubmitterInfo struct {
 	txn.Submitter
 	Lease    LeaseInfo
 	Cursor   *txn.Cursor // nil before the account was looked at
+	Pause    *Pause      // nil: it is not paused, or nothing is recorded of that
 	Queued   int64
 	InFlight int64
+}
+
+// Pause tells who paused a submitter, why and when.
+type Pause struct {
+	OnFailure bool // its policy did, and not somebody
+	Reason    string
+	Operator  string
+	At        time.Time
 }
 
 // LeaseInfo tells who writes for a submitter.

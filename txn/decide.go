@@ -3,6 +3,7 @@ package txn
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -220,6 +221,7 @@ func cancel(v View, id TxID) (Write, bool) {
 // follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
 func follow(v View) Change {
 	var c Change
+	var why []string
 	add := func(tx Tx, w Write, ok bool) {
 		if !ok {
 			return
@@ -227,6 +229,7 @@ func follow(v View) Change {
 		c.Writes = append(c.Writes, w)
 		if v.Submitter.OnFailure == PauseOnFailure && reverted(tx, w) {
 			c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
+			why = append(why, whyPaused(tx, w))
 		}
 	}
 	for _, tx := range v.Open {
@@ -237,7 +240,14 @@ func follow(v View) Change {
 		w, ok := endRequeued(v, tx)
 		add(tx, w, ok)
 	}
+	c.Why = strings.Join(why, "; ")
 	return c
+}
+
+// whyPaused tells an operator which transaction paused its account, and where it failed.
+func whyPaused(tx Tx, w Write) string {
+	r := w.Next.Receipt
+	return fmt.Sprintf("transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE", tx.ID, tx.RequestID, r.BlockNumber, r.BlockHash.Hex())
 }
 
 // reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue

@@ -209,7 +209,7 @@ func protectAsTold(v View, c Command) Change {
 	if p := v.Cursor.Protected; p != nil {
 		evidence = fmt.Sprintf("%s (in place of %s: %s)", evidence, p.Reason, p.Evidence)
 	}
-	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: evidence}
+	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: evidence, Asked: true}
 	return done
 }
 
@@ -278,7 +278,7 @@ func (v View) depthOf(c Command) uint64 {
 
 func unprotect(v View, c Command, to Nonce) Change {
 	done := told(c, Applied, "")
-	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason}
+	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason, Asked: true}
 	done.Writes = dueAgain(v)
 	return done
 }

@@ -246,7 +246,9 @@ func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use: "log NAME", Short: "List what was asked of the owner of a submitter, by whom, and what became of it", Args: arguments("NAME"),
-		Long:    "List what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.",
+		Long: `List what was asked of the owner of a submitter, by whom, and what became of it; newest first. With it stands what the owner did by itself (OPERATOR "fencepost"): a
+pause because a transaction reverted (--on-failure pause), each protection with its number and its evidence, and the end of one that ended by itself. Nothing is ever
+removed from it.`,
 		Example: "  fencepost submitter log alice",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -259,6 +261,15 @@ func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
 	}
 	c.Flags().IntVar(&limit, "limit", 100, "most commands")
 	return c
+}
+
+// shownCommand names what was asked for or done, and the protection that it is about.
+func shownCommand(k *pb.Command) string {
+	text := strings.TrimSpace(k.GetKind() + " " + k.GetAction())
+	if k.GetProtectionId() > 0 {
+		text += fmt.Sprintf(" (protection %d)", k.GetProtectionId())
+	}
+	return text
 }
 
 func (p *program) listCommands(ctx context.Context, c *client, submitter string, limit int) error {
@@ -287,7 +298,7 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 // commandRow is a line of the log. Its last column may be long: it says why.
 func commandRow(k *pb.Command) []string {
 	return []string{
-		strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), strings.TrimSpace(k.GetKind() + " " + k.GetAction()), cell(k.GetOperator()),
+		strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), shownCommand(k), cell(k.GetOperator()),
 		shown(k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), shown(plain(k.GetResult())),
 	}
 }

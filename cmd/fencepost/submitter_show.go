@@ -61,6 +61,9 @@ func shownSubmitter(s *pb.Submitter, lost *pb.Tx, now time.Time) func(io.Writer)
 func waysOut(s *pb.Submitter, lost *pb.Tx) (heading string, ways []string) {
 	b := s.GetBlocking()
 	switch reason := s.GetProtection().GetReason(); {
+	case s.GetPause().GetOnFailure() && s.GetProtection() == nil && len(ran(s, "")) == 0 && b.GetState() != pb.TxState_TX_STATE_STUCK:
+		return "A transaction reverted, and its policy paused the account for that. Look at what reverted, and at what is queued behind it; then:",
+			[]string{"fencepost tx list --submitter " + s.GetName() + " --state QUEUED   # what will be sent", "fencepost submitter resume " + s.GetName()}
 	case reason == txn.ReasonReorgedFinal:
 		return "No nonce is taken until all that was final before is final again, which ends this by itself, or until you decide:", exits(s, lost)
 	case s.GetProtection() != nil:
@@ -183,6 +186,9 @@ func submitterFields(s *pb.Submitter, now time.Time) []field {
 		{"queued", strconv.FormatInt(s.GetQueued(), 10)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
 	}
 	all = append(all, leaseFields(s.GetLease(), now)...)
+	if p := s.GetPause(); p != nil {
+		all = append(all, field{"paused", shownTime(p.GetTime())}, field{"paused_by", shownPauser(p)}, field{"paused_why", shown(plain(p.GetReason()))})
+	}
 	if pr := s.GetProtection(); pr != nil {
 		all = append(all, field{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)}, field{"protected", shownTime(pr.GetTime())},
 			field{"reason", pr.GetReason()}, field{"evidence", shownEvidence(pr)})
@@ -201,6 +207,14 @@ func shownEvidence(pr *pb.Protection) string {
 		return inFlags(plain(pr.GetEvidence()))
 	}
 	return plain(pr.GetEvidence())
+}
+
+// shownPauser is who paused a submitter.
+func shownPauser(p *pb.Pause) string {
+	if p.GetOnFailure() {
+		return p.GetOperator() + " (on_failure)"
+	}
+	return shown(plain(p.GetOperator()))
 }
 
 // leaseFields tell how long a node has had the lease by the clock here, which is good enough for a person.

@@ -82,6 +82,18 @@ func TestSubmitterUpdate(t *testing.T) {
 	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei`)
 }
 
+// TestSubmitterPausedByItsPolicy: whoever resumes it has been told why it was paused.
+func TestSubmitterPausedByItsPolicy(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.commit(txn.Change{Status: txn.Paused, Why: "transaction x (request \"r\") reverted"})
+	l.rows(l.good("submitter", "show", "alice"), `status +PAUSED`, `paused +20\S+Z`, `paused_by +fencepost \(on_failure\)`, `paused_why +transaction x \(request "r"\) reverted`,
+		`A transaction reverted, and its policy paused the account for that\..*`, `  fencepost submitter resume alice`)
+	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +transaction x .* reverted +20\S+Z +APPLIED`)
+	l.bad(exitFailed, `takes no new transactions: transaction x (request "r") reverted; look at what reverted, then resume it`, "tx", "create", "--submitter", "alice", "--to", recipient)
+}
+
 func TestSubmitterPauseAndResume(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
