@@ -127,7 +127,9 @@ func (l *Limits) bound(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // wholeCall is the longest that a call holds anything: until its request is there, until it is answered, and until the caller has read that.
-func (l *Limits) wholeCall() time.Duration { return l.PingAfter + l.Answer + l.CommandWait + l.PingAfter }
+func (l *Limits) wholeCall() time.Duration {
+	return l.PingAfter + l.Answer + l.CommandWait + l.PingAfter
+}
 
 func setDefault[T comparable](field *T, value T) {
 	var zero T
