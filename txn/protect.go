@@ -261,7 +261,7 @@ func resume(v View, c Command) (Step, bool) {
 	}
 	switch {
 	case a.Latest > next || a.Pending > next:
-		return refuse(c, "the account's next nonce is %d on chain and %d in its pool, and %d here; say ALIGN_FORWARD once it has settled", a.Latest, a.Pending, next)
+		return refuse(c, "the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (ALIGN_FORWARD) once it has settled", a.Latest, a.Pending, next)
 	case a.Latest < lowest:
 		return refuse(c, "the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included", a.Latest, lowest)
 	}

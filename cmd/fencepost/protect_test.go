@@ -92,7 +92,7 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	end()
 
 	end = l.deciding(3)
-	l.bad(exitFailed, "say --align-forward once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
+	l.bad(exitFailed, "align forward (--align-forward) once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
 	out := l.good(append(exit, "--align-forward", "--operator", "night shift")...)
 	l.rows(out, `protection +1`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
 		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued, nothing is in flight`)
