@@ -114,6 +114,7 @@ func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
 	n := k.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
 		o.Callers = []Caller{{Name: "shop", Tokens: []string{token}, Submitters: []string{"alice"}}}
 	})
+	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most
 	k.ctx = metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer "+token)
 	first, err := n.watch(watchAll()).Recv()
 	k.must(err)
