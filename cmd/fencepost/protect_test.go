@@ -106,7 +106,7 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	log := l.good("submitter", "log", "alice")
 	l.rows(log, `ID +ASKED +COMMAND +OPERATOR +TX_ID +REASON +DECIDED +RESULT`,
 		`\d+ +20\S+Z +EXIT_PROTECT ALIGN_FORWARD \(protection 1\) +night shift +- +all is well +20\S+Z +APPLIED`,
-		`\d+ +20\S+Z +EXIT_PROTECT RESUME \(protection 1\) +ops +- +all is well +20\S+Z +REFUSED: the account's next nonce is 3 .*; align forward (ALIGN_FORWARD) once it has settled`,
+		`\d+ +20\S+Z +EXIT_PROTECT RESUME \(protection 1\) +ops +- +all is well +20\S+Z +REFUSED: the account's next nonce is 3 .*; align forward \(ALIGN_FORWARD\) once it has settled`,
 		`\d+ +20\S+Z +PROTECT \(protection 1\) +ops +- +key may have leaked +20\S+Z +APPLIED`)
 	var list struct {
 		Commands []struct{ Kind, Result string }
