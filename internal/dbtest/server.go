@@ -74,8 +74,7 @@ func start(ctx context.Context) (*server, error) {
 // use; then it begins anew.
 func startIn(ctx context.Context, dir string) (*pgembed.Server, error) {
 	settings := pgembed.Disposable()
-	// Eight tests at a time, with three nodes of some thirty connections each, and what a killed one leaves for a moment.
-	settings["max_connections"] = "1000"
+	settings["max_connections"] = "600"
 	settings["shared_buffers"] = "64MB"
 	o := pgembed.Options{Dir: dir, Settings: settings, TCP: true}
 	pg, err := pgembed.Start(ctx, o)
