@@ -83,7 +83,7 @@ build: ## Build the programs into bin/
 test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, and build the clients
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  packages=$$(go list ./... | grep -v -e '/e2e' -e '/sim$$'); \
-	  gotestsum --format standard-quiet -- -race -timeout 8m $$packages; \
+	  gotestsum --format standard-quiet -- -race -timeout 15m $$packages; \
 	  gotestsum --format standard-quiet -- -timeout 8m ./sim
 	$(MAKE) clients
 

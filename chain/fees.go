@@ -181,15 +181,16 @@ func (f FeeOptions) fits(gas uint64, m Market) txn.Outcome {
 // offer: the outcome is FEE_CAP_BELOW_BASE_FEE, and names the two.
 func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, txn.Outcome) {
 	f = f.within(limit)
+	chains := f.MaxFee != limit // else nothing is gained by raising it
 	if f.FixedPrice != nil {
 		if !limit.IsZero() && f.FixedPrice.Gt(&limit) {
-			return txn.Fees{}, tooDear("the chain's fixed price is %s wei, above the transaction's own cap of %s", *f.FixedPrice, limit)
+			return txn.Fees{}, tooDear("the chain's fixed price is %s gwei, above the cap of %s gwei", *f.FixedPrice, limit, false)
 		}
 		return f.LegacyFees(*f.FixedPrice), txn.Outcome{Class: txn.Accepted}
 	}
 	f.MinPrice = larger(f.MinPrice, m.Floor.Price)
 	if least := larger(f.MinPrice, m.Floor.Tip); !f.MaxFee.IsZero() && least.Gt(&f.MaxFee) {
-		return txn.Fees{}, tooDear("the chain's nodes take nothing below %s wei, and the cap is %s", least, f.MaxFee)
+		return txn.Fees{}, tooDear("the chain's nodes take nothing below %s gwei, and the cap is %s gwei", least, f.MaxFee, chains)
 	}
 	if m.BaseFee == nil {
 		f.MinPrice = larger(f.MinPrice, m.Floor.Tip)
@@ -202,9 +203,9 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	fees, ok := f.DynamicFees(next, larger(m.Tip, m.Floor.Tip))
 	switch {
 	case !ok && f.MaxFee.Lt(&next):
-		return fees, tooDear("the next block's base fee is %s wei, above the cap of %s", next, f.MaxFee)
+		return fees, tooDear("the next block's base fee is %s gwei, above the cap of %s gwei", next, f.MaxFee, chains)
 	case !ok:
-		return fees, tooDear("the next block's base fee with the least tip is %s wei, above the cap of %s", f.leastCap(next), f.MaxFee)
+		return fees, tooDear("the next block's base fee with the least tip is %s gwei, above the cap of %s gwei", f.leastCap(next), f.MaxFee, chains)
 	}
 	return fees, txn.Outcome{Class: txn.Accepted}
 }
@@ -216,8 +217,8 @@ func (f FeeOptions) Reoffer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees,
 	return f.Offer(speed, limit, m)
 }
 
-func tooDear(text string, asked, limit txn.Wei) txn.Outcome {
-	return txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf(text, asked.Dec(), limit.Dec())}
+func tooDear(text string, asked, limit txn.Wei, chains bool) txn.Outcome {
+	return txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf(text, txn.InGwei(asked), txn.InGwei(limit)), ChainsCap: chains}
 }
 
 // nextBaseFee is what the node tells, else the most that it can be: a full block raises the base fee by an eighth.

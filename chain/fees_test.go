@@ -38,15 +38,15 @@ func TestOffer(t *testing.T) {
 		"base fee":                         {m: london, limitFee: 202, tip: 2},
 		"own cap":                          {m: london, limit: 150 * gwei, limitFee: 150, tip: 2},
 		"own cap above the chain's":        {f: FeeOptions{MaxFee: wei(120 * gwei)}, m: london, limit: 150 * gwei, limitFee: 120, tip: 2},
-		"own cap below the base fee":       {m: london, limit: 99 * gwei, wantWords: "next block's base fee is 100000000000 wei, above the cap of 99000000000"},
+		"own cap below the base fee":       {m: london, limit: 99 * gwei, wantWords: "next block's base fee is 100 gwei, above the cap of 99 gwei"},
 		"own cap with room for a tip":      {f: FeeOptions{MinTip: wei(gwei)}, m: london, limit: 101 * gwei, limitFee: 101, tip: 2},
-		"own cap without room for a tip":   {f: FeeOptions{MinTip: wei(gwei)}, m: london, limit: 101*gwei - 1, wantWords: "base fee with the least tip is 101000000000 wei, above the cap of 100999999999"},
-		"cap without room for a tip":       {f: FeeOptions{MaxFee: wei(100*gwei + 7)}, m: london, wantWords: "base fee with the least tip is 100001000000 wei, above the cap of 100000000007"},
+		"own cap without room for a tip":   {f: FeeOptions{MinTip: wei(gwei)}, m: london, limit: 101*gwei - 1, wantWords: "base fee with the least tip is 101 gwei, above the cap of 100.999999999 gwei"},
+		"cap without room for a tip":       {f: FeeOptions{MaxFee: wei(100*gwei + 7)}, m: london, wantWords: "base fee with the least tip is 100.001 gwei, above the cap of 100.000000007 gwei"},
 		"least price":                      {f: FeeOptions{MinPrice: wei(300 * gwei)}, m: london, limitFee: 300, tip: 2},
-		"least price above own cap":        {f: FeeOptions{MinPrice: wei(300 * gwei)}, m: london, limit: 250 * gwei, wantWords: "nothing below 300000000000 wei, and the cap is 250000000000"},
+		"least price above own cap":        {f: FeeOptions{MinPrice: wei(300 * gwei)}, m: london, limit: 250 * gwei, wantWords: "nothing below 300 gwei, and the cap is 250 gwei"},
 		"learned tip":                      {m: with(london, Floor{Tip: wei(25 * gwei)}), limitFee: 225, tip: 25},
 		"learned tip below the usual":      {m: with(london, Floor{Tip: wei(gwei)}), limitFee: 202, tip: 2},
-		"learned tip above own cap":        {m: with(london, Floor{Tip: wei(125 * gwei)}), limit: 120 * gwei, wantWords: "nothing below 125000000000"},
+		"learned tip above own cap":        {m: with(london, Floor{Tip: wei(125 * gwei)}), limit: 120 * gwei, wantWords: "nothing below 125 gwei"},
 		"learned price":                    {m: with(london, Floor{Price: wei(500 * gwei)}), limitFee: 500, tip: 2},
 		"learned price above own cap":      {m: with(london, Floor{Price: wei(500 * gwei)}), limit: 400 * gwei, wantWords: "nothing below"},
 		"legacy":                           {m: old, limitFee: 8, tip: 8},
@@ -60,14 +60,15 @@ func TestOffer(t *testing.T) {
 		"legacy, learned above own cap":    {m: with(old, Floor{Tip: wei(9 * gwei)}), limit: 8 * gwei, wantWords: "nothing below"},
 		"fixed":                            {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: london, speed: txn.Fast, limitFee: 3, tip: 3},
 		"fixed, within own cap":            {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: london, limit: 3 * gwei, limitFee: 3, tip: 3},
-		"fixed, above own cap":             {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: london, limit: 2 * gwei, wantWords: "fixed price is 3000000000 wei, above the transaction's own cap"},
+		"fixed, above own cap":             {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: london, limit: 2 * gwei, wantWords: "fixed price is 3 gwei, above the cap of 2 gwei"},
 		"fixed stays fixed, come what may": {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: with(london, Floor{Tip: wei(25 * gwei)}), limitFee: 3, tip: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fees, o := c.f.Offer(c.speed, wei(c.limit), c.m)
 			if c.wantWords != "" {
-				if o.Class == txn.Accepted || !strings.Contains(o.Detail, c.wantWords) {
+				capped := o.Class == txn.FeeCapBelowBaseFee
+				if o.Class == txn.Accepted || !strings.Contains(o.Detail, c.wantWords) || o.ChainsCap != (capped && c.limit == 0) {
 					t.Errorf("%+v, %+v; want a refusal with %q", fees, o, c.wantWords)
 				}
 				return

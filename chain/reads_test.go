@@ -308,7 +308,7 @@ func TestQuote(t *testing.T) {
 		"no fee history":  {node: func(n *fakeNode) { london(n); n.history = nil }, class: txn.Accepted, gas: 25200, fees: dynamic(2*(900+112)+1_000_000, 1_000_000)},
 		"tip floor":       {node: london, options: func(o *Options) { o.Fees.MinTip.SetUint64(5_000_000) }, class: txn.Accepted, gas: 25200, fees: dynamic(2000+5_000_000, 5_000_000)},
 		"fee cap":         {node: london, options: func(o *Options) { o.Fees.MaxFee.SetUint64(2_000_000) }, class: txn.Accepted, gas: 25200, fees: dynamic(2_000_000, 2_000_000)},
-		"cap below base":  {node: london, options: func(o *Options) { o.Fees.MaxFee.SetUint64(999); o.Fees.MinTip.SetUint64(1) }, class: txn.FeeCapBelowBaseFee, detail: "1000 wei"},
+		"cap below base":  {node: london, options: func(o *Options) { o.Fees.MaxFee.SetUint64(999); o.Fees.MinTip.SetUint64(1) }, class: txn.FeeCapBelowBaseFee, detail: "0.000001 gwei"},
 		"legacy":          {node: legacy, class: txn.Accepted, gas: 25200, fees: flat(7_000_000_000)},
 		"legacy cap":      {node: legacy, options: func(o *Options) { o.Fees.MaxFee.SetUint64(6_000_000_000) }, class: txn.Accepted, gas: 25200, fees: flat(6_000_000_000)},
 		"legacy no price": {node: rich, class: txn.Unavailable, detail: "gas price"},

@@ -10,7 +10,7 @@ var bytesRules = []rule{
 	kind(txn.WrongChain, "signed for another chain; before INVALID, because a misplaced endpoint is to be fixed, not the transaction",
 		`\b(invalid|wrong|incorrect|unexpected|bad|mismatch(ed|ing)?|different|unsupported|unknown|missing)_? (\S+ ){0,3}chain ?(id|tag)\b`,
 		`\bchain ?(ids?|tag) (\S+ ){0,5}(mismatch|invalid|incorrect|wrong|(is )?not supported|unsupported|not match|doesnt match|not allowed|required|is missing|differs?|not equal)`,
-		`\b(another|different|wrong|other) (chain|network)\b`, `\bnetwork ?id (mismatch|does not match|doesnt match)`, `\breplay protection (is )?required\b`, `\bincompatible eip-?155\b`),
+		`\b(another|different|wrong|other) (chain|network)\b`, `\bnetwork ?id (mismatch|does not match|doesnt match)`, `\breplay protection (is )?required\b`, `\bincompatible eip-?155\b`, `\bchain ?id intrinsic\b`),
 
 	kind(txn.Invalid, "the gas limit is below what any execution needs, or above what any block allows",
 		`\bintrinsic\b`, `\bgas (limit |amount )?(is )?too (low|high|large|big|small|much)\b`, `\bfloor data gas\b`, `\bgas floor\b`, `\binsufficient gas\b`, `\bnot enough (\S+ )?gas\b`, `\bfield cannot be less than\b`,
@@ -18,16 +18,19 @@ var bytesRules = []rule{
 		`\bgas ?limit `+few+`(exceed|too high|too large|beyond|greater|higher|above|over|reached)`, `\bsupplied gas is beyond\b`, `\bgas (cap |limit )?exceeded\b`,
 		`\bgas required exceeds\b`, `\bgas `+few+`exceed(s|ed) (the )?(maximum|max|block|cap)\b`, `\bout of gas\b`, `\bcost exceeds current gas limit\b`,
 		`\bcounters\b`, `\b(basic|minimal|minimum) (gas )?cost is above\b`, `\bline count `+few+`above the limit\b`).
-		except(`\bper gas (is )?too low\b`),
+		// zkEVM nodes name what failed their first check before the word: "nonce intrinsic error" speaks of no gas.
+		except(`\bper gas (is )?too low\b`, `\benough (\S+ )?gas (left )?in (the |this |current )*(block|pool)\b`, `\b(nonce|balance|chain ?id) intrinsic\b`),
 	kind(txn.Invalid, "fees or value that contradict themselves, or that the node's owner forbids whatever happens; before UNDERPRICED, whose words it uses",
 		`\b(priority fee|tip|tip cap)\b (\S+ ){0,4}(higher|greater|above|exceeds?|larger|more|bigger)\b`, `\b(priority fee|tip|tip cap) (is )?too high\b`,
 		`\bpriority fee per gas: cannot be\b`, `\bless than (the )?(max )?priority fee\b`, `\bhigher than (the )?max priority fee\b`, `\bhigher than 2\^`,
 		`\b(fee|tip|cap|price|value) (\S+ ){0,2}very high\b`, `\bexceeds the configured cap\b`, `\bfee cap exceeded\b`, `\bfee too high\b`, `\bvalue below\b`,
-		`\b(gas|cost|value|fee|amount|arithmetic|u?int\d*|uint) (\S+ ){0,3}overflow`, `\bnegative value\b`),
+		`\b(gas|cost|value|fee|amount|arithmetic|u?int\d*|uint) (\S+ ){0,3}overflow`, `\bnegative value\b`).
+		// More is asked for, which is not the same as too much.
+		except(`\b(priority fee|tip|tip cap) (\S+ ){0,4}(must|should|needs|has|not) (\S+ ){0,2}(higher|greater|above|larger|more|bigger|exceed)\b`, `\brequired (priority fee|tip)\b`),
 	kind(txn.Underpriced, "below the node's or the chain's minimum, not below another transaction of ours: bid more",
 		`\bunderpriced\b`,
 		`\b(gas ?price|fees?|fee ?cap|tip|tip cap|premium|per gas)\b.{0,80}?\b(too low|below|lower than|less than|smaller than|under the|at least|higher than \d+ to be)\b`,
-		`\b(minimum|minimal|min) (\S+ ){0,3}(gas ?price|fee|tip|priority fee)\b`, `\b(under|below) (the )?min(imum)?\b`, `\binsufficient (\S+ ){0,2}fees?\b`, `\btoo low to compete\b`,
+		`\b(fee|tip|gas ?price|per gas) (must|should|needs to|has to) (be )?(higher|greater|larger|more|exceed)\b`, `\b(minimum|minimal|min|required) (\S+ ){0,3}(gas ?price|fee|tip|priority fee)\b`, `\b(under|below) (the )?min(imum)?\b`, `\binsufficient (\S+ ){0,2}fees?\b`, `\btoo low to compete\b`,
 		`\bprice (minimum|floor)\b`, `\b(unacceptable|zero) gas ?price\b`, `\bprice (is )?(too low|insufficient)\b`, `\bpubdata price too high\b`, `\blow gas ?price\b`).
 		except(`\bgas limit\b.*\btoo low\b`),
 	kind(txn.Invalid, "too big for any pool of this chain",
@@ -40,7 +43,7 @@ var bytesRules = []rule{
 		`\b(access lists?|blob transactions?|set code|typed transactions?|eip-?(1559|2718|2930|4844|7702))\b.*\b(not|disabled|unsupported|doesnt|dont)\b`,
 		`\bbefore the \S+ (hard ?)?fork\b`, `\bfork supporting\b`, `\bsupport for eth compatible\b`, `\bblob (transactions?|txs?) (are |is )?not\b`, `\bnon empty blob\b`, `: cannot be set$`).
 		// Servers have types of their own that they do not support.
-		except(`\btypes? of (a |an |the )?`+ofServers+`\b`, `\b`+ofServers+` types?\b`),
+		except(`\btypes? of (a |an |the )?`+ofServers+`\b`, `\b`+ofServers+` types?\b`, `\bconflict`),
 	kind(txn.Invalid, "no valid signature, or an account that may not send",
 		`\b(invalid|bad|wrong|malformed|missing|incorrect|zero|no) (\S+ ){0,3}(sender|signature|signer|fee payer|v, r, s|s value|ecdsa)\b`,
 		`\bsignature (\S+ ){0,4}(invalid|failed|wrong|malformed|incorrect|error)\b`, `\binvalid [vrs]( value)?\b`, `\b(is |was )?not signed\b`, `\bunsigned transaction\b`, `\bunprotected `+few+`transaction\b`,
@@ -48,31 +51,32 @@ var bytesRules = []rule{
 		`\b(failed|cannot|unable|could not|couldnt) (to )?(resolve|recover|verify|derive) (\S+ ){0,3}(sender|signer|signature|public key|address)\b`,
 		`\bnot an? eoa\b`, `\bnon account\b`, `\beip-?3607\b`, `\b(sender|signer) (is|has) (a |an )?(contract|code|deployed code|bytecode)\b`, `\bbad (proof|signature)\b`).
 		// A provider may ask for a signature of its own.
-		except(`\b(jwt|header|api|webhook)\b`),
+		except(`\b(jwt|header|api|webhook|bearer|token)\b`, `\brequest signature\b`),
 	kind(txn.Invalid, "bytes that are not a transaction",
 		`\brlp\b`, `\b(failed|cannot|could not|couldnt|cant|unable|error) (to )?(decode|decoding|deserialize|parse|unmarshal|serialize)\b`, `\bdecod(e|ing) (error|failed)\b`,
 		`\binvalid (raw|hex|message format|fee input|transaction params?|transaction data|transaction encoding|transaction format)\b`, `\bmalform(ed)?\b`, `\btyped transaction too short\b`,
 		`\b(empty|missing) (raw |typed |signed )*transaction( data)?\b`, `\btransaction data is empty\b`, `\btransaction hash is null\b`, `\btx parse error\b`).
-		except(`\b(response|reply|answer|upstream|backend|body|json|block|header|receipt|result)\b`, `\b`+ofServers+`\b`, `\b(malformed|parse|decode) (the )?request\b`),
+		except(`\b(response|reply|answer|upstream|backend|body|json|block|header|receipt|result)\b`, `\b`+ofServers+`\b`, `\b(malformed|parse|decode) (the )?request\b`, `\bgo (struct|value)\b`),
 	kind(txn.Invalid, "the node could not read the argument that holds the bytes", `\binvalid argument \d\b`, `\bmissing value for required argument\b`),
 	kind(txn.Invalid, "blobs or authorizations that do not fit the transaction",
 		`\bsidecar\b`, `\bblobless\b`, `\binvalid (\S+ ){0,2}blobs?\b`, `\bat least one blob\b`, `\bblob (versioned )?hash(es)?\b`, `\bblob data\b`, `\b(blob|kzg) (\S+ )?(proof|commitment)`, `\bcommitment hash\b`, `\bkzg\b`,
 		`\bproof version\b`, `\bnetwork wrapper\b`, `\bblob \S+ gas limit\b`, `\bauthorization list\b`, `\bauthorization tuple\b`, `\bempty auth`,
 		`\b(cannot|can not) (be used|have the form)\b.*\bcreate\b`, `\bof type create\b`, `\bcreate transaction: to must\b`),
 	kind(txn.Invalid, "the chain has closed this door for every transaction of the kind",
-		`\b(operation|create operation) is (not supported|disabled)\b`, `\b(fee|field|transaction) (\S+ )?is deprecated\b`, `\breplay protected\b.*\ballowed\b`, `\bis a precompile\b`),
+		`\b(operation|create operation) is (not supported|disabled)\b`, `\b(fee|field|transaction) (\S+ )?is deprecated\b`, `\breplay protected\b.*\ballowed\b`, `\bis a precompile\b`).
+		except(`\b(plan|tier|subscription|api|` + oneServer + `)\b`),
 }
 
 // accessRules read what keeps us out, and asks us to come again.
 var accessRules = []rule{
 	kind(txn.Unauthorized, "this endpoint does not serve the method, the account or us; another one may",
-		`\bunauthori[sz]ed\b`, `\bforbidden\b`, `(^|status |status code |http )40[13]\b`, `\bapi ?key\b`, `\binvalid (\S+ )?(token|credentials|key)\b`, `\baccess key\b`, `\b(access )?token\b.*\b(invalid|missing|expired|required)\b`, `\bauthenticat`, `\bjwt\b`,
+		`\bunauthori[sz]ed\b`, `\bforbidden\b`, `(^|status |status code |http )40[13]\b`, `\bapi ?key\b`, `\binvalid (\S+ )?(token|credentials|key)\b`, `\baccess key\b`, `\b(access )?token\b.*\b(invalid|missing|expired|required|revoked|disabled|inactive|not active)\b`, `\bauthenticat`, `\bjwt\b`,
 		`\b(method|namespace|endpoint|module)\b (\S+ ){0,7}(not|doesnt|isnt|disabled|unsupported|blocked|deprecated)\b`, `\bunsupported (\S+ ){0,2}method\b`, `\bmethod not\b`, `\b(not|doesnt) support (\S+ ){0,3}method\b`, `\bnot in (\S+ ){0,3}scope\b`, `\b(illegal|invalid) ip\b`,
 		`\bnot (allowed|permitted|authori[sz]ed|whitelisted)\b`, `\b(dont|does not|doesnt|do not) have access\b`,
 		`\bpermission\b`, `\b(white|allow|black|deny|block) ?list(ed)?\b`, `\bprohibited list\b`,
 		`\b(sender|account|address|ip|origin|request|recipient|tx|transaction|you) (\S+ ){0,3}(blocked|banned|denied|restricted|sanctioned)\b`,
 		`\b(blocked|banned|sanctioned|denied) (\S+ )?(sender|tx|transaction|address|account)\b`, `\baccess denied\b`, `\bofac\b`, `\bread only\b`,
-		`\b(not|does not|doesnt) (support|accept) (\S+ ){0,2}transactions\b`, `\btransactions not supported\b`, `\bno signer available\b`, `\bproject id\b`,
+		`\boperation is (not supported|disabled)\b`, `\brequest signature\b`, `\b(not|does not|doesnt) (support|accept) (\S+ ){0,2}transactions\b`, `\btransactions not supported\b`, `\bno signer available\b`, `\bproject id\b`,
 		`\bnot (included|available|supported) (in|on|by|with) (your|the|this) (\S+ )?plan\b`, `\bplan (does not|doesnt) (include|support|allow)\b`,
 		`\b(tenant|account|project|key|plan|app|subscription) (is |has been |has )?(disabled|suspended|inactive|expired|not found|not active)\b`),
 	kind(txn.RateLimited, "asked to come again later", `\btry again (later|in \d)`, `\bretry (later|after)\b`, `\bback ?off\b`).except(`\binternal\b`, `\btransaction\b`, `\btemporary error\b`),

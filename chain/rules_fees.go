@@ -14,13 +14,16 @@ var feeRules = []rule{
 		`\bblob gas price is (greater|higher)\b`, `\bper blob gas (is )?(less|lower|below|too low)\b`).
 		except(`\beffective priority\b`, `\binsufficient funds\b`),
 	kind(txn.Unavailable, "the gateway's own account is out of money, not ours; before INSUFFICIENT_FUNDS", `\binsufficient payer balance\b`, `\bprecheck with status (busy|platform)`),
+	kind(txn.RateLimited, "what was paid for at the provider is used up; before INSUFFICIENT_FUNDS, whose words it uses",
+		`\bcredits?\b (\S+ ){0,4}(insufficient|not enough|too low|used up|exhausted|depleted)\b`, `\b(insufficient|not enough|low on|run out of|out of) (\S+ ){0,4}credits?\b`,
+		`\binsufficient balance to use (this |the |our )?(api|service|endpoint)\b`),
 	kind(txn.InsufficientFunds, "the account cannot pay for it now; it can be funded",
 		`\binsufficient `+few+`(funds?|balance|ether|coins?|tokens?|energy)\b`, `\bnot enough `+few+`(funds?|balance|ether|money|coins?)\b`, `\benough (funds?|balance|ether|money)\b`,
 		`\bexceeds? `+few+`balance\b`, `\bbalance `+few+`(less than|lower than|too low|below|insufficient|not enough|not sufficient|cannot cover|is low)\b`, `\bupfront cost\b`,
 		`\b(inability|unable|cannot|cant|failed|not able) (to )?(pay|afford)\b`, `\black(s|ing)? (of )?funds?\b`, `\boverdraft\b`, `\boverdraws\b`, `\bunderfunded\b`, `\bno funds\b`, `\bsufficient (funds|balance)\b`,
-		`\bout of (funds|balance)\b`, `::payment\b`, `\(payment\)`,
+		`\bout of (funds|balance)\b`, `\bbalance intrinsic\b`, `::payment\b`, `\(payment\)`,
 		`\bcost `+few+`(exceeds|greater than|higher than) `+few+`balance\b`).
-		except(`\bintrinsic\b`),
+		except(`\bintrinsic (gas|cost)\b`),
 
 	kind(txn.PoolFull, "a pool's own limit for one account; before RATE_LIMITED, whose words it uses", `\b(account|sender|delegator|address) quota (is )?(exceeded|reached|exhausted)\b`,
 		`\b(account|sender) exceeds (\S+ ){0,2}quota\b`,
@@ -34,14 +37,14 @@ var feeRules = []rule{
 		`\b(number of|maximum|max) (\S+ ){0,3}concurrent\b`, `\b(requests?|calls?|credits?|capacity|throughput|bandwidth) (\S+ ){0,4}(exceeded|exhausted|depleted|limit reached|limited)\b`,
 		`\b(exceeded|exceeds?|reached|over|hit|exhausted|out of) (\S+ ){0,5}(credits?|requests?|request limit|call limit|cost limit|plan|throughput|bandwidth)\b`,
 		`\b(exceeded|exceeds?|reached|over|hit|exhausted) (\S+ ){0,5}capacity\b`, `\binsufficient (\S+ ){0,2}credits?\b`,
-		`^(request |call |calls |usage )?limit( exceeded| reached)?$`).
+		`^(request |call |calls |usage )?limit( exceeded| reached)?$`, `\b(requests|calls|transactions|txs) per (second|minute|hour|day)\b`).
 		except(`\bbatch\b`, `\btime ?out\b`, `\bgas limit\b`, `\baccount limit\b`, `\bblob limit\b`, `\bpool capacity\b`),
 	kind(txn.PoolFull, "the pool has no room for it now",
-		`\b(pool|mempool|mpool|tx ?pool|queue)\b (\S+ ){0,3}(full|overflow(ed|s)?|exhausted)\b`, `\bfull (\S+ ){0,2}(pool|mempool|tx ?pool|queue)\b`,
+		`\b(pool|mempool|mpool|tx ?pool|queue)\b (\S+ ){0,3}(full|overflow(ed|s)?|exhausted)\b`, `\bbacklog\b`, `\b(mempool|mpool|tx ?pool|queue) (data |total )?(bytes|size)\b`, `\bfull (\S+ ){0,2}(pool|mempool|tx ?pool|queue)\b`,
 		`\b(pool|mempool|tx ?pool|queue) (size|capacity|limit|overflow|space|slots?)`,
 		`\bout of capacity\b`, `\b(pool|mempool|tx ?pool) (is )?at capacity\b`, `\bno (more )?(space|room|slots?) (left )?in (the )?(tx ?pool|mempool|pool|queue)\b`, `\btoo many (\S+ ){0,3}(transactions|txs|messages)\b`, `\baccount (tx |transaction |slots? )?limit exceeded\b`, `\bpooled \d+ (txs|transactions)\b`, `\bin flight (\S+ ){0,2}limit\b`,
 		`\b`+poolCount+` (\S+ ){0,4}(limit|limits|maximum|exceed(s|ed)?)\b`, `\b(limit|maximum|max) (\S+ ){0,3}`+poolCount+`\b`,
 		`\bimmediately dropped\b`, `\b(dropped|discarded|evicted|rejected) (\S+ ){0,2}(due|because|as) (\S+ ){0,5}(limit|size|space|capacity|full|room)`, `\bdropped (due|because)\b`,
 		`\bdue to pool size\b`, `\balready reserved\b`, `\btransaction type conflict\b`, `\btemporarily banned\b`,
-		`\bhas (a |another )?pending transaction\b`, `\bsender transaction limit\b`, `\b(transactions?|txs) per (account|sender|address)\b`),
+		`\b(has|with) (a |an |another |other |already )*(pending|queued|in flight) (\S+ )?(transactions?|txs?|txns?)\b`, `\bsender transaction limit\b`, `\b(transactions?|txs) per (account|sender|address)\b`),
 }

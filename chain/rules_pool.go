@@ -20,7 +20,7 @@ var poolRules = []rule{
 
 	kind(txn.PoolFull, "the pool is busy with this account's other transactions: no room now, nothing wrong with the bytes; before REPLACEMENT, whose words it uses",
 		`future transaction tries to replace`, `insertion of another transaction with the same nonce is in progress`, `transaction in process\b`,
-		`\btransaction type (\S+ )?conflicts?\b`,
+		`\b`+someTx+` types? (\S+ )?conflicts?\b`, `\bconflict(s|ing)? (with )?(\S+ ){0,2}types?\b`, `\b(sender|account|address) (already )?has (\S+ )?(pending|queued|pooled) (\S+ )?`+someTx+`\b.* type\b`,
 		`\b(another|other|previous|earlier) `+someTx+` (from|of|for|by) (this|that|the|the same|your) (sender|account|address|signer) (is|are) (still |currently )?(being|in) `),
 	kind(txn.AlreadyKnown, "Filecoin's pool names the nonce of the message that it has; another message of that nonce is told as a replacement", `\balready in mpool\b`).
 		except(`\breplace`),
@@ -28,8 +28,10 @@ var poolRules = []rule{
 		`\breplacement\b`, `\b(not|cannot|cant|couldnt|unable to|failed to|low to|to trigger) (be )?replaced?\b`, `\b(to|would|cannot|must) replace (it|the|an?|another|existing|pending|old|`+someTx+`)\b`,
 		`\breplaced by (a |an |another |the )?(better|(newer |other |different |pending )?`+someTx+`)\b`, `\b(has been|was already|already|was|got) replaced\b`,
 		`\b`+someTx+` (with|for|of|using) (this|that|the|your) nonce (\S+ )?(is |was |has )?(been )?already (been )?(being|pending|queued|exists?|submitted|received|sent|broadcast(ed)?|known|pooled)\b`, `\bnonce `+few+`already being (processed|broadcast|validated|handled|submitted)\b`,
+		`\bnonce `+few+`(used|taken|held|occupied|reserved) by (a |an |another |the )?(pending|queued|pooled|in flight) `+someTx+`\b`, `\bnonce (\S+ )?(is |still |already )*in flight\b`,
+		`\b(pending|queued|pooled) `+someTx+` (with|of|for|at) (this |that |the )?nonce (\S+ )?(already )?exists\b`,
 		`\b`+someTx+` (with|which has|has|that has|of) (the )?same (sender and )?nonce\b`, `\bsame nonce (is |was |has )?(been )?already\b`,
-		`\b(priority is too low|too low priority)\b`, `\bprice ?bump\b`, `\bnot enough to (bump|replace)\b`, `\breplace by fee\b`, `\brbf\b`,
+		`\b(priority is too low|too low priority)\b`, `\b(higher|greater|more|larger) than (the )?(existing|queued|pending|pooled) (one|`+someTx+`)`, `\bprice ?bump\b`, `\bnot enough to (bump|replace)\b`, `\breplace by fee\b`, `\brbf\b`,
 		`\b(existing|newer|another|other|pending|queued|pooled) `+someTx+` (had|has|have|of|with|offers|pays) (an? )?(equal or )?(higher|better|greater) (priority|gas ?price|price|fee|tip)`,
 		`\b(higher|better|greater) (priority|gas ?price|price|fee|tip) (already )?(exists?|is (already )?(pending|queued|in the pool))\b`,
 		`\bnonce (conflict|collision)\b`, `\bconflicting nonce\b`, `\bduplicated? nonce\b`,
@@ -40,7 +42,7 @@ var poolRules = []rule{
 	kind(txn.Invalid, "the highest nonce there is; before the other nonce rules", `\bnonce (has|is|at|reached|exceeds?|exceeded) (the )?max`, `\bnonce `+few+`(2\^64|overflow)`),
 	kind(txn.NonceTooLow, "the nonce is used up, by one of our attempts or by somebody else; before ALREADY_KNOWN, because the bytes that used it may be others",
 		`\bnonce (value )?(is |was )?(too )?(low|small|old|stale|expired|outdated)\b`, `\b(old|stale|outdated|expired|used|past) nonce\b`, `\btoo low (a )?nonce\b`, `\bnonce of (\S+ ){1,4}(is )?too (low|small|old)\b`, `\bsequence (number )?(is )?too (low|small|old)\b`,
-		`\bnonce `+few+`(already |been )+(used|consumed|taken|spent)\b`, `\bnonce already (used|exists)\b.*\bexecuted\b`,
+		`\b(nonce|sequence number) `+few+`(already |been )+(used|consumed|taken|spent)\b`, `\bnonce already (used|exists)\b.*\bexecuted\b`,
 		`\(stale\)`, `::stale\b`, `\b`+someTx+` (is )?(outdated|stale)\b`),
 	kind(txn.NonceGap, "a lower nonce is missing at this node, which does not queue",
 		`\bnonce (value )?(is |was )?(too )?(high|big|large|distant|far)\b`, `\bnonce `+few+`gap\b`, `\bgapped\b`, `\bfuture nonce\b`, `\bnonce `+few+`future\b`,
@@ -55,7 +57,7 @@ var poolRules = []rule{
 		except(`\b(fee|price|gas|balance|funds|premium)\b`),
 	judged("a nonce that does not fit: the numbers in the text say whether it is used up or ahead", nonceMisfit,
 		`\b(invalid|incorrect|wrong|bad|unexpected|mismatch(ed|ing)?) `+few+`(nonce|sequence)\b`, `\bnonce (must|should|has to|needs to) be\b`, `\bnonce: expect`, `\bnonce (is |of |= ?|: ?)?\(?\d+\)?,? but\b`, `\bnonce check fail`,
-		`\b(nonce|sequence) (is )?(not consistent|inconsistent|mismatch|invalid|incorrect|wrong|unexpected)`, `\b(correct|expected) nonce\b`,
+		`\b(nonce|sequence) (is )?(not consistent|inconsistent|mismatch|invalid|incorrect|wrong|unexpected)`, `\b(correct|expected) nonce\b`, `\bnonce intrinsic\b`,
 		`\bnonce(s)? (do|does|did)(nt| not) match\b`),
 
 	kind(txn.AlreadyKnown, "the node has these very bytes",
@@ -77,5 +79,6 @@ var notTheseBytes = []string{
 	`\bblock (is |was )?already\b`, `\b(not|never) (an? |yet )?(already )?known\b`, `\bnonce already\b`,
 	`\b(address|account|authority|sender|contract|project|network|subscription|filter|key|authorization) (is |has )?already\b`,
 	`\balready (rejected|failed|invalid|reserved|terminated|expired|banned|reverted|dropped)\b`, `\bknown (to be )?(an )?(bad|invalid|rejected|banned|malicious)\b`,
-	`\bknown (transaction|txn?|message) (type|format|version)`, `\bconflict`, `\bpriority\b`, `\b(another|other|different|newer|older) ` + someTx + `\b`,
+	`\b(known|duplicated?) (transaction|txn?|message) (type|format|version)`, `\bconflict`, `\bpriority\b`, `\bnot already\b`, `\btoo many\b`, `\banother one\b`, `\bas (an )?(invalid|bad|spam|malicious)\b`,
+	`\b(contract|code) (that |which )?already\b`, `\b(black|deny|block|ban|sanctions?) ?list`, `\binsufficient (funds|balance)\b`, `\b(another|other|different|newer|older) ` + someTx + `\b`,
 }

@@ -37,7 +37,7 @@ func runIn(t *testing.T, dir string, env []string, name string, arguments ...str
 }
 
 // TestClientsAgainstNodes runs the tests that each client has of its own, against a real node, one of the same ledger that knows its callers by certificate and
-// token, and one that follows a script.
+// token, one of it whose queues are full with one transaction, and one that follows a script.
 func TestClientsAgainstNodes(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 500*time.Millisecond, 3)
@@ -49,7 +49,11 @@ func TestClientsAgainstNodes(t *testing.T) {
 		secure: secure{certs: certs, clientCerts: true, tokens: writeToken(t, certs)},
 	}, n.url)
 	guarded.start(t)
-	env := []string{"FENCEPOST_TEST_NODE=" + n.addr, "FENCEPOST_TEST_GUARDED=" + guarded.addr, "FENCEPOST_TEST_TOKEN=" + token, "FENCEPOST_TEST_SCRIPTED=" + scripted, "FENCEPOST_TEST_TLS=" + encrypted, "FENCEPOST_TEST_CERTS=" + certs}
+	narrow := prepareNode(t, c, nodeOptions{
+		confirmations: 2, poll: 100 * time.Millisecond, name: "c", keys: filepath.Join(n.dir, "keys"), queue: "max_per_submitter: 1",
+	}, n.url)
+	narrow.start(t)
+	env := []string{"FENCEPOST_TEST_NODE=" + n.addr, "FENCEPOST_TEST_GUARDED=" + guarded.addr, "FENCEPOST_TEST_TOKEN=" + token, "FENCEPOST_TEST_NARROW=" + narrow.addr, "FENCEPOST_TEST_SCRIPTED=" + scripted, "FENCEPOST_TEST_TLS=" + encrypted, "FENCEPOST_TEST_CERTS=" + certs}
 	for language, command := range map[string][]string{
 		"go":   {"go", "test", "-race", "-count=1", "./..."},
 		"ts":   {"npm", "test", "--silent"},

@@ -29,7 +29,7 @@ func TestTheBaseFeeClimbsAboveTheCapAndComesBack(t *testing.T) {
 	head := d.begin(t, queued, "head", transfer)
 	behind := []*story{d.begin(t, inFlight, "behind", transfer), d.begin(t, queued, "behind", transfer)}
 	d.until(t, first.id, "it is at the cap", func(tx *fencepostv1.Tx) bool {
-		return tx.GetState() == fencepostv1.TxState_TX_STATE_STUCK && tx.GetReason() == "FEE_CAP_REACHED" && strings.Contains(tx.GetLastError(), limit.String())
+		return tx.GetState() == fencepostv1.TxState_TX_STATE_STUCK && tx.GetReason() == "FEE_CAP_REACHED" && strings.Contains(tx.GetLastError(), "above the cap of 3 gwei")
 	})
 	d.until(t, head.id, "it waits for lower fees", func(tx *fencepostv1.Tx) bool {
 		return tx.GetSubState() == fencepostv1.TxSubState_TX_SUB_STATE_BACKING_OFF && tx.GetReason() == "FEE_CAP_BELOW_BASE_FEE" && tx.GetOperator().Nonce == nil

@@ -34,6 +34,7 @@ var commitCases = []commitCase{
 	{"released", 1, (*frozen).mine, fenced.releases, ""},
 	{"final", 3, (*frozen).mine, func(f fenced) bool { return f.moves("CONFIRMED") }, "CONFIRMED"},
 	{"cancel", 0, (*frozen).cancel, func(f fenced) bool { return f.moves("CANCEL_REQUESTED") }, "CANCEL_REQUESTED"},
+	{"replacement", 0, (*frozen).cancel, func(f fenced) bool { return f.moves("REPLACED") }, "REPLACED"},
 	{"pause", 0, (*frozen).pause, func(f fenced) bool { return f.sets("new_status", "PAUSED") }, ""},
 	{"protect", 0, (*frozen).protect, func(f fenced) bool { return f.notNegative("protect_expect") }, ""},
 	{"end of protect", 0, (*frozen).exitProtect, func(f fenced) bool { return f.notNegative("unprotect_expect") }, ""},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -87,6 +88,31 @@ func TestCurlIsEnough(t *testing.T) {
 	}
 	if code, body := n.curl(t, "/api/v1/tx/17"); code != "400" || !strings.Contains(body, "INVALID_FIELD") {
 		t.Errorf("refused: %s %s", code, body)
+	}
+}
+
+// TestCurlLinesOfTheReference runs the lines of docs/api.md as they stand there.
+func TestCurlLinesOfTheReference(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, embedded(t, 500*time.Millisecond, 1), nodeOptions{confirmations: 1, poll: 100 * time.Millisecond})
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := typed(t, "curl", string(text))
+	want := []string{`"TX_STATE_QUEUED"`, `"curl-1"`, `"TX_STATE_CONFIRMED"`, `"TX_STATE_CONFIRMED"`, `"txId"`}
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines: %q", len(lines), lines)
+	}
+	id := ""
+	for i, line := range lines {
+		out := bash(t, t.TempDir(), strings.NewReplacer("127.0.0.1:9090", n.addr, "alice", n.names[0]).Replace(line), "TX_ID="+id)
+		if !strings.Contains(strings.ReplaceAll(out, " ", ""), want[i]) {
+			t.Errorf("%s does not say %s:\n%s", line, want[i], out)
+		}
+		if i == 0 {
+			id = at(t, out, "tx.txId")
+		}
 	}
 }
 

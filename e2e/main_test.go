@@ -34,7 +34,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	ctx := context.Background()
-	if database, err = pgembed.Start(ctx, pgembed.Options{Settings: pgembed.Disposable()}); err != nil {
+	settings := pgembed.Disposable()
+	settings["max_connections"] = "1000" // for eight tests at a time with three nodes of some thirty connections each, and what a killed one leaves for a moment
+	if database, err = pgembed.Start(ctx, pgembed.Options{Settings: settings}); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: start PostgreSQL:", err)
 		return 1
 	}

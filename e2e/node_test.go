@@ -52,6 +52,7 @@ type nodeOptions struct {
 	keys          string // a folder that has the keys already; empty: one of the node's own
 	lease         string // empty: defaultLease
 	secure        secure
+	queue         string // keys of queue; empty: the defaults
 }
 
 // secure is how a node tells its callers apart; the zero value does not.
@@ -144,6 +145,7 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 	writeFile(t, n.config, fmt.Sprintf(`
 node: {name: %s}
 grpc: {listen: %q%s}
+queue: {%s}
 ops: {listen: %q}
 database: {url: %q, statement_timeout: 500ms}
 lease: {%s}
@@ -152,7 +154,7 @@ chains:
 signers:
   - {name: local, keystore: {dir: %q, password_file: ./password}}
 submitters:
-%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), address(freePort(t)), n.url, cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
+%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), o.queue, address(freePort(t)), n.url, cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
 		max(o.release, 1), o.keys, submitters.String()))
 }
 

@@ -233,7 +233,7 @@ func (r *reader) watchesFailures(t *testing.T) {
 	r.is(t, stuck, false, fencepostv1.TxState_TX_STATE_STUCK)
 	var logs []string
 	lines := r.lines(t, "### Watch all failures")
-	lasts := func(line string) bool { return strings.Contains(line, " | ") || strings.Contains(line, " watch ") }
+	lasts := regexp.MustCompile(` watch |/WatchTx|/events`).MatchString
 	for i, line := range lines {
 		if !lasts(line) {
 			continue

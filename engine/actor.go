@@ -254,7 +254,7 @@ func (a *actor) load(ctx context.Context) error {
 		a.forget()
 		return errForeign
 	}
-	audited, ended, err := a.finals(ctx, ledger, track.auditDepth())
+	audited, ended, err := a.finals(ctx, ledger, track.auditReach(a.e.IdleAfter))
 	if err != nil {
 		return err
 	}
@@ -280,12 +280,16 @@ func (a *actor) load(ctx context.Context) error {
 }
 
 // mayBePooled is the newest form of what was just loaded that a pool may have. A first hand-over is told by its answer alone: whoever crashed before that was
-// recorded may have made it. What somebody wants cancelled is left as it was: to think it in a pool would bring it there (H29).
+// recorded may have made it. A form that cancels is left as it was: what a node says that it can never pass has to be heard, for there may be one with more gas.
 func mayBePooled(tx txn.Tx) int {
-	if tx.LastAnswer != "" || tx.Nonce == nil || len(tx.Attempts) == 0 || tx.CancelRequested {
+	if tx.LastAnswer != "" || tx.Nonce == nil || len(tx.Attempts) == 0 {
 		return tx.Pooled
 	}
-	return max(tx.Pooled, tx.Attempts[len(tx.Attempts)-1].No)
+	newest := tx.Attempts[len(tx.Attempts)-1]
+	if newest.Kind == txn.Cancel {
+		return tx.Pooled
+	}
+	return max(tx.Pooled, newest.No)
 }
 
 // forget ends the following of every hash of this submitter, and of the head.
@@ -344,8 +348,11 @@ func (a *actor) step(ctx context.Context) error {
 	if rest, ok := next.(txn.Rest); ok {
 		return a.rest(ctx, view, rest)
 	}
-	a.busyAt = view.Now
+	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
+		return ctx.Err() // to read the ledger may have taken long
+	}
 	change, err := a.perform(ctx, view, next)
+	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
 	if err != nil || change.Empty() {
 		return err
 	}

@@ -25,14 +25,20 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 	a.stand()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
-		a.log.Info("submitter status changed", "status", string(c.Status))
+		if c.Why != "" {
+			a.log.Warn("submitter is paused: no nonce is taken until somebody resumes it", "reason", c.Why)
+		} else {
+			a.log.Info("submitter status changed", "status", string(c.Status))
+		}
 	}
 	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHead {
 		a.mail.Store(true) // what is not of the head of the queue is there for a command alone
 	}
 	for _, done := range c.Commands {
-		if slices.ContainsFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID && k.Kind == txn.CommandUpdate }) {
-			a.loaded = false // what was changed is in the ledger alone
+		if i := slices.IndexFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID }); i >= 0 {
+			command := a.inbox.Commands[i]
+			a.tellCommand(command, done.Result)
+			a.loaded = a.loaded && command.Kind != txn.CommandUpdate // what was changed is in the ledger alone
 		}
 		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID })
 	}
@@ -67,27 +73,42 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		return
 	}
 	tx, queued := a.take(w.Tx)
-	if cursor := a.ledger.Cursor; cursor != nil && tx.Nonce != nil && *tx.Nonce+1 == cursor.Next {
-		noted := *cursor
-		noted.LastBlock = 0
-		if w.Next.Receipt != nil && w.Next.Requeued == 0 { // as the ledger tells it
-			noted.LastBlock = w.Next.Receipt.BlockNumber
-		}
-		a.ledger.Cursor = &noted
-	}
+	a.noteLastBlock(tx.Nonce, w)
 	tx.Status, tx.Turn, tx.Due = w.Next, w.Turn, v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
 		a.track.followNew(w.Attempt.Hash, a.wake)
 	}
 	a.tell(tx, w)
-	a.measure(w)
+	a.measure(tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
 		a.taken = takenNonce{}
 	}
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded && a.suspicion != nil {
 		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost
 	}
+	a.put(tx)
+	if queued && len(a.inbox.Queue) == 0 {
+		a.more.Store(true) // there may be more behind what was read
+	}
+}
+
+// noteLastBlock keeps the block of the nonce before the cursor's, which is that of the write, as the ledger tells it.
+func (a *actor) noteLastBlock(nonce *txn.Nonce, w txn.Write) {
+	cursor := a.ledger.Cursor
+	if cursor == nil || nonce == nil || *nonce+1 != cursor.Next {
+		return
+	}
+	noted := *cursor
+	noted.LastBlock = 0
+	if w.Next.Receipt != nil && w.Next.Requeued == 0 {
+		noted.LastBlock = w.Next.Receipt.BlockNumber
+	}
+	a.ledger.Cursor = &noted
+}
+
+// put puts a transaction where it belongs now.
+func (a *actor) put(tx txn.Tx) {
 	switch {
 	case tx.State.Final() && tx.EndedBlock > 0:
 		a.ended = append(slices.Clone(a.ended), tx)
@@ -108,12 +129,9 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return cmp.Compare(*o.Nonce, n) })
 		a.ledger.Open = slices.Insert(a.ledger.Open, at, tx)
 	}
-	if queued && len(a.inbox.Queue) == 0 {
-		a.more.Store(true) // there may be more behind what was read
-	}
 }
 
-// take removes a transaction from memory, to be put back where it belongs now.
+// take removes a transaction from memory; see put.
 func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
 	is := func(t txn.Tx) bool { return t.ID == id }
 	if i := slices.IndexFunc(a.ledger.Open, is); i >= 0 {
@@ -127,6 +145,15 @@ func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
 	return tx, true
 }
 
+// tellCommand logs what was decided on a command.
+func (a *actor) tellCommand(k txn.Command, result string) {
+	log := a.log
+	if k.Tx != (txn.TxID{}) {
+		log = log.With("tx_id", k.Tx.String())
+	}
+	log.Info("command decided", "command_id", k.ID, "kind", string(k.Kind), "action", string(k.Action), "operator", k.Operator, "result", result)
+}
+
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.
 func (a *actor) tell(tx txn.Tx, w txn.Write) {
 	level := slog.LevelDebug
@@ -137,6 +164,9 @@ func (a *actor) tell(tx txn.Tx, w txn.Write) {
 	if !a.log.Enabled(context.Background(), level) {
 		return // what a line would tell takes longer to write than the move itself
 	}
-	a.log.Log(context.Background(), level, "transaction moved", "tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version,
-		"tx_hash", tx.TxHash.Hex(), "reason", tx.Reason, "last_error", tx.LastError)
+	attributes := []any{"tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version}
+	if tx.TxHash != (txn.Hash{}) { // before anything is signed there is none
+		attributes = append(attributes, "tx_hash", tx.TxHash.Hex())
+	}
+	a.log.Log(context.Background(), level, "transaction moved", append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
 }

@@ -114,8 +114,12 @@ func (a *actor) applyToFinal(w txn.Write) bool {
 	return false
 }
 
-// measure counts what a write tells.
-func (a *actor) measure(w txn.Write) {
+// measure counts what a write tells. How old a transaction is tells this node's clock beside the database's, which is good enough for a measurement.
+func (a *actor) measure(tx txn.Tx, w txn.Write) {
+	if w.Next.State.Final() {
+		a.e.metrics.finals.Add(context.Background(), 1, labelled("state", string(w.Next.State)))
+		a.e.metrics.lifetimes.Record(context.Background(), max(0, a.e.Clock.Now().Sub(tx.CreatedAt)).Seconds())
+	}
 	if w.Attempt != nil && w.Attempt.Kind != txn.Original {
 		a.e.metrics.replaced.Add(context.Background(), 1, labelled("kind", string(w.Attempt.Kind)))
 	}

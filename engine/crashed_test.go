@@ -75,3 +75,25 @@ func TestAFirstHandOverThatNobodyRecorded(t *testing.T) {
 	}
 	w.healthy()
 }
+
+// What an heir takes for pooled is the newest form, if nobody has said what became of it; but none that cancels.
+func TestWhatAnHeirTakesForPooled(t *testing.T) {
+	t.Parallel()
+	original, cancel := txn.Attempt{No: 1, Kind: txn.Original}, txn.Attempt{No: 2, Kind: txn.Cancel}
+	for name, c := range map[string]struct {
+		said   txn.Status
+		forms  []txn.Attempt
+		pooled int
+	}{
+		"nothing was said":                  {txn.Status{}, []txn.Attempt{original}, 1},
+		"nothing, and it shall not run":     {txn.Status{CancelRequested: true}, []txn.Attempt{original}, 1},
+		"it was refused":                    {txn.Status{LastAnswer: txn.PoolFull}, []txn.Attempt{original}, 0},
+		"nothing of what cancels":           {txn.Status{Pooled: 1}, []txn.Attempt{original, cancel}, 1},
+		"nothing of what cancels something": {txn.Status{CancelRequested: true}, []txn.Attempt{original, cancel}, 0},
+	} {
+		c.said.Nonce = new(txn.Nonce)
+		if got := mayBePooled(txn.Tx{Status: c.said, Attempts: c.forms}); got != c.pooled {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}

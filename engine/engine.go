@@ -100,9 +100,12 @@ func New(o Options) (*Engine, error) {
 			return nil, fmt.Errorf("engine: new: chain %d is given twice", c.Chain.ID())
 		}
 		c.Policy.Stuck = o.Stuck != nil
-		e.trackers[c.Chain.ID()] = newTracker(c, o.Clock, o.Logger)
+		t := newTracker(c, o.Clock, o.Logger)
+		t.looked = e.metrics.lookedUp
+		e.trackers[c.Chain.ID()] = t
 	}
 	e.keeper = newKeeper(e)
+	e.Gate = o.Gate.orEnd(e.keeper.overdue)
 	e.router = newRouter(e)
 	if e.auditor, err = newAuditor(e); err != nil {
 		return nil, err
@@ -138,7 +141,6 @@ func (o Options) complete() (Options, error) {
 	if o.MaxSubmitters <= 0 {
 		o.MaxSubmitters = 10_000
 	}
-	o.Gate = o.Gate.orEnd()
 	o.Logger = o.Logger.With("node_id", o.Store.Node())
 	return o, nil
 }

@@ -17,12 +17,18 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-func (v *venue) protection() *txn.Protected {
+func (v *venue) info() store.SubmitterInfo {
 	v.t.Helper()
 	info, err := v.admin.Submitter(context.Background(), v.submitters[0])
 	if err != nil {
 		v.t.Fatal(err)
 	}
+	return info
+}
+
+func (v *venue) protection() *txn.Protected {
+	v.t.Helper()
+	info := v.info()
 	if info.Cursor == nil {
 		return nil
 	}

@@ -37,14 +37,16 @@ var Points = []Point{
 // to inject faults; in production it is open.
 type Gate func(context.Context, Point, txn.SubmitterID) error
 
-// orEnd is the gate, after which nothing of a step goes on whose owner was ended meanwhile: no outside call starts under a lease that may have lapsed.
-func (g Gate) orEnd() Gate {
+// orEnd is the gate, after which nothing of a step goes on whose owner was ended meanwhile: no outside call starts under a lease that may have lapsed. The keeper
+// finds those by itself, but a process that was frozen goes on where it stood, and that may be here, before the keeper does.
+func (g Gate) orEnd(overdue func(txn.SubmitterID)) Gate {
 	return func(ctx context.Context, p Point, id txn.SubmitterID) error {
 		if g != nil {
 			if err := g(ctx, p, id); err != nil {
 				return err
 			}
 		}
+		overdue(id)
 		return ctx.Err()
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"regexp"
 	"sync/atomic"
 	"testing"
 
@@ -189,7 +190,8 @@ func TestFundsThatGoWhenTheNonceIsTaken(t *testing.T) {
 // A transaction that ran and reverted ends; whether the queue goes on is the account's choice, which may be changed under its owner.
 func TestARevertAndTheQueue(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
+	told := &journal{}
+	v := newVenue(t, "memory", quick, func(o *Options) { o.Logger = told.logger() })
 	to := txn.Address{0xfd}
 	var reverts atomic.Bool
 	v.memory.Register(to, func(chaintest.Message) error {
@@ -209,13 +211,7 @@ func TestARevertAndTheQueue(t *testing.T) {
 			t.Errorf("%+v", tx.Status)
 		}
 	}
-	status := func() txn.SubmitterStatus {
-		info, err := v.admin.Submitter(t.Context(), v.submitters[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.Status
-	}
+	status := func() txn.SubmitterStatus { return v.info().Status }
 	fails("one")
 	if got := status(); got != txn.Active {
 		t.Errorf("it is %s", got)
@@ -229,6 +225,13 @@ func TestARevertAndTheQueue(t *testing.T) {
 	fails("two")
 	if got := status(); got != txn.Paused {
 		t.Errorf("it is %s", got)
+	}
+	said := regexp.MustCompile(`^transaction [0-9a-f-]{36} \(request "two"\) was included in block [0-9]+ \(0x[0-9a-f]{64}\) and reverted, and on_failure is PAUSE$`)
+	if p := v.info().Pause; p == nil || !p.OnFailure || p.Operator != txn.OperatorSelf || !said.MatchString(p.Reason) || p.At.IsZero() {
+		t.Errorf("it is paused by %+v", p)
+	}
+	if lines := told.of(t, "submitter is paused: no nonce is taken until somebody resumes it"); len(lines) != 1 || lines[0]["reason"] != v.info().Pause.Reason || lines[0]["level"] != "WARN" {
+		t.Errorf("logged %v", lines)
 	}
 	if got := v.decide(store.Ask{Kind: txn.CommandResume}); got != txn.Applied {
 		t.Fatal(got)

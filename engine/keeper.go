@@ -157,12 +157,24 @@ func (k *keeper) expire() {
 	for _, h := range k.held {
 		switch inside := h.owner.insideFor(now); {
 		case now.After(h.deadline):
-			k.lose(h, "it could not be renewed in time")
+			k.lose(h, whyOverdue)
 		case inside > k.e.ProgressTimeout:
 			h.owner.wedged.Store(true)
 			k.e.metrics.wedged.Add(context.Background(), 1)
 			k.lose(h, fmt.Sprintf("its owner has been stuck inside one step for %s, and is not renewed any more", inside.Round(time.Millisecond)))
 		}
+	}
+}
+
+const whyOverdue = "it could not be renewed in time"
+
+// overdue ends the owner of a submitter if its lease may have lapsed.
+func (k *keeper) overdue(id txn.SubmitterID) {
+	now := k.e.Clock.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h := k.held[id]; h != nil && now.After(h.deadline) {
+		k.lose(h, whyOverdue)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -115,7 +117,7 @@ func (r reading) sum(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// TestEachLedgerWriteIsLogged follows transactions through their life and a command, and compares the log with the ledger: every event is told with the
+// TestEachLedgerWriteIsLogged follows a transaction through its life and two commands, of which one is refused and changes nothing else, and compares the log with the ledger: every event is told with the
 // submitter, the transaction, the node and the token that it was written under.
 func TestEachLedgerWriteIsLogged(t *testing.T) {
 	t.Parallel()
@@ -125,18 +127,21 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 	n := c.start("a", func(o *Options) { o.Logger = log.logger() })
 	id := c.createOn(n, 0, "one")
 	c.awaitFinal(id)
-	if _, err := n.store.AddCommand(t.Context(), c.submitters[0], store.Ask{Kind: txn.CommandPause}); err != nil {
-		t.Fatal(err)
+	for _, ask := range []store.Ask{{Kind: txn.CommandPause, Operator: "eve"}, {Kind: txn.CommandCancel, Tx: &id, Operator: "eve"}} {
+		if _, err := n.store.AddCommand(t.Context(), c.submitters[0], ask); err != nil {
+			t.Fatal(err)
+		}
 	}
-	c.eventually("it is paused", func() error {
-		if len(log.of(t, "submitter status changed")) == 0 {
+	var decided []map[string]any
+	c.eventually("both are decided", func() error {
+		if decided = log.of(t, "command decided"); len(decided) < 2 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	n.stop()
 	token := float64(c.number("SELECT fencing_token FROM submitter_lease"))
-	writes := log.of(t, "nonce sequence started", "submitter status changed", "transaction moved", "submitter is protected: no nonce is taken until an operator decides")
+	writes := log.of(t, "nonce sequence started", "submitter status changed", "command decided", "transaction moved", "submitter is protected: no nonce is taken until an operator decides")
 	told := map[string]bool{}
 	for _, line := range writes {
 		if line["submitter"] != "s0" || line["submitter_id"] != float64(c.submitters[0]) || line["node_id"] != n.store.Node() || line["fencing_token"] != token {
@@ -144,6 +149,11 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 		}
 		if line["msg"] == "transaction moved" {
 			told[fmt.Sprint(line["tx_id"], " ", line["event"])] = true
+		}
+	}
+	for i, want := range []string{"PAUSE APPLIED <nil>", "CANCEL " + txn.ResultAlreadyFinal + " " + id.String()} {
+		if got := fmt.Sprint(decided[i]["kind"], " ", decided[i]["result"], " ", decided[i]["tx_id"]); got != want || decided[i]["operator"] != "eve" {
+			t.Errorf("logged %s of %v, want %s", got, decided[i], want)
 		}
 	}
 	for _, kind := range c.events(id)[1:] { // the first is the caller's
@@ -246,4 +256,71 @@ func TestMetricsOfOwnership(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// patchy is a chain of which the first hand-overs and the first look-up of receipts fail.
+type patchy struct {
+	*chaintest.Chain
+	sends, receipts atomic.Int32 // that are still to fail
+}
+
+func (p *patchy) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	if p.sends.Add(-1) >= 0 {
+		return txn.Outcome{Class: txn.Unavailable}
+	}
+	return p.Chain.Send(ctx, signed)
+}
+
+func (p *patchy) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+	answers := p.Chain.Receipts(ctx, hashes)
+	if p.receipts.Add(-1) >= 0 {
+		for i := range answers {
+			answers[i] = txn.ReceiptAnswer{Hash: answers[i].Hash, Err: txn.ErrUnavailable}
+		}
+	}
+	return answers
+}
+
+// TestMetricsOfALife counts what one transaction costs until its end, of which two hand-overs and a look-up fail.
+func TestMetricsOfALife(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, 5*time.Second)
+	c.mine(20 * time.Millisecond)
+	var counts reading
+	n := c.start("a", func(o *Options) {
+		counts = measure(t, o)
+		p := &patchy{Chain: c.chain}
+		p.sends.Store(2)
+		p.receipts.Store(1)
+		o.Chains[0].Chain = p
+	})
+	c.awaitFinal(c.createOn(n, 0, "one"))
+	c.eventually("its end is counted", func() error {
+		if counts.sum("fencepost_tx_final") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	for _, want := range []struct {
+		name, label, value string
+		least, most        float64
+	}{
+		{"fencepost_tx_final", "state", "CONFIRMED", 1, 1},
+		{"fencepost_tx_final", "state", "FAILED_FINAL", 0, 0},
+		{"fencepost_tx_resubmit", "result", "ok", 1, 1},
+		{"fencepost_tx_resubmit", "result", "error", 1, 1},
+		{"fencepost_receipt_check", "result", "hit", 1, 100},
+		{"fencepost_receipt_check", "result", "miss", 1, 100}, // those in doubt after a hand-over that failed
+		{"fencepost_receipt_check", "result", "error", 1, 1},
+	} {
+		if got := counts.sum(want.name, want.label, want.value); got < want.least || got > want.most {
+			t.Errorf("%s of %s is %v, want %v to %v", want.name, want.value, got, want.least, want.most)
+		}
+	}
+	if got := counts.sum("fencepost_receipt_lookup"); got < 3 {
+		t.Errorf("%v look-ups", got)
+	}
+	if got := counts.sum("fencepost_tx_lifetime"); got != 1 {
+		t.Errorf("%v lifetimes", got)
+	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -25,7 +26,12 @@ type metrics struct {
 	decisions  metric.Int64Counter
 	reorged    metric.Int64Counter
 	forks      metric.Int64Counter
+	receipts   metric.Int64Counter
+	resubmits  metric.Int64Counter
+	finals     metric.Int64Counter
 	takeovers  metric.Float64Histogram
+	lookUps    metric.Float64Histogram
+	lifetimes  metric.Float64Histogram
 	nodes      metric.Int64Gauge
 	queued     metric.Int64Gauge
 	oldest     metric.Float64Gauge
@@ -38,6 +44,12 @@ type metrics struct {
 
 // takeoverBounds reach from a hand-over to a lease of ten minutes, in seconds.
 var takeoverBounds = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 12.5, 15, 20, 30, 60, 120, 300, 600}
+
+// lookUpBounds reach from a node next door to all endpoints of a chain timing out, lifetimeBounds from a fast chain to a queue of days, in seconds.
+var (
+	lookUpBounds   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	lifetimeBounds = []float64{.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400, 259200}
+)
 
 func newMetrics(m metric.Meter) (metrics, error) {
 	if m == nil {
@@ -56,6 +68,9 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		decisions:  i.counter("fencepost_stuck_decision", "answers of the policy for stuck transactions, by action; WAIT also stands for no answer"),
 		reorged:    i.counter("fencepost_tx_reorged_final", "transactions that were final and are not any more: their block left the chain, or what never ran is on it"),
 		forks:      i.counter("fencepost_confirmations_fork", "times that blocks which were told as confirmations were taken back"),
+		receipts:   i.counter("fencepost_receipt_check", "receipts that were asked for, by result: hit, miss (there is none), error (no answer)"),
+		resubmits:  i.counter("fencepost_tx_resubmit", "hand-overs of bytes that had been handed over before, by result: ok (a node has them), error (anything else)"),
+		finals:     i.counter("fencepost_tx_final", "transactions that an owner ended, by state; once more for each time that an end was taken back"),
 		nodes:      i.gauge("fencepost_nodes", "nodes that live, this one included"),
 		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),
 		inFlight:   i.gauge("fencepost_tx_in_flight", "transactions with a nonce that are not final, of the submitters that this node owns"),
@@ -63,11 +78,11 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (the account could not pay when something of it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
 	all.accepted, all.done = labelled("class", string(txn.Accepted)), labelled("outcome", store.Done.String())
+	all.takeovers = i.histogram("fencepost_takeover", takeoverBounds,
+		"time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")
+	all.lookUps = i.histogram("fencepost_receipt_lookup", lookUpBounds, "time that one look-up of receipts took, of however many")
+	all.lifetimes = i.histogram("fencepost_tx_lifetime", lifetimeBounds, "time from the acceptance of a transaction to its end, of those that an owner ended")
 	var err error
-	if all.takeovers, err = m.Float64Histogram("fencepost_takeover", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(takeoverBounds...),
-		metric.WithDescription("time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")); err != nil {
-		i.fail("fencepost_takeover", err)
-	}
 	if all.oldest, err = m.Float64Gauge("fencepost_queue_oldest_age", metric.WithUnit("s"),
 		metric.WithDescription("age of the oldest transaction without a nonce of the submitters that this node owns")); err != nil {
 		i.fail("fencepost_queue_oldest_age", err)
@@ -86,6 +101,9 @@ func (m metrics) begin() {
 	zero(m.fences, "op", "allocate", "replace", "submit", "start", "protect", "record")
 	zero(m.commits, "outcome", store.Done, store.Fenced, store.Conflict, store.Unsettled, store.Refused, store.Unreached)
 	zero(m.sends, "class", txn.Classes...)
+	zero(m.receipts, "result", "hit", "miss", "error")
+	zero(m.resubmits, "result", "ok", "error")
+	zero(m.finals, "state", txn.Confirmed, txn.Failed, txn.Cancelled)
 	zero(m.replaced, "kind", txn.Bump, txn.Cancel)
 	zero(m.decisions, "action", txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel)
 	for _, plain := range []metric.Int64Counter{m.handOvers, m.wedged, m.reorged, m.forks} {
@@ -125,6 +143,14 @@ func (i *instruments) gauge(name, what string) metric.Int64Gauge {
 	return g
 }
 
+func (i *instruments) histogram(name string, bounds []float64, what string) metric.Float64Histogram {
+	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(bounds...), metric.WithDescription(what))
+	if err != nil {
+		i.fail(name, err)
+	}
+	return h
+}
+
 func labelled(key, value string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String(key, value))
 }
@@ -155,12 +181,32 @@ func (m metrics) renewed(ctx context.Context, result string, n int) {
 	}
 }
 
-func (m metrics) sent(ctx context.Context, c txn.Class) {
-	if c == txn.Accepted {
-		m.sends.Add(ctx, 1, m.accepted)
-		return
+// sent counts a hand-over, and whether the same bytes had been handed over before.
+func (m metrics) sent(ctx context.Context, c txn.Class, again bool) {
+	label := m.accepted
+	if c != txn.Accepted {
+		label = labelled("class", string(c))
 	}
-	m.sends.Add(ctx, 1, labelled("class", string(c)))
+	m.sends.Add(ctx, 1, label)
+	if again {
+		result := map[bool]string{true: "ok", false: "error"}[c == txn.Accepted || c == txn.AlreadyKnown]
+		m.resubmits.Add(ctx, 1, labelled("result", result))
+	}
+}
+
+// lookedUp counts what one look-up of receipts has told.
+func (m metrics) lookedUp(ctx context.Context, answers []txn.ReceiptAnswer, took time.Duration) {
+	m.lookUps.Record(ctx, took.Seconds())
+	for _, a := range answers {
+		switch {
+		case a.Err != nil:
+			m.receipts.Add(ctx, 1, labelled("result", "error"))
+		case a.Receipt == nil:
+			m.receipts.Add(ctx, 1, labelled("result", "miss"))
+		default:
+			m.receipts.Add(ctx, 1, labelled("result", "hit"))
+		}
+	}
 }
 
 // tellCommit counts the fate of a change, and logs each that is not written. What is written is told by whoever applies it.

@@ -2,10 +2,14 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/internal/clock"
@@ -159,4 +163,51 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 			t.Errorf("%s: %d kept", name, len(a.ended))
 		}
 	}
+}
+
+// During an outage the block of what was final goes, somebody else uses its nonce, and what was sent after it is included far above. The owner crashes right after it
+// has written that down, before it has compared anything; whoever comes next on a node that has seen the outage compares as far down as before.
+func TestACrashRightAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	crashed := make(chan struct{})
+	var once sync.Once
+	w.startNode("a", func(o *Options) {
+		o.Chains[0].Chain, o.AuditInterval = w.chain, NoAudit
+		o.Gate = func(_ context.Context, p Point, _ txn.SubmitterID) (err error) {
+			select {
+			case <-crashed:
+				return nil
+			default:
+			}
+			if p == AfterRecord && w.number("SELECT count(*) FROM managed_tx WHERE receipt_block > 300 AND terminal_at IS NULL") > 0 {
+				once.Do(func() { close(crashed); err = errors.New("a crash") })
+			}
+			return err
+		}
+	})
+	first := w.create(0, "one", transfer())
+	w.eventually("it is sent", w.is(first, txn.Pending))
+	w.chain.Mine(1)
+	w.chain.MineEmpty(int(w.policy.Confirmations))
+	final := w.awaitFinal(first)
+	second := w.create(0, "two", transfer())
+	w.eventually("the next is sent", w.is(second, txn.Pending))
+	var behind types.Transaction
+	if err := behind.UnmarshalBinary(w.attempts()[second.String()]); err != nil {
+		t.Fatal(err)
+	}
+	(&venue{rig: w.rig, memory: w.chain}).silence()
+	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-final.Receipt.BlockNumber)+1, chaintest.Drop); err != nil {
+		t.Fatal(err)
+	}
+	w.chain.ForgetPool()
+	w.inject(w.outsider(0))
+	w.chain.Mine(1)
+	w.chain.MineEmpty(300)
+	w.inject(&behind)
+	w.chain.Mine(1)
+	w.chain.Intercept(nil)
+	<-crashed
+	w.has(first, "its end is taken back", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 }

@@ -82,7 +82,7 @@ func (a *actor) askAccount(ctx context.Context, v txn.View, s txn.LookAtAccount)
 	if !errors.Is(err, txn.ErrNoState) || s.Least == 0 || s.Least >= s.Depth {
 		return account, err
 	}
-	a.log.Warn("no endpoint tells the state that a decision asks for; going by a newer one", "depth", s.Depth, "least", s.Least, "error", err)
+	a.log.Warn("no endpoint that answers tells the state that a decision asks for; going by a newer one", "depth", s.Depth, "least", s.Least, "error", err)
 	account, err = a.chain.Account(ctx, v.Submitter.Address, s.Least)
 	account.Shallow = true
 	return account, err
@@ -168,7 +168,7 @@ func (a *actor) askWho(ctx context.Context, v txn.View, s txn.AskWho) (txn.Chang
 		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(*s.Tx.Nonce), "error", err)
 		by = nil
 	}
-	a.used = &txn.Used{For: s.For, By: by}
+	a.used = &txn.Used{For: s.For, By: by, Unanswered: err != nil}
 	return txn.Change{}, nil
 }
 
@@ -211,14 +211,14 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
 	}
-	a.e.metrics.sent(ctx, answer.Class)
+	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastAnswer != "")
 	a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
 	if s.For != 0 {
 		a.doubt(s.Tx)
-		return txn.HandedBack(v, s, answer), nil
+		return txn.OriginalSent(v, s, answer), nil
 	}
 	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
 		a.doubt(s.Tx)

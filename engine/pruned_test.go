@@ -86,3 +86,16 @@ func TestAligningWithoutOldState(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 }
+
+// The chain is away while it is asked who used a nonce: that is no state that nobody keeps.
+func TestADecisionWhileTheChainIsAway(t *testing.T) {
+	t.Parallel()
+	w, id, _ := protectedAfterLoss(t, 12)
+	w.chain.MineEmpty(int(w.policy.AuditDepth))
+	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		return chaintest.Fault{Down: call.Method == chaintest.MethodConsumer}
+	})
+	w.want(w.resolve(txn.ActionFail, id), txn.ResultRefused, "ask again once it answers")
+	w.chain.Intercept(nil)
+	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
+}

@@ -34,10 +34,13 @@ func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Cha
 	return txn.Replaced(v, s, r), a.e.Gate(ctx, BeforeRecordReplacement, a.id)
 }
 
-// cancelGas asks what a form that cancels takes on this chain; 0: nobody says. That holds no cancel up: it has what the last one had, or what a transfer takes.
+// cancelGas asks what a form that cancels takes on this chain; 0: nobody says. That holds no cancel up: it has what the last one had, or what a transfer takes, and
+// the question has half of the time that there is, so that some is left for the signature.
 func (a *actor) cancelGas(ctx context.Context, v txn.View, s txn.Replace) uint64 {
+	limited, cancel := context.WithTimeout(ctx, a.e.ProgressTimeout/5*2)
+	defer cancel()
 	self := v.Submitter.Address
-	gas, o := a.chain.Gas(ctx, txn.Draft{From: self, Payload: txn.Nothing(self)})
+	gas, o := a.chain.Gas(limited, txn.Draft{From: self, Payload: txn.Nothing(self)})
 	if o.Class != txn.Accepted {
 		a.log.Debug("the gas of a cancel cannot be estimated", "tx_id", s.Tx.ID.String(), "outcome", string(o.Class), "detail", o.Detail)
 		return 0

@@ -42,6 +42,7 @@ func TestThreeBumpsAndEachMayBeMined(t *testing.T) {
 				v.node()
 				id := v.create(0, "one", transfer())
 				forms := v.awaitForms(id, 4)
+				v.has(id, "a pool has the form", func(tx txn.Tx) bool { return tx.Accepted >= no })
 				v.mine(1)
 				tx := v.finish(id)
 				if tx.State != txn.Confirmed || tx.TxHash != forms[no-1].Hash || tx.Receipt.TxHash != tx.TxHash {

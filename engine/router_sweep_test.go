@@ -79,6 +79,36 @@ func numbers(n int) []txn.SubmitterID {
 	return ids
 }
 
+// TestSweepsAreSpread: nodes that started together do not sweep together, and each sweeps once in an interval, a quarter more or less.
+func TestSweepsAreSpread(t *testing.T) {
+	t.Parallel()
+	a, b := newTable(t, 1), newTable(t, 1)
+	b.e.members.self = "other"
+	const interval, sweeps = 1024 * time.Millisecond, 200
+	var at [2]time.Duration
+	far := 0
+	for range sweeps {
+		for i, tb := range []*table{a, b} {
+			d := tb.jittered(interval)
+			if d < interval*3/4 || d > interval*5/4 {
+				t.Fatalf("a sweep after %s", d)
+			}
+			at[i] += d
+		}
+		if apart := (at[0] - at[1]).Abs() % interval; apart > interval/8 && apart < interval*7/8 {
+			far++
+		}
+	}
+	for _, all := range at {
+		if all < interval*sweeps*9/10 || all > interval*sweeps*11/10 {
+			t.Errorf("%d sweeps took %s", sweeps, all)
+		}
+	}
+	if far < sweeps/2 {
+		t.Errorf("of %d sweeps only %d were apart", sweeps, far)
+	}
+}
+
 // TestHandOver goes through who gets what, and when.
 func TestHandOver(t *testing.T) {
 	t.Parallel()

@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -81,4 +83,78 @@ func TestASlowChainCostsNoLease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A look at the account that takes longer than the spell after which it is taken again is used all the same: what took so long was no rest.
+func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
+	t.Parallel()
+	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), slog.New(slog.DiscardHandler)
+	c.MineEmpty(10)
+	track := newTracker(ChainOptions{Chain: c, Policy: quick}, now, quiet)
+	if err := track.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	looks, quoted := 0, errors.New("asked for a quote")
+	c.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		if call.Method == chaintest.MethodAccount {
+			looks++
+			now.Advance(lookAgainAfter + time.Second)
+		}
+		return chaintest.Fault{}
+	})
+	gate := func(_ context.Context, p Point, _ txn.SubmitterID) error {
+		if p == BeforeQuote {
+			return quoted
+		}
+		return nil
+	}
+	e := &Engine{Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute}}
+	e.keeper = newKeeper(e)
+	a := &actor{e: e, id: 1, track: track, chain: c, log: quiet, busyAt: now.Now()}
+	a.ledger = store.Ledger{Submitter: txn.Submitter{ID: 1, Limit: 1, Status: txn.Active}, Cursor: &txn.Cursor{}}
+	a.inbox.Queue = []txn.Tx{{ID: txn.TxID{1}, Submitter: 1, Status: txn.Status{State: txn.Queued, Version: 1}}}
+	var err error
+	for range 4 {
+		if err = a.step(t.Context()); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, quoted) || looks != 1 {
+		t.Errorf("%v after %d looks", err, looks)
+	}
+}
+
+// heedful is a signer that gives up when it is told to.
+type heedful struct{ Signer }
+
+func (h heedful) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed, error) {
+	if ctx.Err() != nil {
+		return txn.Signed{}, ctx.Err()
+	}
+	return h.Signer.Sign(ctx, signer, u)
+}
+
+// A node that never says what gas a cancel takes leaves the signer time to sign it.
+func TestAnEstimateThatHangsHoldsNoCancelUp(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.startNode("a", func(o *Options) {
+		o.Chains[0].Chain, o.Signer = w.chain, heedful{o.Signer}
+		o.ProgressTimeout, o.AuditInterval = leaseDuration*3/2, NoAudit
+	})
+	id := w.create(0, "one", transfer())
+	w.eventually("it is sent", w.is(id, txn.Pending))
+	w.chain.Intercept(func(ctx context.Context, call chaintest.Call) chaintest.Fault {
+		if call.Method == chaintest.MethodGas {
+			<-ctx.Done()
+		}
+		return chaintest.Fault{}
+	})
+	w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id})
+	w.eventually("its cancel is signed", func() error {
+		if w.number("SELECT count(*) FROM tx_attempt WHERE kind = 'CANCEL'") == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }

@@ -27,6 +27,7 @@ type tracker struct {
 	clock  clock.Clock
 	log    *slog.Logger
 	nudge  chan struct{} // somebody wants a look-up before the next poll
+	looked func(context.Context, []txn.ReceiptAnswer, time.Duration)
 
 	// The goroutine of run has these to itself.
 	walked map[txn.Hash]txn.Block // read on the way to a branch's root by a pass that failed: the next one need not begin anew
@@ -88,7 +89,7 @@ func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
 	return &tracker{
 		chain: o.Chain, policy: policy, tag: o.FinalTag, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
 		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, waits: map[txn.SubmitterID]func(){}, audits: map[txn.SubmitterID]auditing{}, healthy: true, walked: map[txn.Hash]txn.Block{},
-		window: window{limit: windowLimit(policy)},
+		window: window{limit: windowLimit(policy)}, looked: func(context.Context, []txn.ReceiptAnswer, time.Duration) {},
 	}
 }
 
@@ -358,7 +359,10 @@ func (t *tracker) lookUp(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAn
 	if len(hashes) == 0 {
 		return nil
 	}
-	return t.chain.Receipts(ctx, hashes)
+	began := t.clock.Now()
+	answers := t.chain.Receipts(ctx, hashes)
+	t.looked(ctx, answers, t.clock.Now().Sub(began))
+	return answers
 }
 
 // heights are the numbers of the blocks that the answers are about: that of the receipt, or where there is none, that of the block that was seen to have it.
@@ -474,26 +478,4 @@ func (t *tracker) take(n news) (changed map[*follow]bool) {
 		}
 	}
 	return changed
-}
-
-// judge says what an answer proves under the view: only a receipt of a canonical block is inclusion, and "no receipt" is absence only when no canonical block
-// was seen to have the hash. Everything else proves nothing yet and is asked for again.
-func judge(view window, older map[uint64]txn.Hash, listed *place, a txn.ReceiptAnswer) (known bool, receipt *txn.Receipt) {
-	canonical := func(number uint64, hash txn.Hash) bool {
-		if number < view.first().Number {
-			return older[number] == hash
-		}
-		return view.holds(number, hash)
-	}
-	switch {
-	case a.Err != nil:
-		return false, nil
-	case a.Receipt != nil && canonical(a.Receipt.BlockNumber, a.Receipt.BlockHash):
-		return true, a.Receipt
-	case a.Receipt != nil:
-		return false, nil
-	case listed != nil && canonical(listed.number, listed.hash):
-		return false, nil
-	}
-	return true, nil
 }

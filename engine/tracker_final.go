@@ -49,11 +49,27 @@ func (t *tracker) auditedAbove(still time.Duration) uint64 {
 	if t.window.empty() || now.Sub(t.movedAt) >= still {
 		return store.Nowhere
 	}
+	tip := t.seenUpTo(now.Add(-still))
+	return tip - min(tip, t.auditDepth())
+}
+
+// auditReach is how far below the newest block an owner reads what was final, to compare it: as deep as is audited, from before blocks went by unseen.
+func (t *tracker) auditReach(still time.Duration) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.window.empty() {
+		return t.auditDepth()
+	}
+	return t.window.tip().Number - t.seenUpTo(t.clock.Now().Add(-still)) + t.auditDepth()
+}
+
+// seenUpTo is the newest block up to which none went by unseen since a moment.
+func (t *tracker) seenUpTo(since time.Time) uint64 {
 	tip := t.window.tip().Number
-	if t.outages = t.outages.since(now.Add(-still)); len(t.outages) > 0 {
+	if t.outages = t.outages.since(since); len(t.outages) > 0 {
 		tip = min(tip, t.outages[0].tip)
 	}
-	return tip - min(tip, t.auditDepth())
+	return tip
 }
 
 // wakeAudits wakes them when the next view lacks blocks that this one has, or has older ones.

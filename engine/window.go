@@ -88,3 +88,25 @@ func (w window) below(parent txn.Block) window {
 	parent.Txs = nil
 	return window{blocks: append([]txn.Block{parent}, w.blocks...), limit: w.limit}
 }
+
+// judge says what an answer proves under the view: only a receipt of a canonical block is inclusion, and "no receipt" is absence only when no canonical block
+// was seen to have the hash. Everything else proves nothing yet and is asked for again.
+func judge(view window, older map[uint64]txn.Hash, listed *place, a txn.ReceiptAnswer) (known bool, receipt *txn.Receipt) {
+	canonical := func(number uint64, hash txn.Hash) bool {
+		if number < view.first().Number {
+			return older[number] == hash
+		}
+		return view.holds(number, hash)
+	}
+	switch {
+	case a.Err != nil:
+		return false, nil
+	case a.Receipt != nil && canonical(a.Receipt.BlockNumber, a.Receipt.BlockHash):
+		return true, a.Receipt
+	case a.Receipt != nil:
+		return false, nil
+	case listed != nil && canonical(listed.number, listed.hash):
+		return false, nil
+	}
+	return true, nil
+}

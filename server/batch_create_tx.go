@@ -12,10 +12,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// BatchCreateTx queues many transactions. What is wrong with a request is its own affair; only when the ledger answers for none of them does the call fail, so
-// that clients repeat it as they repeat any other.
+// BatchCreateTx queues many transactions. What is wrong with a request is its own affair, and so is a full queue; only when the ledger answers for none of them
+// does the call fail, so that clients repeat it as they repeat any other.
 func (s *txService) BatchCreateTx(ctx context.Context, r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
-	b := &batch{txService: s, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests())), protections: map[txn.SubmitterID]error{}}
+	b := &batch{txService: s, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests())), stops: map[txn.SubmitterID]error{}}
 	b.checkAll(ctx)
 	created := b.create(ctx)
 	if b.unanswered() {
@@ -41,10 +41,10 @@ func withoutData(tx *pb.Tx) *pb.Tx {
 // batch is a batch on its way. A request of it is out as soon as it has an error.
 type batch struct {
 	*txService
-	asks        []*pb.CreateTxRequest
-	errs        []error
-	intents     []store.Intent
-	protections map[txn.SubmitterID]error // what is said of a protected submitter, which is found out once
+	asks    []*pb.CreateTxRequest
+	errs    []error
+	intents []store.Intent
+	stops   map[txn.SubmitterID]error // what is said of a protected or paused submitter, which is found out once
 }
 
 // checkAll does for each request what the interceptor and CreateTx do for one.
@@ -80,19 +80,19 @@ func (b *batch) create(ctx context.Context) []store.Created {
 }
 
 func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
-	if !isProtected(err) {
+	if !isStopped(err) {
 		return b.txService.onCreate(ctx, ask, submitter, err)
 	}
-	if b.protections[submitter] == nil {
-		b.protections[submitter] = b.underProtection(ctx, submitter, err)
+	if b.stops[submitter] == nil {
+		b.stops[submitter] = b.stopped(ctx, submitter, err)
 	}
-	return onSubmitter(ask.GetSubmitter(), b.protections[submitter])
+	return onSubmitter(ask.GetSubmitter(), b.stops[submitter])
 }
 
 // unanswered tells whether the ledger has answered for no request at all.
 func (b *batch) unanswered() bool {
 	for _, err := range b.errs {
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			return false
 		}
 	}

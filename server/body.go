@@ -50,9 +50,15 @@ type timedBody struct {
 	late  bool
 }
 
-// inTime gives the body of a request as long as its head has.
+// inTime gives the body of a request as long as its head has, and the answer, unless it is one without end, the time of a whole call: a caller who does not read it
+// would keep its room for as long as the connection stands. That time is set for each request, as a connection keeps it.
 func (f *front) inTime(w http.ResponseWriter, r *http.Request) *timedBody {
 	t := &timedBody{ReadCloser: r.Body, limit: f.limits.PingAfter}
+	var end time.Time // none
+	if !endless(methodOf(r)) {
+		end = clock.Real{}.Now().Add(f.limits.wholeCall())
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(end) // a connection that broke shows when it is written
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(clock.Real{}.Now().Add(t.limit)) // by the clock of sockets; a connection that broke shows when it is read
 	}

@@ -63,5 +63,6 @@ func (s *txService) cancel(ctx context.Context, r *pb.CancelTxRequest) (outcome 
 	if _, err := s.store.AddCommand(ctx, id.Submitter(), ask); err != nil {
 		return outcome, info, onTx(text, err)
 	}
+	info.CancelRequested = true // the row says so once its owner has seen it; the caller is told that it is asked for, now
 	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 }

@@ -138,6 +138,9 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
 		OnFailure: wireOnFailure(s.OnFailure), MaxFee: wireLimit(s.MaxFee),
 	}
+	if p := s.Pause; p != nil {
+		out.Pause = &pb.Pause{Reason: p.Reason, Operator: p.Operator, Time: wireTime(p.At), OnFailure: p.OnFailure}
+	}
 	if s.Cursor != nil {
 		out.NextNonce, out.InitNonce = new(uint64(s.Cursor.Next)), new(uint64(s.Cursor.Init))
 		if p := s.Cursor.Protected; p != nil {
@@ -191,7 +194,7 @@ func wireCommand(c store.CommandInfo) *pb.Command {
 		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx), Reason: c.Reason, Operator: c.Operator,
 		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result,
 	}
-	if c.Kind == txn.CommandExitProtect {
+	if c.Kind == txn.CommandExitProtect || c.Kind == txn.CommandProtect {
 		out.ProtectionId = c.Expect
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -25,7 +26,7 @@ func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.Cr
 	return &pb.CreateTxResponse{Tx: wireTx(info), Created: created}, nil
 }
 
-// onCreate says whether the key, the deadline or the submitter is what stood in the way.
+// onCreate says whether the key, the deadline, the queue or the submitter is what stood in the way.
 func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
 	if isKeyReused(err) {
 		return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
@@ -33,22 +34,50 @@ func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitt
 	if errors.Is(err, store.ErrLate) {
 		return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
 	}
-	if isProtected(err) {
-		err = s.underProtection(ctx, submitter, err)
+	var full *store.QueueFullError
+	if errors.As(err, &full) {
+		s.metrics.refuse(pb.ErrorReason_ERROR_REASON_QUEUE_FULL)
+		return onSubmitter(r.GetSubmitter(), queueFull(full))
+	}
+	if isStopped(err) {
+		err = s.stopped(ctx, submitter, err)
 	}
 	return onSubmitter(r.GetSubmitter(), err)
 }
 
-// underProtection says which protection it is, and how an operator ends it. The first answer stands when it was ended at this moment, or cannot be read.
-func (s *txService) underProtection(ctx context.Context, submitter txn.SubmitterID, first error) error {
+// stopped says which protection or which pause it is, and how an operator ends it. The first answer stands when it was ended at this moment, or cannot be read.
+func (s *txService) stopped(ctx context.Context, submitter txn.SubmitterID, first error) error {
 	info, err := s.store.Submitter(ctx, submitter)
-	if err != nil || inForce(info) == nil {
+	if err != nil {
 		return first
 	}
 	p := inForce(info)
+	switch {
+	case isProtected(first) && p != nil:
+		return underProtection(info, p)
+	case !isProtected(first) && info.Pause != nil:
+		return onPause(info, info.Pause)
+	}
+	return first
+}
+
+func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
 	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
 		"it is under protection %d (%s) and takes no new transactions until an operator decides; \"fencepost submitter show %s\" tells the evidence and the commands to decide with; "+
 			"then repeat the call", p.ID, p.Reason, info.Name)
+}
+
+// onPause tells the cause of a pause where the policy of the account made it: whoever resumes it without looking at that defeats the policy. What somebody gave as a
+// reason is for operators.
+func onPause(info store.SubmitterInfo, p *store.Pause) error {
+	if !p.OnFailure {
+		return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
+			"somebody paused it at %s, and it takes no new transactions; \"fencepost submitter show %s\" tells who and why; resume it, then repeat the call",
+			p.At.UTC().Format(time.RFC3339), info.Name)
+	}
+	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
+		"its policy paused it at %s, and it takes no new transactions: %s; look at what reverted, then resume it, then repeat the call",
+		p.At.UTC().Format(time.RFC3339), p.Reason)
 }
 
 // intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.

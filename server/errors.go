@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	random "math/rand/v2"
 	"strings"
 	"time"
 
@@ -78,6 +79,7 @@ func payloadTooLarge(size, limit int) error {
 
 func isKeyReused(err error) bool { return errors.Is(err, store.ErrKeyReused) }
 func isProtected(err error) bool { return errors.Is(err, store.ErrProtected) }
+func isStopped(err error) bool   { return isProtected(err) || errors.Is(err, store.ErrPaused) }
 
 // declinedError is a decision that cannot be carried out as things stand; its sentence says why.
 type declinedError struct{ answer }
@@ -114,9 +116,15 @@ var answers = []answer{
 	{store.ErrTokenExpired, codes.OutOfRange, pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED,
 		"it lies before what is kept, or before a restore of the ledger; watch anew without a token", 0},
 	{errStranger, codes.Unauthenticated, pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED,
-		"it has no token that this node knows; send one of those in its grpc.tokens_file as \"authorization: Bearer TOKEN\"", 0},
+		"it shows nothing that this node knows; send a token of its grpc.tokens_file, or of one of its callers, as \"authorization: Bearer TOKEN\", or show the certificate of a caller", 0},
 	{errDraining, codes.Unavailable, pb.ErrorReason_ERROR_REASON_DRAINING,
 		"it is stopping; repeat the call, or resume the stream, and another node answers", 100 * time.Millisecond},
+	{errManyCalls, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
+		"it answers as many calls at once as it may (grpc.max_calls), and did nothing of this one; repeat the call unchanged later, or call another node", time.Second},
+	{errManyWatches, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
+		"it serves as many watches as it may (watch.max_streams); watch through another node, or repeat the call later", 5 * time.Second},
+	{store.ErrBusy, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
+		"it holds as many new transactions on their way to the database as it may, and queued nothing of this call; repeat the call unchanged later", time.Second},
 	{errNotApplied, codes.DeadlineExceeded, pb.ErrorReason_ERROR_REASON_NOT_YET_APPLIED,
 		"the request is recorded, but no node has applied it yet; repeat the call to go on waiting, and check that a node works for the submitter", time.Second},
 	{store.ErrSchema, codes.Unavailable, pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
@@ -156,13 +164,17 @@ func statusOf(err error, id string) *status.Status {
 
 // status is the answer to an error.
 func (a answer) status(err error) *status.Status {
-	return withDetails(status.New(a.code, thing(err, a)+": "+a.says), a.reason, retryInfo(a.retry)...)
+	retry := a.retry
+	if a.code == codes.ResourceExhausted { // those who are too many at once must not be it again
+		retry += random.N(retry/2 + 1)
+	}
+	return withDetails(status.New(a.code, thing(err, a)+": "+a.says), a.reason, retryInfo(retry)...)
 }
 
 // thing is what the error is about, if the handler said so and it is the cause.
 func thing(err error, a answer) string {
 	switch a.reason {
-	case pb.ErrorReason_ERROR_REASON_DRAINING:
+	case pb.ErrorReason_ERROR_REASON_DRAINING, pb.ErrorReason_ERROR_REASON_NODE_BUSY:
 		return "node"
 	case pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE:
 		return "ledger"

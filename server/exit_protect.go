@@ -59,6 +59,8 @@ func (s *Server) endedBy(ctx context.Context, info store.SubmitterInfo, ask stor
 		return err
 	case end == nil:
 		return changed(info, "protection %d is not in force any more", ask.Expect)
+	case end.Action == txn.ActionByItself:
+		return changed(info, "protection %d ended by itself at %s", ask.Expect, end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
 	case end.Action != ask.Action:
 		return changed(info, "protection %d was ended by %s at %s", ask.Expect, end.Action, end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
 	}

@@ -79,7 +79,11 @@ func labelsOf(n int) map[string]string {
 func targets() (all []target) {
 	for submitter := range txn.SubmitterID(3) {
 		for _, labels := range []map[string]string{nil, {"odd": "1"}, {"odd": "0"}, {"big": ""}, {"big": "", "odd": "1"}, {"odd": "2"}, {"absent": ""}} {
-			all = append(all, target{submitter: submitter}.withLabels(labels))
+			of := target{submitter: submitter}.withLabels(labels)
+			all = append(all, of)
+			for _, of.states = range []stateSet{setOf(txn.Stuck), setOf(txn.Stuck) | setOf(txn.Confirmed)} {
+				all = append(all, of)
+			}
 		}
 	}
 	return all
@@ -87,7 +91,7 @@ func targets() (all []target) {
 
 // isFor tells whether an event is for a target.
 func isFor(t target, e store.EventInfo) bool {
-	if t.submitter != 0 && t.submitter != e.Submitter {
+	if t.submitter != 0 && t.submitter != e.Submitter || t.states != 0 && t.states&setOf(e.State) == 0 {
 		return false
 	}
 	for _, label := range strings.Fields(t.labels) {
@@ -106,7 +110,8 @@ func (ft *feedTest) begin(t *rapid.T) {
 			continue
 		}
 		ft.busy[id] = true
-		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1}, Labels: labelsOf(n)})
+		state := rapid.SampledFrom(append([]txn.State{"OF_TOMORROW"}, txn.States...)).Draw(t, "state")
+		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1, State: state}, Labels: labelsOf(n)})
 	}
 	ft.model.begin(events...)
 }
@@ -293,4 +298,39 @@ func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
 		}
 		ft.finish(t)
 	})
+}
+
+// A stream is woken by every event that is for it, and by none that leads to a state that it does not tell.
+func TestStreamsAreFoundByTheEventsThatAreForThem(t *testing.T) {
+	t.Parallel()
+	f := &feed{streams: newStreams()}
+	var places []*place
+	for _, what := range append(targets(), target{tx: txn.TxID{15: 1}}, target{tx: txn.TxID{15: 1}, states: setOf(txn.Stuck)}) {
+		p := &place{feed: f, target: what, labels: what.labelSet(), wake: make(chan struct{}, 1)}
+		f.streams.add(p)
+		places = append(places, p)
+	}
+	for n := range 8 {
+		for _, state := range append([]txn.State{"OF_TOMORROW"}, txn.States...) {
+			id, submitter := txOf(n)
+			e := store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: 1, State: state}, Labels: labelsOf(n)}
+			f.streams.tell(&chunk{events: []store.EventInfo{e}})
+			for _, p := range places {
+				one := p.target.tx != (txn.TxID{})
+				woken := len(p.wake) == 1
+				if woken {
+					<-p.wake
+				}
+				if is := p.matches(&e); is && !woken || woken && !one && !p.target.states.has(state) {
+					t.Errorf("%v of %s: for the stream of %v: %v, woken: %v", state, name(e), p.target, is, woken)
+				}
+			}
+		}
+	}
+	for _, p := range places {
+		f.streams.remove(p)
+	}
+	if len(f.streams.places) != 0 {
+		t.Errorf("of streams that left there remains %v", f.streams.places)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -12,13 +13,16 @@ import (
 	"connectrpc.com/vanguard"
 	"connectrpc.com/vanguard/vanguardgrpc"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/port"
 )
 
 // front answers whoever does not speak gRPC: JSON by the paths of the contract, Connect and gRPC-Web. All but the JSON stream of WatchTx is transcoded to gRPC
@@ -101,8 +105,29 @@ func toJSON(m proto.Message) []byte {
 	return text
 }
 
+// fromPeer notes in the context of an HTTP connection what its handshake gave, as gRPC does.
+func fromPeer(ctx context.Context, conn net.Conn) context.Context {
+	from := &peer.Peer{Addr: conn.RemoteAddr()}
+	if received, ok := conn.(*port.Conn); ok {
+		from.AuthInfo = received.AuthInfo()
+	}
+	return peer.NewContext(ctx, from)
+}
+
+// withTLS tells the inner server what the handshake of the connection gave: it looks for it there.
+func withTLS(r *http.Request) *http.Request {
+	if from, ok := peer.FromContext(r.Context()); ok {
+		if shown, isTLS := from.AuthInfo.(credentials.TLSInfo); isTLS {
+			r = r.WithContext(r.Context())
+			r.TLS = &shown.State
+		}
+	}
+	return r
+}
+
 // ServeHTTP answers one request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = withTLS(r)
 	body := f.inTime(w, r)
 	if done := f.origins.answer(w, r); done {
 		return
@@ -110,6 +135,15 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := f.admitHTTP(r); err != nil {
 		f.refuseHTTP(w, r, err)
 		return
+	}
+	leave, err := f.enter(methodOf(r))
+	if err != nil {
+		f.refuseHTTP(w, r, err)
+		return
+	}
+	defer leave()
+	if strings.HasPrefix(r.URL.Path, healthPrefix) {
+		r.Body = http.MaxBytesReader(w, r.Body, healthBytes)
 	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
 		f.transcode.ServeHTTP(w, asConnectCall(r))
@@ -149,7 +183,8 @@ const connectHeader = "Connect-Protocol-Version"
 // admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it.
 func (f *front) admitHTTP(r *http.Request) error {
 	ctx := metadata.NewIncomingContext(r.Context(), metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
-	return f.admission.admit(ctx, r.URL.Path)
+	_, err := f.admission.Load().admit(ctx, r.URL.Path)
+	return err
 }
 
 // refuseHTTP refuses a request in its own tongue, before there is a call.

@@ -84,17 +84,17 @@ func FuzzRequest(f *testing.F) {
 
 // beyondRules is what handlers check themselves before the ledger is asked.
 func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
-	txs := &txService{Server: s}
+	txs, ctx := &txService{Server: s}, withRights(t.Context(), everything())
 	switch r := request.(type) {
 	case *pb.CreateTxRequest:
-		intent, err := txs.intent(t.Context(), r)
+		intent, err := txs.intent(ctx, r)
 		if err == nil {
 			sound(t, intent)
 		}
 		return err
 	case *pb.BatchCreateTxRequest:
 		b := &batch{txService: txs, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests()))}
-		b.checkAll(t.Context())
+		b.checkAll(ctx)
 		for i, err := range b.errs {
 			if checkRefusal(t, r.GetRequests()[i], err); err == nil {
 				sound(t, b.intents[i])
@@ -102,10 +102,10 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 		}
 		return nil
 	case *pb.ListTxsRequest:
-		_, err := txs.filter(t.Context(), r, question(r))
+		_, err := txs.filter(ctx, r, question(r))
 		return err
 	case *pb.WatchTxRequest:
-		for _, of := range []target{{}, {submitter: 1}, {tx: txn.TxID{1}}} {
+		for _, of := range []target{{}, {submitter: 1}, {tx: txn.TxID{1}}, {states: setOf(txn.Stuck)}} {
 			if _, err := parseResumeToken(r.GetResumeToken(), of); err != nil {
 				return err
 			}

@@ -41,12 +41,21 @@ func (s *txService) txByRequest(ctx context.Context, key *pb.RequestKey) (store.
 
 // txByID reads the transaction that a caller names. A UUID that Fencepost did not make names none.
 func (s *Server) txByID(ctx context.Context, text string) (txn.TxID, store.TxInfo, error) {
-	id, err := txn.ParseTxID(text)
+	id, err := s.txID(ctx, text)
 	if err != nil {
-		return id, store.TxInfo{}, onTx(text, store.ErrTxNotFound)
+		return id, store.TxInfo{}, err
 	}
 	info, err := s.store.Tx(ctx, id)
 	return id, info, onTx(text, err)
+}
+
+// txID reads the id of a transaction that the caller may know of.
+func (s *Server) txID(ctx context.Context, text string) (txn.TxID, error) {
+	id, err := txn.ParseTxID(text)
+	if err != nil {
+		return id, onTx(text, store.ErrTxNotFound)
+	}
+	return id, s.maySee(ctx, id)
 }
 
 // view tells as much of a transaction as was asked for.

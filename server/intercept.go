@@ -16,6 +16,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // ours tells a method of the contract from those of health and reflection, which follow their own.
@@ -23,8 +24,16 @@ func ours(method string) bool { return strings.HasPrefix(method, "/fencepost.v1.
 
 func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 	c := s.begin(info.FullMethod)
-	defer func() { err = c.end(ctx, recover(), err) }()
-	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+	defer func() {
+		err = c.end(ctx, recover(), err)
+		s.metrics.answered(ctx, request, response, err)
+		c.tellWrites(ctx, response)
+	}()
+	r, err := s.admission.Load().admit(ctx, info.FullMethod)
+	if err == nil {
+		c.caller, err = r.caller, r.mayCall(info.FullMethod)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if message, ok := request.(proto.Message); ok && ours(info.FullMethod) {
@@ -36,7 +45,7 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 	if waits(info.FullMethod) {
 		limit += s.limits.CommandWait
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, store.ErrUnavailable)
+	bounded, cancel := context.WithTimeoutCause(withRights(ctx, r), limit, store.ErrUnavailable)
 	defer cancel()
 	return handler(bounded, request)
 }
@@ -65,10 +74,16 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 		}
 		err = c.end(stream.Context(), recover(), context.Cause(ctx))
 	}()
-	if err := s.admission.admit(ctx, info.FullMethod); err != nil {
+	r, gone, err := s.admitStream(stream.Context(), info.FullMethod, cancel)
+	if err != nil {
 		return err
 	}
-	return handler(service, &checkedStream{ServerStream: stream, ctx: ctx, server: s, ours: ours(info.FullMethod)})
+	defer gone()
+	c.caller = r.caller
+	if err := r.mayCall(info.FullMethod); err != nil {
+		return err
+	}
+	return handler(service, &checkedStream{ServerStream: stream, ctx: withRights(ctx, r), server: s, ours: ours(info.FullMethod)})
 }
 
 // checkedStream checks what it receives, and its context ends when the node begins to stop.
@@ -96,6 +111,7 @@ type call struct {
 	server *Server
 	id     string
 	method string
+	caller string // empty: it has no name, or is not known
 	start  time.Time
 }
 
@@ -109,6 +125,9 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 		err = fmt.Errorf("server: panic: %v\n%s", panicked, debug.Stack())
 	}
 	attributes := []slog.Attr{slog.String("method", c.method), slog.String("call", c.id), slog.Duration("took", c.server.clock.Now().Sub(c.start))}
+	if c.caller != "" {
+		attributes = append(attributes, slog.String("caller", c.caller))
+	}
 	if err == nil {
 		c.server.log.LogAttrs(ctx, slog.LevelDebug, "call answered", attributes...)
 		return nil
@@ -127,6 +146,30 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 	return s.Err()
 }
 
+// tellWrites logs what a call has written into the ledger by itself, as owners log their writes. What callers write has no fencing token.
+func (c *call) tellWrites(ctx context.Context, response any) {
+	tell := func(event txn.Kind, tx *pb.Tx) {
+		c.server.log.LogAttrs(ctx, slog.LevelDebug, "transaction moved", slog.String("submitter", tx.GetSubmitter()), slog.String("tx_id", tx.GetTxId()),
+			slog.Int64("fencing_token", 0), slog.String("event", string(event)), slog.String("call", c.id))
+	}
+	switch r := response.(type) {
+	case *pb.CreateTxResponse:
+		if r.GetCreated() {
+			tell(txn.EventQueued, r.GetTx())
+		}
+	case *pb.BatchCreateTxResponse:
+		for _, one := range r.GetResults() {
+			if one.GetCreated() {
+				tell(txn.EventQueued, one.GetTx())
+			}
+		}
+	case *pb.CancelTxResponse:
+		if r.GetOutcome() == pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED {
+			tell(txn.EventCancelled, r.GetTx())
+		}
+	}
+}
+
 // levelOf is how much an operator should care: callers' mistakes are no fault of the node.
 func levelOf(code codes.Code) slog.Level {
 	switch code {
@@ -134,7 +177,7 @@ func levelOf(code codes.Code) slog.Level {
 		return slog.LevelError
 	case codes.Unavailable:
 		return slog.LevelWarn
-	case codes.Canceled:
+	case codes.Canceled, codes.ResourceExhausted: // a burst must not fill the log as well: it is counted
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

@@ -14,7 +14,7 @@ func (s *submitterService) ListSubmitters(ctx context.Context, r *pb.ListSubmitt
 		return nil, err
 	}
 	size := pageSize(r.GetPageSize())
-	infos, err := s.store.Submitters(ctx, string(last), size+1) // one more tells whether there is another page
+	infos, err := s.store.Submitters(ctx, rightsIn(ctx).only(), string(last), size+1) // one more tells whether there is another page
 	if err != nil {
 		return nil, on("submitters", err)
 	}

@@ -19,7 +19,7 @@ import (
 const operatorPage = 100
 
 // pageBytes is how long a page becomes before it ends, so that clients that read 4 MiB, which is what gRPC's do unless told otherwise, can read it; and what
-// answers in JSON, which is longer, within their limit. What is left of that is for the last row.
+// answers in JSON, which is longer, within their limit. What is left of that is for the last row. No more than that and two rows is read of the ledger.
 const pageBytes = 2 << 20
 
 // ListTxs pages through transactions, newest first.
@@ -33,6 +33,7 @@ func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.List
 	}
 	size := filter.Limit
 	filter.Limit++ // one more tells whether there is another page
+	filter.MaxBytes = pageBytes
 	infos, err := s.store.Txs(ctx, filter)
 	if err != nil {
 		return nil, on("transactions", err)
@@ -55,7 +56,7 @@ func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.List
 }
 
 func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []byte) (filter store.TxFilter, err error) {
-	filter.Limit = pageSize(r.GetPageSize())
+	filter.Limit, filter.Names = pageSize(r.GetPageSize()), rightsIn(ctx).only()
 	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
 		filter.Limit = min(filter.Limit, operatorPage)
 	}

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
 // metrics are what the server measures beyond the calls themselves, which the transport's own instrumentation counts and times.
@@ -12,6 +17,8 @@ type metrics struct {
 	watchers metric.Int64UpDownCounter
 	polls    metric.Int64Counter
 	catchUps metric.Int64Counter
+	creates  metric.Int64Counter
+	refusals metric.Int64Counter
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {
@@ -22,12 +29,62 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		metric.WithDescription("Reads of the feed's head by the tailer of the node"), metric.WithUnit("{read}"))
 	catchUps, err3 := meter.Int64Counter("fencepost.watch.ledger_reads",
 		metric.WithDescription("Pages that streams read from the ledger themselves, because they resumed or fell behind"), metric.WithUnit("{read}"))
-	if err := errors.Join(err1, err2, err3); err != nil {
+	creates, err4 := meter.Int64Counter("fencepost.tx.create",
+		metric.WithDescription("Transactions that callers asked for, by what became of that: created, repeated (it was there), refused, unavailable"), metric.WithUnit("{transaction}"))
+	refusals, err5 := meter.Int64Counter("fencepost.refusals",
+		metric.WithDescription("Calls, and requests of batches, that were refused for want of room, by reason (QUEUE_FULL, NODE_BUSY)"), metric.WithUnit("{call}"))
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
 	for _, c := range []metric.Int64Counter{polls, catchUps} { // there before their first event, which is none to a query of increases otherwise
 		c.Add(context.Background(), 0)
 	}
 	watchers.Add(context.Background(), 0)
-	return &metrics{watchers, polls, catchUps}, nil
+	m := &metrics{watchers, polls, catchUps, creates, refusals}
+	for _, result := range []string{created, repeated, refused, unavailable} {
+		m.create(context.Background(), result, 0)
+	}
+	for _, reason := range []pb.ErrorReason{pb.ErrorReason_ERROR_REASON_QUEUE_FULL, pb.ErrorReason_ERROR_REASON_NODE_BUSY} {
+		refusals.Add(context.Background(), 0, metric.WithAttributes(attribute.String("reason", reasonName(reason))))
+	}
+	return m, nil
+}
+
+// What became of a transaction that a caller asked for.
+const (
+	created     = "created"
+	repeated    = "repeated"
+	refused     = "refused"
+	unavailable = "unavailable"
+)
+
+func (m *metrics) create(ctx context.Context, result string, n int) {
+	m.creates.Add(ctx, int64(n), metric.WithAttributes(attribute.String("result", result)))
+}
+
+// answered counts what became of the transactions that a call asked for, if it did.
+func (m *metrics) answered(ctx context.Context, request, response any, err error) {
+	switch r := request.(type) {
+	case *pb.CreateTxRequest:
+		answer, _ := response.(*pb.CreateTxResponse)
+		m.create(ctx, resultOf(answer.GetCreated(), status.Code(err)), 1)
+	case *pb.BatchCreateTxRequest:
+		if err != nil {
+			m.create(ctx, resultOf(false, status.Code(err)), len(r.GetRequests()))
+			return
+		}
+		for _, one := range response.(*pb.BatchCreateTxResponse).GetResults() {
+			m.create(ctx, resultOf(one.GetCreated(), codes.Code(one.GetError().GetCode())), 1)
+		}
+	}
+}
+
+func resultOf(isNew bool, code codes.Code) string {
+	switch code {
+	case codes.OK:
+		return map[bool]string{true: created, false: repeated}[isNew]
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown:
+		return unavailable
+	}
+	return refused
 }

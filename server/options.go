@@ -30,8 +30,10 @@ type Options struct {
 	// AllowedOrigins are the web sites whose pages may call from a browser, as in "https://example.com"; "*" is any. Empty: none.
 	AllowedOrigins []string
 
-	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN". Empty: everybody may call.
+	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN", and may do everything. Empty: everybody may call.
 	Tokens []string
+	// Callers are let in, each with rights of its own; then Tokens count for nothing.
+	Callers []Caller
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
@@ -47,6 +49,10 @@ type Limits struct {
 	PayloadBytes int
 	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in the client. Default 10,000.
 	StreamsPerConnection uint32
+	// Calls is how many calls are answered at once, of all connections; those with megabytes to carry (BatchCreateTx, ListTxs) count as 16. Default 1,024.
+	Calls int
+	// Watches is how many WatchTx streams are served at once. Default 20,000.
+	Watches int
 	// Grace is how long calls under way may take once the node stops. Default 5 s.
 	Grace time.Duration
 	// PingAfter is how long a connection may be silent before it is pinged, default 30 s; PingTimeout is how long the answer may take, default 10 s.
@@ -100,6 +106,8 @@ func (o *Options) complete() {
 func (l *Limits) complete() {
 	setDefault(&l.PayloadBytes, 126<<10)
 	setDefault(&l.StreamsPerConnection, 10_000)
+	setDefault(&l.Calls, 1024)
+	setDefault(&l.Watches, 20_000)
 	setDefault(&l.Grace, 5*time.Second)
 	setDefault(&l.PingAfter, 30*time.Second)
 	setDefault(&l.PingTimeout, 10*time.Second)
@@ -118,6 +126,11 @@ func (l *Limits) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, l.Answer, store.ErrUnavailable)
 }
 
+// wholeCall is the longest that a call holds anything: until its request is there, until it is answered, and until the caller has read that.
+func (l *Limits) wholeCall() time.Duration {
+	return l.PingAfter + l.Answer + l.CommandWait + l.PingAfter
+}
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -131,7 +144,7 @@ func (l *Limits) check() error {
 			return fmt.Errorf("server: limit of %v is negative; use a positive duration, or 0 for the default", d)
 		}
 	}
-	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 {
+	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 || l.Calls < 0 || l.Watches < 0 {
 		return errors.New("server: a limit is negative; use a positive number, or 0 for the default")
 	}
 	if l.FeedGap > l.FeedPoll {

@@ -121,7 +121,7 @@ func TestRestoreEndsWatches(t *testing.T) {
 	epoch, _, err := k.store.FeedHead(k.ctx)
 	k.must(err)
 	ask := watchID(id)
-	ask.ResumeToken = oneToken(epoch, txID(t, id), 2) // there is but one event
+	ask.ResumeToken = oneToken(epoch, target{tx: txID(t, id)}, 2) // there is but one event
 	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 

@@ -9,11 +9,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// target is what a stream watches: one transaction, else the transactions of one submitter, else all; of those, the ones with certain labels.
+// target is what a stream watches: one transaction, else the transactions of one submitter, else all; of those, the ones with certain labels. Of all of that it tells
+// the events that lead to certain states.
 type target struct {
 	tx        txn.TxID
 	submitter txn.SubmitterID
 	labels    string // each as key=value on a line of its own, in order, so that targets can be compared; values have no line breaks
+	states    stateSet
 }
 
 // withLabels narrows a target to the transactions that have all of these labels.
@@ -40,10 +42,19 @@ func (t target) labelSet() map[string]string {
 	return set
 }
 
-// sign is the target by which streams are found: of several labels the first alone.
-func (t target) sign() target {
+// signs are the targets by which a stream is found: one for each state that it tells, and of several labels the first alone. The stream of one transaction follows all
+// of its events, whatever it tells.
+func (t target) signs() (signs []target) {
 	t.labels, _, _ = strings.Cut(t.labels, "\n")
-	return t
+	if t.states == 0 || t.tx != (txn.TxID{}) {
+		t.states = 0
+		return []target{t}
+	}
+	for _, state := range t.states.of(txn.States) {
+		t.states = setOf(state)
+		signs = append(signs, t)
+	}
+	return signs
 }
 
 // signsOf are the signs of the streams that an event may be for.
@@ -52,6 +63,10 @@ func signsOf(e store.EventInfo) []target {
 	for key, value := range e.Labels {
 		label := key + "=" + value
 		signs = append(signs, target{submitter: e.Submitter, labels: label}, target{labels: label})
+	}
+	for _, t := range signs[1:] {
+		t.states = setOf(e.State)
+		signs = append(signs, t)
 	}
 	return signs
 }
@@ -66,18 +81,20 @@ type streams struct {
 func newStreams() streams { return streams{places: map[target]map[*place]struct{}{}} }
 
 func (s *streams) add(p *place) {
-	sign := p.target.sign()
-	if s.places[sign] == nil {
-		s.places[sign] = map[*place]struct{}{}
+	for _, sign := range p.target.signs() {
+		if s.places[sign] == nil {
+			s.places[sign] = map[*place]struct{}{}
+		}
+		s.places[sign][p] = struct{}{}
 	}
-	s.places[sign][p] = struct{}{}
 }
 
 func (s *streams) remove(p *place) {
-	sign := p.target.sign()
-	delete(s.places[sign], p)
-	if len(s.places[sign]) == 0 {
-		delete(s.places, sign)
+	for _, sign := range p.target.signs() {
+		delete(s.places[sign], p)
+		if len(s.places[sign]) == 0 {
+			delete(s.places, sign)
+		}
 	}
 }
 
@@ -114,6 +131,7 @@ type place struct {
 	feed   *feed
 	target target
 	labels map[string]string // that the target asks for
+	only   []string          // names of the submitters that the caller has a right to, in order; nil: all
 	epoch  int64
 	wake   chan struct{} // there may be something to take; capacity 1
 
@@ -151,7 +169,7 @@ func (f *feed) join(ctx context.Context, t target, fresh bool) (*place, error) {
 	}
 	f.mu.Unlock()
 	f.metrics.watchers.Add(ctx, 1)
-	p := &place{feed: f, target: t, labels: t.labelSet(), wake: make(chan struct{}, 1)}
+	p := &place{feed: f, target: t, labels: t.labelSet(), only: rightsIn(ctx).only(), wake: make(chan struct{}, 1)}
 	if err := p.enter(ctx, need); err != nil {
 		p.leave()
 		return nil, err
@@ -286,7 +304,10 @@ func (p *place) matches(e *store.EventInfo) bool {
 	switch {
 	case p.target.tx != txn.TxID{}:
 		return e.Tx == p.target.tx
-	case p.target.submitter != 0 && p.target.submitter != e.Submitter:
+	case p.target.submitter != 0 && p.target.submitter != e.Submitter, !p.target.states.has(e.State):
+		return false
+	}
+	if _, own := slices.BinarySearch(p.only, e.SubmitterName); p.only != nil && !own {
 		return false
 	}
 	for key, value := range p.labels {

@@ -174,7 +174,7 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 	o.protect()
 	end := o.deciding(txn.Account{Latest: 4, Pending: 4, Settled: 3, Head: 100, HeadHash: txn.Hash{100}})
 	for decision, says := range map[pb.ProtectionDecision]string{
-		resume: `submitter "alice": the account's next nonce is 4 on chain and 4 in its pool, and 0 here; align forward once it has settled`,
+		resume: `submitter "alice": the account's next nonce is 4 on chain and 4 in its pool, and 0 here; align forward (ALIGN_FORWARD) once it has settled`,
 		align:  `submitter "alice": the account does not stand still`,
 	} {
 		_, err := n.exit(1, decision)

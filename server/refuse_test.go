@@ -284,6 +284,10 @@ func watchRefusals(other string, alien, expired string) []refusal {
 		bad("two values of a label", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b", "a=c"} }), "labels[1]", "no transaction has two"),
 		bad("labels of one transaction", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}, Labels: []string{"a=b"}}, "labels", "leave them out"),
 		bad("token of other labels", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels, r.ResumeToken = []string{"a=b"}, allToken(1, "1:1:") }), "resume_token", "stream of something else"),
+		bad("state that does not exist", watchTx, w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{4, 99} }), "states[1]", "defined enum"),
+		bad("state unspecified", watchTx, w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{0} }), "states[0]", "must not be unspecified"),
+		bad("states too many", watchTx, w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{1, 2, 3, 4, 5, 6, 7, 1} }), "states", "no more than 7"),
+		bad("token of other states", watchTx, w(func(r *pb.WatchTxRequest) { r.States, r.ResumeToken = []pb.TxState{4}, allToken(1, "1:1:") }), "resume_token", "stream of something else"),
 		bad("token made up", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }), "resume_token", "not one that WatchTx gave"),
 		bad("token mangled", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "a.what" }), "resume_token", "not one that WatchTx gave"),
 		bad("token of another stream", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = alien }), "resume_token", "stream of something else"),
@@ -433,7 +437,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	before := k.stored()
 	refusals := append(createRefusals(), readRefusals(uuid.NewString())...)
 	refusals = append(append(append(refusals, submitterRefusals()...), labelRefusals()...), batchRefusals()...)
-	refusals = append(refusals, watchRefusals(uuid.NewString(), oneToken(epoch, txID(t, tx), 1), allToken(epoch-1, head))...)
+	refusals = append(refusals, watchRefusals(uuid.NewString(), oneToken(epoch, target{tx: txID(t, tx)}, 1), allToken(epoch-1, head))...)
 	checkCoverage(t, refusals)
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })

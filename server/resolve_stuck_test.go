@@ -49,7 +49,7 @@ func TestResolveStuckOfAnotherVersion(t *testing.T) {
 	list, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
 	k.must(err)
 	for _, c := range list.GetCommands() {
-		if c.GetProtectionId() != 0 {
+		if c.GetKind() == "RESOLVE" && c.GetProtectionId() != 0 {
 			t.Errorf("a decision on a transaction is listed as one on protection %d", c.GetProtectionId())
 		}
 	}

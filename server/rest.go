@@ -138,7 +138,7 @@ func (w *restWriter) end() {
 	}
 	switch {
 	case w.code == http.StatusUnsupportedMediaType:
-		told.Message += "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
+		told.Message = unsupported.ReplaceAllString(told.GetMessage(), `Content-Type "$1" is not supported`) + "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
 	case told.GetCode() == int32(codes.ResourceExhausted) && reasonOf(status.FromProto(&told)) == "":
 		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, tooLarge(told.GetMessage()))
 		return
@@ -149,6 +149,9 @@ func (w *restWriter) end() {
 	}
 	refuse(w.ResponseWriter, w.code, status.FromProto(&told))
 }
+
+// unsupported is what the transcoder says of a body in a form that it does not know.
+var unsupported = regexp.MustCompile(`^"([^"]*?)\??" sub-format not supported`)
 
 // unknownParameter is what the transcoder says of a parameter that it does not know.
 var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)"`)

@@ -74,6 +74,8 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 		switch {
 		case name == "labels":
 			ask.Labels = values
+		case name == "states":
+			ask.States, err = statesOfNames(values)
 		case len(values) > 1:
 			err = invalidField(name, "is given %d times; give it once", len(values))
 		case name == "resume_token" || name == "resumeToken":
@@ -97,6 +99,17 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 		}
 	}
 	return nil
+}
+
+func statesOfNames(names []string) (states []pb.TxState, err error) {
+	for i, name := range names {
+		state, known := pb.TxState_value[name]
+		if !known {
+			return nil, invalidField(fmt.Sprintf("states[%d]", i), "must be a state, such as TX_STATE_STUCK; give the parameter once for each")
+		}
+		states = append(states, pb.TxState(state))
+	}
+	return states, nil
 }
 
 func heartbeat(text string) (*durationpb.Duration, error) {

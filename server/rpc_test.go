@@ -211,12 +211,38 @@ func TestCancelTx(t *testing.T) {
 			if r.GetOutcome() != c.outcome || r.GetTx().GetState() != c.state {
 				t.Errorf("%s: %v in state %v, want %v in %v", c.name, r.GetOutcome(), r.GetTx().GetState(), c.outcome, c.state)
 			}
+			if asked := r.GetTx().GetCancelRequested(); asked != (c.outcome != pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL) {
+				t.Errorf("%s: %v, and cancel_requested is %v", c.name, r.GetOutcome(), asked)
+			}
 			if safe := r.GetTx().GetRetrySafe(); safe != (c.state == pb.TxState_TX_STATE_CANCELLED) {
 				t.Errorf("%s: retry_safe is %v", c.name, safe)
 			}
 		}
 		if got := len(o.commands()); got != c.commands {
 			t.Errorf("%s: %d commands for the owner, want %d", c.name, got, c.commands)
+		}
+	}
+}
+
+// What was queued when the ledger was restored may have run since the backup: a cancel that says "it never ran" would let its caller pay twice.
+func TestCancelOfWhatWasRestored(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	k.must(k.store.Release(k.ctx, []*store.Lease{o.lease}))
+	_, err := k.store.Recover(k.ctx)
+	k.must(err)
+	for range 2 { // a repeated cancel gets the same answer
+		r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
+		k.must(err)
+		tx := r.GetTx()
+		if r.GetOutcome() != pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED || tx.GetState() != pb.TxState_TX_STATE_CANCELLED || tx.GetFinalTime() == nil {
+			t.Errorf("cancelled: %v", r)
+		}
+		if tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() || tx.GetReason() != txn.ReasonRestored || !strings.Contains(tx.GetLastError(), "it may have run") {
+			t.Errorf("it may have run, and is told as %v", tx)
 		}
 	}
 }

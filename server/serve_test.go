@@ -235,6 +235,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no store": {},
 		"negative": {Store: hooked{}, Limits: Limits{Grace: -1}},
+		"calls":    {Store: hooked{}, Limits: Limits{Calls: -1}},
 		"relation": {Store: hooked{}, Limits: Limits{FeedGap: time.Second, FeedPoll: time.Millisecond}},
 	} {
 		if _, err := New(o); err == nil {
@@ -259,7 +260,10 @@ func TestEveryErrorIsTold(t *testing.T) {
 		told[reasonOf(statusOf(bad, ""))] = true
 	}
 	told[reasonOf(statusOf(payloadTooLarge(2, 1), ""))] = true
-	for _, err := range []error{errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over")} {
+	for _, err := range []error{
+		errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over"), queueFull(&store.QueueFullError{}),
+		(&rights{}).mayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
+	} {
 		told[reasonOf(statusOf(fmt.Errorf("server: decide: %w", err), ""))] = true
 	}
 	for number := range pb.ErrorReason_name {
@@ -315,7 +319,8 @@ func TestEnumsAgree(t *testing.T) {
 			t.Errorf("%v is the decision %s", value, exitOfWire(value))
 		}
 	}
-	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry} {
+	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry,
+		pb.StuckDecision_STUCK_DECISION_BUMP: txn.ActionBump, pb.StuckDecision_STUCK_DECISION_CANCEL: txn.ActionCancel} {
 		if resolveOfWire(value) != action {
 			t.Errorf("%v is the decision %s", value, resolveOfWire(value))
 		}

@@ -12,8 +12,13 @@
 //
 // One port speaks gRPC, gRPC-Web, Connect, and JSON over HTTP by the paths of the contract (front.go). Package port tells the connections apart: those of gRPC
 // go to grpc-go's own transport, the rest to net/http, behind which a transcoder calls a second grpc.Server with the same services and interceptors. The JSON
-// stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go), and, where tokens are configured, so is every
-// call without one (admission.go).
+// stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go). What a node answers at once is bounded
+// (turnstile.go), and so is what waits in the ledger: callers beyond that are told when to come again.
+//
+// # Callers
+//
+// Where callers are configured, admission.go finds out by token and certificate whose call it is, and refuses strangers. What a caller may do is decided in one place,
+// rights.go: by method before a call is looked at, and by account wherever a request names one, be it by name, account id, key or tx_id.
 //
 // # Watching
 //
@@ -67,7 +72,9 @@ type Server struct {
 	known  known
 	rules  protovalidate.Validator
 
-	admission admission
+	turnstile turnstile
+	admission atomic.Pointer[admission]
+	admitted  admitted
 	feed      *feed
 	metrics   *metrics
 	health    *health.Server
@@ -99,7 +106,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: make the metrics: %w", err)
 	}
-	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), admission: newAdmission(o.Tokens), rules: rules, metrics: m}
+	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), rules: rules, metrics: m}
+	s.admission.Store(newAdmission(o.Tokens, o.Callers))
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
 	s.health = health.NewServer()
@@ -128,6 +136,7 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 // options are those of gRPC's own transport as well.
 func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append(s.common(o),
+		grpc.InTapHandle(s.tap),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A client that vanished holds a stream until a ping goes unanswered.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
@@ -147,6 +156,7 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
 		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections,
+		ConnContext: fromPeer,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: int(s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
 		},

@@ -33,5 +33,5 @@ type Store interface {
 	Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error)
 	// Waiting tells what those in flight, and those in the queue, wait for, and which nonces were given up.
 	Waiting(ctx context.Context, id txn.SubmitterID) (blocking, head *txn.Tx, gaps []store.Gap, err error)
-	Submitters(ctx context.Context, afterName string, limit int) ([]store.SubmitterInfo, error)
+	Submitters(ctx context.Context, names []string, afterName string, limit int) ([]store.SubmitterInfo, error)
 }

@@ -276,6 +276,39 @@ func TestResolveRetry(t *testing.T) {
 	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
 }
 
+// An operator has what is STUCK offer more, or not run, by a decision on it; a repetition is no second one.
+func TestResolveBumpAndCancel(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	bump, cancel := pb.StuckDecision_STUCK_DECISION_BUMP, pb.StuckDecision_STUCK_DECISION_CANCEL
+	id := n.create("alice", "r1").GetTxId()
+	o.allocate(txID(t, id))
+	o.submit(txID(t, id))
+	end := o.deciding(at(0))
+	for _, decision := range []pb.StuckDecision{bump, cancel} {
+		_, err := n.resolve(id, decision)
+		wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+	}
+	end()
+	o.move(txID(t, id), txn.EventStuck, txn.Stuck, func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
+	end = o.deciding(at(0))
+	defer end()
+	for _, decision := range []pb.StuckDecision{bump, cancel} {
+		seen, err := n.txs.GetTx(t.Context(), &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}})
+		k.must(err)
+		version := seen.GetTx().GetVersion()
+		for range 2 {
+			answer, err := n.subs.ResolveStuck(t.Context(), &pb.ResolveStuckRequest{TxId: id, Decision: decision, Reason: "it takes too long", ExpectVersion: version})
+			k.must(err)
+			if tx := answer.GetTx(); tx.GetState() != pb.TxState_TX_STATE_STUCK || tx.GetVersion() != version+1 || tx.GetCancelRequested() != (decision == cancel) {
+				t.Errorf("%v: %v", decision, tx)
+			}
+		}
+	}
+}
+
 // A cancel of what is in flight is one command, and tells the truth of the race at every time.
 func TestCancelTxInFlight(t *testing.T) {
 	t.Parallel()
@@ -309,7 +342,7 @@ func TestCancelTxInFlight(t *testing.T) {
 			}
 			return r.GetTx()
 		}
-		cancel(requested, false)
+		cancel(requested, true) // as the outcome says, though its owner has not seen it yet
 		o.decide(at(0))
 		cancel(requested, true)
 		o.include(txID(t, id))

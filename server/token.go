@@ -13,7 +13,7 @@ import (
 
 // A resume token says what it is a place in, so that it cannot be used for something else: "t" one transaction, then its id, the epoch of the feed and the
 // number of the last event; "s" one submitter, then its id and the position in the feed; "a" all, then the position. Of certain labels, a digest of them comes
-// before the position. Callers pass it on unread.
+// before the position; of certain states, their bits. Callers pass it on unread.
 
 // resumeToken is a token that was read.
 type resumeToken struct {
@@ -46,13 +46,16 @@ func prefix(t target) string {
 		digest := sha256.Sum256([]byte(t.labels))
 		raw = append(raw, digest[:labelDigest]...)
 	}
+	if t.states != 0 {
+		raw = append(raw, byte(t.states))
+	}
 	return kind + base64.RawURLEncoding.EncodeToString(raw) + "."
 }
 
-func oneToken(epoch int64, id txn.TxID, seq int64) string {
+func oneToken(epoch int64, t target, seq int64) string {
 	raw := binary.BigEndian.AppendUint64(nil, uint64(epoch))
 	raw = binary.BigEndian.AppendUint64(raw, uint64(seq))
-	return prefix(target{tx: id}) + base64.RawURLEncoding.EncodeToString(raw)
+	return prefix(t) + base64.RawURLEncoding.EncodeToString(raw)
 }
 
 func manyToken(t target, at store.Position) string { return prefix(t) + at.String() }

@@ -8,8 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// many streams the events of one submitter or of all, or of those of them that have certain labels. A new stream takes its place first and then shows what is not final, so that nothing is missed in
-// between; an event between the two is therefore delivered although the snapshot shows it already, which its seq and the snapshot's version tell. A heartbeat
+// many streams the events of one submitter or of all, or of those of them that have certain labels or lead to certain states. A new stream takes its place first and
+// then shows what is not final, so that nothing is missed in between; an event between the two is therefore delivered although the snapshot shows it already, which its seq and the snapshot's version tell. A heartbeat
 // ends the snapshots and brings the first token.
 func (w *watch) many(ctx context.Context, token resumeToken) error {
 	place, err := w.feed.join(ctx, w.target, true)
@@ -27,12 +27,12 @@ func (w *watch) many(ctx context.Context, token resumeToken) error {
 		if err := w.snapshots(ctx); err != nil {
 			return err
 		}
-		if err := w.beat(here()); err != nil {
+		if err := w.beat(here(), false); err != nil {
 			return err
 		}
 	}
 	for {
-		events, err := w.next(ctx, place)
+		events, err := w.next(ctx, place, here)
 		if err != nil {
 			return err
 		}
@@ -49,8 +49,9 @@ func (w *watch) many(ctx context.Context, token resumeToken) error {
 	}
 }
 
-// next returns events from the ring or, behind it, from the ledger; none when all have been delivered.
-func (w *watch) next(ctx context.Context, p *place) (events []placed, err error) {
+// next returns events from the ring or, behind it, from the ledger; none when all have been delivered. Where the ledger has much that is not for the stream, it beats
+// meanwhile: a client that hears nothing would come back with the token of before, and never get beyond.
+func (w *watch) next(ctx context.Context, p *place, token func() string) (events []placed, err error) {
 	for {
 		events, behind, err := p.take()
 		if err != nil || !behind {
@@ -62,6 +63,13 @@ func (w *watch) next(ctx context.Context, p *place) (events []placed, err error)
 		})
 		if err != nil || len(events) > 0 {
 			return events, err
+		}
+		select {
+		case <-w.timer.C:
+			if err := w.beat(token(), true); err != nil {
+				return nil, err
+			}
+		default:
 		}
 	}
 }
@@ -76,9 +84,18 @@ func notFinal() (states []txn.State) {
 	return states
 }
 
-// snapshots shows the transactions that are not final, newest first, page by page.
+// snapshotBytes is how much call data a page of snapshots has, and that of two more: each stream that begins holds one, for as long as its client takes to read it.
+const snapshotBytes = 256 << 10
+
+// snapshots shows the transactions that are not final, and in a state that is asked for, newest first, page by page.
 func (w *watch) snapshots(ctx context.Context) error {
-	filter := store.TxFilter{Submitter: w.target.submitter, Labels: w.target.labelSet(), States: notFinal(), Limit: w.limits.PageEvents}
+	filter := store.TxFilter{
+		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(notFinal()), Limit: w.limits.PageEvents,
+		MaxBytes: snapshotBytes,
+	}
+	if len(filter.States) == 0 { // which the store takes for all
+		return nil
+	}
 	for {
 		var page []store.TxInfo
 		err := w.patiently(ctx, func(ctx context.Context) (err error) {
@@ -93,7 +110,7 @@ func (w *watch) snapshots(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(page) < filter.Limit {
+		if filter.Ends(page) {
 			return nil
 		}
 		filter.Before = page[len(page)-1].ID

@@ -21,9 +21,14 @@ func (w *watch) one(ctx context.Context, token resumeToken) error {
 	if err := s.look(ctx); err != nil {
 		return err
 	}
-	for !s.over() {
+	for begun := false; !s.over(); begun = true {
 		if err := s.fromLedger(ctx); err != nil {
 			return err
+		}
+		if !begun && s.target.states != 0 && !s.over() { // else nobody would know that it stands
+			if err := s.beat(s.token(), false); err != nil {
+				return err
+			}
 		}
 		if err := s.fromRing(ctx); err != nil {
 			return err
@@ -36,13 +41,13 @@ func (w *watch) one(ctx context.Context, token resumeToken) error {
 type single struct {
 	*watch
 	place *place
-	last  int64     // number of the last event that was delivered
+	last  int64     // number of the last event that was dealt with
 	state txn.State // after it, if known
 }
 
 func (s *single) over() bool { return s.untilFinal && s.state.Final() }
 
-func (s *single) token() string { return oneToken(s.place.epoch, s.target.tx, s.last) }
+func (s *single) token() string { return oneToken(s.place.epoch, s.target, s.last) }
 
 // look finds out whether there is such a transaction, and whether its last event was delivered before.
 func (s *single) look(ctx context.Context) error {
@@ -110,11 +115,14 @@ func (s *single) fromRing(ctx context.Context) error {
 	return nil
 }
 
-// deliver sends the event unless it was sent before.
+// deliver sends the event unless it was sent before, or leads to a state that is not asked for.
 func (s *single) deliver(e store.EventInfo) error {
 	if e.Seq <= s.last {
 		return nil
 	}
 	s.last, s.state = e.Seq, e.State
+	if !s.target.states.has(e.State) {
+		return nil
+	}
 	return s.sendEvent(e, s.token())
 }

@@ -46,11 +46,11 @@ func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target,
 	if err != nil {
 		return t, err
 	}
+	t.states = setOfWire(r.GetStates())
 	switch what := r.GetTarget().(type) {
 	case *pb.WatchTxRequest_TxId:
-		if t.tx, err = txn.ParseTxID(what.TxId); err != nil {
-			return t, onTx(what.TxId, store.ErrTxNotFound)
-		}
+		t.tx, err = s.txID(ctx, what.TxId)
+		return t, err
 	case *pb.WatchTxRequest_Request:
 		info, err := s.txByRequest(ctx, what.Request)
 		t.tx = info.ID
@@ -87,8 +87,12 @@ type watch struct {
 	timer      *clock.Timer
 }
 
-// send hands a message to the transport, which blocks while the client does not read: that is all the back-pressure there is.
+// send hands a message to the transport, which blocks while the client does not read: that is all the back-pressure there is. A stream that was ended meanwhile
+// tells nothing more, whatever has been read for it.
 func (w *watch) send(m *pb.WatchTxResponse) error {
+	if ctx := w.stream.Context(); ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	w.timer.Reset(w.heartbeat)
 	return w.stream.Send(m)
 }
@@ -97,9 +101,9 @@ func (w *watch) sendEvent(e store.EventInfo, token string) error {
 	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Event{Event: wireEvent(e)}, ResumeToken: token})
 }
 
-// beat says that the stream is alive and up to date.
-func (w *watch) beat(token string) error {
-	beat := &pb.Heartbeat{Time: timestamppb.New(w.clock.Now())}
+// beat says that the stream is alive, and up to date unless it is behind.
+func (w *watch) beat(token string, behind bool) error {
+	beat := &pb.Heartbeat{Time: timestamppb.New(w.clock.Now()), Behind: behind}
 	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: beat}, ResumeToken: token})
 }
 
@@ -114,7 +118,7 @@ func (w *watch) wait(ctx context.Context, p *place, token func() string) error {
 				w.timer.Reset(w.heartbeat) // silence is what tells the client that this stream is not up to date
 				continue
 			}
-			if err := w.beat(token()); err != nil {
+			if err := w.beat(token(), false); err != nil {
 				return err
 			}
 		case <-ctx.Done():

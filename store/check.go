@@ -27,6 +27,8 @@ func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 		return errors.New("an end of a protection names the protection, and a nonce below 2^63 that is not below the cursor's")
 	case c.Status != "" && c.Status != txn.Active && c.Status != txn.Paused:
 		return fmt.Errorf("status %q is not one of ACTIVE and PAUSED", c.Status)
+	case c.Why != "" && c.Status != txn.Paused:
+		return errors.New("a change that tells why pauses the submitter")
 	case c.Status != "" && c.Take != nil:
 		return errors.New("a change that takes a nonce cannot also set the status")
 	}

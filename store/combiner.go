@@ -20,7 +20,7 @@ var (
 // item is what a combiner sends. An item answers for itself: send ends each one that it settles.
 type item interface {
 	comparable
-	size() int  // bytes in a statement, roughly
+	size() int  // bytes in a statement, roughly; always the same
 	key() int64 // items of one key never share a group; 0 has no such bond
 }
 
@@ -30,7 +30,11 @@ type refusal struct {
 	again bool // it may pass when it is tried again
 }
 
-type limits struct{ items, bytes, outstanding int }
+type limits struct {
+	items, bytes int // of a group
+	outstanding  int // items
+	held         int // bytes of these; 0: no limit
+}
 
 // combiner lets items gather while a statement is under way, and sends what has gathered as the next one. A group that is refused is halved, aside, until the
 // item to blame stands alone; the next group does not wait for that. No goroutine runs while there is nothing to send.
@@ -42,6 +46,7 @@ type combiner[T item] struct {
 	mu          sync.Mutex
 	closed      bool
 	outstanding int
+	held        int // bytes of what is outstanding
 	waiting     []T
 	sending     bool
 	refused     []refusedGroup[T]
@@ -60,15 +65,17 @@ func newCombiner[T item](l limits, send func(bool, []T) *refusal, refuse func(T,
 
 // put hands items over, all or none; unless it returns an error they will be ended. They go together as far as a group has room.
 func (c *combiner[T]) put(items ...T) error {
+	bytes := sizeOf(items)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
 		return errClosed
-	case c.outstanding+len(items) > c.limits.outstanding:
+	case c.outstanding+len(items) > c.limits.outstanding, c.limits.held > 0 && c.held+bytes > c.limits.held:
 		return errFull
 	}
 	c.outstanding += len(items)
+	c.held += bytes
 	c.waiting = append(c.waiting, items...)
 	if !c.sending {
 		c.sending = true
@@ -96,7 +103,7 @@ func (c *combiner[T]) sendAll() {
 			c.setAside(group, why)
 			continue
 		}
-		c.settled(len(group))
+		c.settled(group)
 	}
 }
 
@@ -129,10 +136,19 @@ func (c *combiner[T]) gather() []T {
 	return group
 }
 
-func (c *combiner[T]) settled(n int) {
+func (c *combiner[T]) settled(group []T) {
+	bytes := sizeOf(group)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.outstanding -= n
+	c.outstanding -= len(group)
+	c.held -= bytes
+}
+
+func sizeOf[T item](items []T) (bytes int) {
+	for _, it := range items {
+		bytes += it.size()
+	}
+	return bytes
 }
 
 func (c *combiner[T]) setAside(group []T, why *refusal) {
@@ -157,7 +173,7 @@ func (c *combiner[T]) divideAll() {
 		c.refused = c.refused[1:]
 		c.mu.Unlock()
 		c.divide(next.items, next.why)
-		c.settled(len(next.items))
+		c.settled(next.items)
 	}
 }
 

@@ -69,7 +69,7 @@ func (j *commitJob) end(outcome Outcome, err error) {
 // changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
 func changeSize(c txn.Change) int {
 	const perChange, perWrite, perAttempt, perCommand = 160, 370, 280, 40
-	n := perChange
+	n := perChange + len(c.Why)
 	if c.Protect != nil {
 		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
 	}

@@ -25,7 +25,7 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		ID: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID, RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
 		Payload: txn.Payload{Value: value, Data: r.Data, GasLimit: uint64(r.GasLimit)}, Terms: txn.Terms{Speed: txn.Speed(r.Speed), CancelLate: r.CancelLate},
 		Status: status,
-		Token:  txn.Token(r.FencingToken), CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Token:  txn.Token(r.FencingToken), Restored: r.Restored, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	if r.MaxFee != nil {
 		if tx.Terms.MaxFee, err = toWei(*r.MaxFee); err != nil {

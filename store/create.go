@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -13,6 +14,9 @@ import (
 // maxCreateBytes bounds a grouped insert: the largest batch that the API takes goes as one.
 const maxCreateBytes = 5 << 20
 
+// maxHeldCreates bounds what a node holds of new transactions that are on their way, in bytes: a database that is slow must not fill its memory.
+const maxHeldCreates = 64 << 20
+
 // createsPerChange is how many transactions a grouped insert holds for each change that a fenced statement may hold: it is far lighter.
 const createsPerChange = 4
 
@@ -20,7 +24,8 @@ const createsPerChange = 4
 // created on this node at the moment.
 //
 // Errors: ErrKeyReused when the request id stands for another payload, ErrPaused and ErrProtected when the submitter takes no new transactions,
-// ErrSubmitterNotFound, and ErrUnavailable, after which a call with the same request id is safe.
+// ErrSubmitterNotFound, a QueueFullError, ErrBusy when the node holds as much on its way as it may, and ErrUnavailable; after the last three a call with the same
+// request id is safe, and finds what was queued.
 func (s *Store) CreateTx(ctx context.Context, intent Intent) (info TxInfo, created bool, err error) {
 	fate := s.CreateTxs(ctx, []Intent{intent})[0]
 	return fate.Info, fate.Created, fate.Err
@@ -74,6 +79,9 @@ func (s *Store) newCreateJob(intent Intent) (*createJob, error) {
 // await waits until a job that was put, unless it was refused, has ended.
 func (s *Store) await(ctx context.Context, job *createJob, refused error) Created {
 	verb := job.intent.verb()
+	if errors.Is(refused, errFull) {
+		return Created{Err: fmt.Errorf("store: %s: %w", verb, ErrBusy)}
+	}
 	if refused != nil {
 		return Created{Err: s.failed(ctx, verb, refused)}
 	}
@@ -93,6 +101,8 @@ type createJob struct {
 	intent Intent
 	id     txn.TxID
 	hash   [32]byte
+	gauge  *gauge          // of its queue, where there are limits
+	full   *QueueFullError // why it has no place; nil: it has one
 
 	info    TxInfo
 	created bool
@@ -140,14 +150,30 @@ func (j *createJob) found(winner TxInfo) {
 	close(j.ended)
 }
 
-// sendCreates inserts a group with one statement. Whatever did not go in is then looked for by a new one, which sees who won.
+// sendCreates inserts those of a group that have a place in their queues, with one statement. Whatever did not go in, for want of a place too, is then looked for by
+// a new one, which sees who won.
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
-	rows, err := s.read().InsertTxs(ctx, insertParams(group))
+	seated, err := s.seat(ctx, group)
+	if err != nil {
+		failAll(group, sayWhy(err))
+		return nil
+	}
+	why := s.insertCreates(ctx, group, seated)
+	s.quota.settle(seated, func(job *createJob) bool { return why == nil && (job.created || errors.Is(job.err, ErrUnavailable)) })
+	return why
+}
+
+func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *refusal {
+	if len(seated) == 0 {
+		s.findCreated(ctx, group)
+		return nil
+	}
+	rows, err := s.read().InsertTxs(ctx, insertParams(seated))
 	fate := judge(err, true)
 	if fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
-		rows, err = s.read().InsertTxs(ctx, insertParams(group))
+		rows, err = s.read().InsertTxs(ctx, insertParams(seated))
 		fate = judge(err, true)
 	}
 	if fate == refused || fate == again {
@@ -243,6 +269,8 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 			job.fail(fmt.Errorf("%w (%s)", ErrProtected, gate.ProtectReason))
 		case txn.SubmitterStatus(gate.Status) == txn.Paused:
 			job.fail(ErrPaused)
+		case job.full != nil:
+			job.fail(job.full)
 		default:
 			job.fail(fmt.Errorf("%w: the submitter changed at this moment; try again", ErrUnavailable))
 		}

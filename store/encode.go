@@ -61,11 +61,14 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.ProtectExpect = append(p.ProtectExpect, expect)
 	p.ProtectReason = append(p.ProtectReason, reason)
 	p.ProtectEvidence = append(p.ProtectEvidence, evidence)
+	p.ProtectAsked = append(p.ProtectAsked, c.Protect != nil && c.Protect.Asked)
 	p.UnprotectExpect = append(p.UnprotectExpect, unprotect)
 	p.UnprotectID = append(p.UnprotectID, u.ID)
 	p.UnprotectTo = append(p.UnprotectTo, int64(u.To))
 	p.UnprotectReason = append(p.UnprotectReason, u.Reason)
+	p.UnprotectAsked = append(p.UnprotectAsked, u.Asked)
 	p.NewStatus = append(p.NewStatus, string(c.Status))
+	p.StatusReason = append(p.StatusReason, c.Why)
 }
 
 func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {

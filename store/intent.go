@@ -28,7 +28,8 @@ func (s *Store) CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, 
 func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID, ask Ask) (cancelled bool, err error) {
 	verb := fmt.Sprintf("cancel transaction %s", id)
 	_, err = s.read().CancelQueued(ctx, db.CancelQueuedParams{
-		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled, Why: ask.Reason, Operator: ask.Operator,
+		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled,
+		RestoredReason: txn.ReasonRestored, RestoredError: txn.RestoredMayHaveRun(txn.ReasonCancelled, ""), Why: ask.Reason, Operator: ask.Operator,
 	})
 	switch {
 	case err == nil:

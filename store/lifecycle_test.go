@@ -1,8 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -195,4 +198,39 @@ func TestProtection(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	k.want(k.commit(s, l, txn.Change{Init: &txn.CursorInit{Nonce: 3, BlockHash: hashOf(1)}}), Conflict) // a cursor starts once
+}
+
+// A page ends early where its rows are large, and those behind it are on the next ones.
+func TestPagesEndAfterSoManyBytes(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	var want []txn.TxID
+	for n := range 8 {
+		intent := Intent{Submitter: id, RequestID: fmt.Sprint("r", n), Payload: payload("x"), Labels: map[string]string{"of": "all"}}
+		intent.Payload.Data = bytes.Repeat([]byte{byte(n)}, 100<<10)
+		info, _, err := s.CreateTx(k.ctx, intent)
+		k.must(err)
+		want = append([]txn.TxID{info.ID}, want...)
+	}
+	for name, labels := range map[string]map[string]string{"all": nil, "by label": {"of": "all"}} {
+		filter := TxFilter{Limit: 100, MaxBytes: 250 << 10, Labels: labels}
+		var got []txn.TxID
+		for last := false; !last; {
+			page, err := s.Txs(k.ctx, filter)
+			k.must(err)
+			if len(page) > 4 {
+				t.Errorf("%s: a page has %d rows, want the first three, with which it is beyond 250 KiB, and one more", name, len(page))
+			}
+			for _, info := range page {
+				got = append(got, info.ID)
+			}
+			last = filter.Ends(page)
+			filter.Before = got[len(got)-1]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the pages have %d rows, want the %d that there are, newest first", name, len(got), len(want))
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ const clockSlack = 24 * time.Hour
 // endOfTime is after all times that the ledger has.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before. A page costs what it holds, and what of its range
+// Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before; the filter tells which page is the last. A page costs what it holds, and what of its range
 // the states leave out: ids are in the order of their time, and so are those of one label.
 func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	rows, err := s.listRows(ctx, filter)
@@ -35,6 +36,18 @@ func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	return infos, nil
 }
 
+// Ends tells whether a page is the last of this filter. One that is not has the second row beyond MaxBytes, or as many rows as asked for.
+func (f TxFilter) Ends(page []TxInfo) bool {
+	if len(page) >= int(rowLimit(f.Limit)) {
+		return false
+	}
+	bytes := 0
+	for i := range len(page) - 1 {
+		bytes += len(page[i].Payload.Data)
+	}
+	return f.MaxBytes == 0 || bytes < f.MaxBytes
+}
+
 func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow, error) {
 	p := listParams(filter)
 	if len(filter.Labels) == 0 {
@@ -43,7 +56,7 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 	key := slices.Min(slices.Collect(maps.Keys(filter.Labels))) // any would do; the same for each page
 	rows, err := s.read().ListTxsByLabel(ctx, db.ListTxsByLabelParams{
 		Key: key, Value: filter.Labels[key], LabelSet: labelSet(filter.Labels),
-		SubmitterID: p.SubmitterID, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows,
+		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
 	})
 	plain := make([]db.ListTxsRow, len(rows))
 	for i, r := range rows {
@@ -54,8 +67,11 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 
 func listParams(filter TxFilter) db.ListTxsParams {
 	p := db.ListTxsParams{
-		SubmitterID: int32(filter.Submitter), Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
-		CreatedFrom: time.Unix(0, 0), CreatedBefore: endOfTime,
+		SubmitterID: int32(filter.Submitter), AnyName: filter.Names == nil, Names: filter.Names, Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
+		CreatedFrom: time.Unix(0, 0), CreatedBefore: endOfTime, MaxBytes: math.MaxInt64,
+	}
+	if filter.MaxBytes > 0 {
+		p.MaxBytes = int64(filter.MaxBytes)
 	}
 	if filter.Before == (txn.TxID{}) {
 		p.Before = uuid.Max

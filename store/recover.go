@@ -27,7 +27,7 @@ const protectionRaise = 1_000_000
 const (
 	restoredEvidence = "the database was restored from a backup, or failed over and lost commits: transactions that were accepted or signed after what it holds " +
 		"are not in it, and what it holds as queued may have run since, and would run again. Wait until the account stands still (its next nonce the same by the newest " +
-		"block, by the pool and when settled); see on chain what it sent after the backup; cancel what is queued here and ran (fencepost tx cancel), and let callers " +
+		"block, by the pool and when settled); see on chain what it sent after the backup; cancel what is queued here and ran (fencepost tx cancel; it ends as UNKNOWN), and let callers " +
 		"repeat only what did not run; then leave with ALIGN_FORWARD (with ALIGN_FORWARD_KEEP_QUEUE when all that is still queued was compared and did not run), or with " +
 		"RESUME if the chain stands where the cursor does"
 	unstartedReason = "the database was restored from a backup, or failed over and lost commits: by it this account has never sent, and it may have since. What is " +
@@ -47,7 +47,7 @@ type RecoverReport struct {
 
 // Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost commits. What the lost part signed is not known any more. So, in one
 // transaction: every fencing token is raised beyond all that can have been given, every cursor is protected (DATABASE_RESTORED), who has no cursor is paused,
-// commands that nobody carried out are ended, and resume tokens and decisions on protections of before are void.
+// what is not final is marked (txn.Tx.Restored), commands that nobody carried out are ended, and resume tokens and decisions on protections of before are void.
 // Nodes must be stopped: ErrLedgerLive while a node or a lease is live. It looks before it locks anything, so that to be refused costs those who work nothing.
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
@@ -122,6 +122,9 @@ func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error)
 		return r, err
 	}
 	if _, err := q.EndCommands(ctx, restoredResult); err != nil {
+		return r, err
+	}
+	if _, err := q.MarkRestored(ctx); err != nil {
 		return r, err
 	}
 	paused, err := q.PauseUnstarted(ctx, unstartedReason)

@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +83,9 @@ func TestRecover(t *testing.T) {
 		case id == alice:
 			if c.Protected.Evidence != restoredEvidence {
 				t.Fatalf("evidence %q", c.Protected.Evidence)
+			}
+			if got, want := k.log(s, id), []string{fmt.Sprintf("PROTECT DATABASE_RESTORED %d: %s (recover)", c.Protections, restoredEvidence)}; !slices.Equal(got, want) {
+				t.Fatalf("recorded %q, want %q", got, want)
 			}
 			k.want(k.commit(s, l, take(tx, 0)), Conflict)
 			k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: c.Protections, To: 0, Reason: "the account never sent"}})
@@ -192,6 +197,56 @@ func TestRecoverOfTheSameBackup(t *testing.T) {
 		k.want(k.commit(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: old, Expect: c.Next, To: c.Next, Reason: "a decision of between"}}), Conflict)
 		k.must(s.Release(k.ctx, []*Lease{l}))
 	}
+}
+
+// TestWhatIsOpenInARecoveryIsMarked: it may have run in what was lost, so that even a cancel in the queue does not say that it did not. What is final, or comes later,
+// is not concerned.
+func TestWhatIsOpenInARecoveryIsMarked(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s, operator := k.open("a"), k.open("operator")
+	id, lease := k.owned(s, "alice")
+	flying, queued, kept := k.queue(s, id, "flying"), k.queue(s, id, "queued"), k.queue(s, id, "kept")
+	over := k.queue(s, id, "over")
+	cancel := func(tx txn.Tx) {
+		t.Helper()
+		if done, err := s.CancelQueued(k.ctx, tx.ID); err != nil || !done {
+			t.Fatalf("cancelled %v, %v", done, err)
+		}
+	}
+	cancel(over)
+	k.done(s, lease, take(flying, 0))
+	k.must(s.Release(k.ctx, []*Lease{lease}))
+	_, err := operator.Recover(k.ctx)
+	k.must(err)
+
+	cancel(queued)
+	lease = k.lease(s, id)
+	ledger := k.load(s, lease)
+	if len(ledger.Open) != 1 || !ledger.Open[0].Restored {
+		t.Fatalf("what is in flight is not marked: %+v", ledger.Open)
+	}
+	boxes, err := s.Inboxes(k.ctx, []txn.SubmitterID{id}, 9)
+	k.must(err)
+	if queue := boxes[id].Queue; len(queue) != 1 || queue[0].ID != kept.ID || !queue[0].Restored {
+		t.Fatalf("what is queued is not marked: %+v", queue)
+	}
+	protected := ledger.Cursor.Protected
+	k.done(s, lease, txn.Change{Unprotect: &txn.Unprotection{ID: protected.ID, Expect: 1, To: 1, Reason: "looked at it"}})
+	later := k.queue(s, id, "later")
+	cancel(later)
+	for tx, want := range map[txn.TxID]txn.Status{
+		queued.ID: {Executed: txn.Unknown, Reason: txn.ReasonRestored, LastError: txn.RestoredMayHaveRun(txn.ReasonCancelled, "")},
+		over.ID:   {Executed: txn.No, Reason: txn.ReasonCancelled},
+		later.ID:  {Executed: txn.No, Reason: txn.ReasonCancelled},
+	} {
+		got, err := s.Tx(k.ctx, tx)
+		k.must(err)
+		if got.State != txn.Cancelled || got.Executed != want.Executed || got.Reason != want.Reason || got.LastError != want.LastError {
+			t.Errorf("%s: %+v", got.RequestID, got.Status)
+		}
+	}
+	k.lawful(s, id)
 }
 
 // TestRecoverAgain keeps the evidence as it is, and gives new numbers.

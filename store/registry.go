@@ -58,6 +58,26 @@ func (s *Store) Register(ctx context.Context, r Registration) (info SubmitterInf
 	return info, false, nil
 }
 
+// Registered are those of these names that are there, by name: one question for a node that starts with thousands of them.
+func (s *Store) Registered(ctx context.Context, names []string) (map[string]txn.Submitter, error) {
+	rows, err := s.read().SubmittersOf(ctx, names)
+	if err != nil {
+		return nil, s.failed(ctx, "look for submitters that are registered", err)
+	}
+	all := make(map[string]txn.Submitter, len(rows))
+	for _, r := range rows {
+		if all[r.Name], err = toSubmitter(db.OwnedSubmitterRow(r)); err != nil {
+			return nil, s.failed(ctx, "look for submitters that are registered", err)
+		}
+	}
+	return all, nil
+}
+
+// As tells whether this is what a submitter was registered with, its policies aside.
+func (r Registration) As(is txn.Submitter) bool {
+	return r.Chain == is.Chain && r.Address == is.Address && r.Signer == is.Signer && r.Mode == is.Mode && r.StartFrom == is.StartFrom
+}
+
 // registered compares a registration with the submitter that stands in its way.
 func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, error) {
 	account := txn.AccountID(r.Chain, r.Address)
@@ -97,7 +117,7 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 	if id < 1 {
 		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{SubmitterID: int32(id), MaxRows: 1})
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: true, SubmitterID: int32(id), MaxRows: 1})
 	if err != nil {
 		return SubmitterInfo{}, s.failed(ctx, verb, err)
 	}
@@ -108,9 +128,9 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 	return info, s.failed(ctx, verb, err)
 }
 
-// Submitters lists submitters by name, those after afterName.
-func (s *Store) Submitters(ctx context.Context, afterName string, limit int) ([]SubmitterInfo, error) {
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AfterName: afterName, MaxRows: rowLimit(limit)})
+// Submitters lists submitters by name, those after afterName; of these names alone, unless they are nil.
+func (s *Store) Submitters(ctx context.Context, names []string, afterName string, limit int) ([]SubmitterInfo, error) {
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: names == nil, Names: names, AfterName: afterName, MaxRows: rowLimit(limit)})
 	if err != nil {
 		return nil, s.failed(ctx, "list submitters", err)
 	}
@@ -132,9 +152,17 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 		Submitter: submitter,
 		Lease:     LeaseInfo{OwnerNode: r.OwnerNode, Token: txn.Token(r.FencingToken), AcquiredAt: r.AcquiredAt, ExpiresAt: r.ExpiresAt, Live: r.Live},
 		Cursor:    toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason, r.ProtectEvidence, r.ProtectAt),
+		Pause:     toPause(r),
 		Queued:    r.Queued,
 		InFlight:  r.InFlight,
 	}, err
+}
+
+func toPause(r db.SubmittersRow) *Pause {
+	if !r.PauseKnown {
+		return nil
+	}
+	return &Pause{OnFailure: r.PauseAction == string(txn.ActionOnFailure), Reason: r.PauseReason, Operator: r.PauseOperator, At: r.PausedAt}
 }
 
 // maxLookups bounds what is remembered of names.

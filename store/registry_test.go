@@ -134,7 +134,7 @@ func TestLookup(t *testing.T) {
 		t.Errorf("submitter 0 is %v", err)
 	}
 	k.submitter(s, "bob")
-	page, err := s.Submitters(k.ctx, "alice", 10)
+	page, err := s.Submitters(k.ctx, nil, "alice", 10)
 	k.must(err)
 	if len(page) != 1 || page[0].Name != "bob" {
 		t.Errorf("after alice: %+v", page)

@@ -114,8 +114,9 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 		"RaiseFeedEpoch":  {"UPDATE ledger"},
 		"SpendLeases":     {"UPDATE submitter_lease"},
 		"EndCommands":     {"UPDATE submitter_command"},
+		"MarkRestored":    {"UPDATE managed_tx"},
 		"PauseUnstarted":  {"INSERT INTO submitter_command", "UPDATE submitter"},
-		"ProtectRestored": {"UPDATE submitter_nonce_cursor"},
+		"ProtectRestored": {"INSERT INTO submitter_command", "UPDATE submitter_nonce_cursor"},
 	}
 	sqls := statements(t, "open")
 	for name, sql := range sqls {

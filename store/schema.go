@@ -113,7 +113,10 @@ func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error)
 	return list, nil
 }
 
-// MigrateDown takes the newest step back. Where that would throw away a ledger with submitters it does nothing and returns ErrLedgerInUse, unless it is forced:
+// errNoStep says that there is nothing to take back.
+var errNoStep = errors.New("no step was taken, so there is none to take back")
+
+// MigrateDown takes the step back that was taken last: the newest, unless one that was missing before it was taken after it. Where that would throw away a ledger with submitters it does nothing and returns ErrLedgerInUse, unless it is forced:
 // the ledger is what keeps a request from being executed twice. The migration itself looks, under a lock, so that goose's own tools are held to it as well.
 func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration, error) {
 	var undone Migration
@@ -126,6 +129,9 @@ func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration
 	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == objectInUse {
 		err = ErrLedgerInUse
+	}
+	if errors.Is(err, goose.ErrNoNextVersion) {
+		err = errNoStep
 	}
 	if err != nil {
 		return Migration{}, fmt.Errorf("store: migrate down: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -164,6 +165,44 @@ func TestMigrateDown(t *testing.T) {
 	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) {
 		t.Fatalf("%v", err)
 	}
+}
+
+// TestMigrateDownOutOfOrder: a step that was missing, and was taken after newer ones, is the first to be taken back, and no program takes what is left for whole.
+func TestMigrateDownOutOfOrder(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	schema := k.blank()
+	_, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	s := k.open("a", func(c *Config) { c.Schema = schema })
+	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
+	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
+	_, err = Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	var order []int64
+	for range latest() {
+		undone, err := MigrateDown(k.ctx, k.db.URL, schema, false)
+		k.must(err)
+		order = append(order, undone.Version)
+		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "fencepost migrate up") {
+			t.Fatalf("without %v the schema is good: %v", order, err)
+		}
+	}
+	want := []int64{7}
+	for v := latest(); v > 0; v-- {
+		if v != 7 {
+			want = append(want, v)
+		}
+	}
+	if !slices.Equal(order, want) {
+		t.Errorf("taken back in the order %v, want %v", order, want)
+	}
+	if _, err := MigrateDown(k.ctx, k.db.URL, schema, false); !errors.Is(err, errNoStep) {
+		t.Errorf("one too many: %v", err)
+	}
+	_, err = Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	k.must(s.CheckSchema(k.ctx))
 }
 
 // TestWhatWasSignedBeforeAnswersWereKept migrates a ledger of before: nobody knows what was refused, so a pool may have whatever is signed.

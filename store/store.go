@@ -73,6 +73,8 @@ type Config struct {
 	MaxGroupChanges  int           // in one fenced statement; a grouped insert holds four times as many transactions. 0: 256
 	MaxGroupBytes    int           // of one fenced statement, so that it fits the socket's buffer; 0: 128 KiB. A larger change goes alone
 	APIConns         int           // pool of callers; 0: 8
+	MaxQueued        int           // transactions that may wait for one submitter; 0: no limit. See quota for how exact it is
+	MaxQueuedTotal   int           // transactions that may wait in all; 0: no limit
 	OwnerConns       int           // pool of owners: loads, inboxes, sweeps; 0: 4
 
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // makes every connection; nil: the net package's
@@ -110,6 +112,8 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("statement timeout must be at least 1ms and below a third of the lease duration (%v), is %v", c.LeaseDuration, c.StatementTimeout)
 	case c.MaxGroupChanges < 1 || c.MaxGroupBytes < 1 || c.APIConns < 1 || c.OwnerConns < 1:
 		return c, errors.New("group limits and pool sizes must be at least 1")
+	case c.MaxQueued < 0 || c.MaxQueuedTotal < 0:
+		return c, errors.New("limits of queues must be at least 1, or 0 for none")
 	}
 	return c, nil
 }
@@ -138,6 +142,7 @@ type Store struct {
 
 	commits *combiner[*commitJob]
 	creates *combiner[*createJob]
+	quota   *quota
 
 	wakes   *wakes
 	notices *notices
@@ -157,8 +162,8 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
 	s.commits = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: cfg.MaxGroupBytes, outstanding: maxOutstanding}, s.sendCommits, s.refuseCommit)
-	s.notices = newNotices(s)
-	s.creates = newCombiner(limits{items: createsPerChange * cfg.MaxGroupChanges, bytes: maxCreateBytes, outstanding: maxOutstanding}, s.sendCreates, s.refuseCreate)
+	s.notices, s.quota = newNotices(s), newQuota(cfg.MaxQueued, cfg.MaxQueuedTotal)
+	s.creates = newCombiner(limits{items: createsPerChange * cfg.MaxGroupChanges, bytes: maxCreateBytes, outstanding: maxOutstanding, held: maxHeldCreates}, s.sendCreates, s.refuseCreate)
 	return s, nil
 }
 

@@ -71,6 +71,7 @@ var (
 	ErrProtected         = errors.New("submitter is protected")
 	ErrLate              = errors.New("its deadline is past")
 	ErrTokenExpired      = errors.New("resume token lies before what is kept")
+	ErrBusy              = errors.New("as much is on its way to the database as this node may hold")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrSchema            = errors.New("database schema does not fit this program")
 )
@@ -117,8 +118,17 @@ type SubmitterInfo struct {
 	txn.Submitter
 	Lease    LeaseInfo
 	Cursor   *txn.Cursor // nil before the account was looked at
+	Pause    *Pause      // nil: it is not paused, or nothing is recorded of that
 	Queued   int64
 	InFlight int64
+}
+
+// Pause tells who paused a submitter, why and when.
+type Pause struct {
+	OnFailure bool // its policy did, and not somebody
+	Reason    string
+	Operator  string
+	At        time.Time
 }
 
 // LeaseInfo tells who writes for a submitter.
@@ -156,10 +166,12 @@ type PolicyChange struct {
 // TxFilter selects and pages transactions, newest first.
 type TxFilter struct {
 	Submitter txn.SubmitterID   // 0: all
+	Names     []string          // of the submitters; nil: all
 	States    []txn.State       // empty: all
 	Labels    map[string]string // each of them; empty: all
 	Before    txn.TxID          // zero: from the newest
 	Limit     int
+	MaxBytes  int // a page ends early with the second row before which there are so many bytes of call data; 0: no limit
 
 	CreatedFrom, CreatedBefore time.Time // by the database's clock; zero: all
 }

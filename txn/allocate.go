@@ -123,9 +123,9 @@ func NoOldState(v View, s LookAtAccount) Change {
 	}
 	c := v.Commands[i]
 	if s.Least > 0 { // not even that is there
-		return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest; use one that keeps older state", min(s.Least, s.Depth)))
+		return told(c, ResultRefused, fmt.Sprintf("no endpoint that answers tells the state of %d blocks below the newest; use one that keeps older state", min(s.Least, s.Depth)))
 	}
-	return told(c, ResultRefused, fmt.Sprintf("no endpoint tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
+	return told(c, ResultRefused, fmt.Sprintf("no endpoint that answers tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
 		"use an endpoint that keeps older state, or find out from a block explorer that it is, and not by this transaction, and say %s_UNPROVEN", s.Depth, *s.Tx.Nonce, c.Action))
 }
 
@@ -145,9 +145,9 @@ func Prepared(v View, s Prepare, p Preparation) Change {
 	case p.Outcome.Class == Invalid:
 		return refused(v, s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return backOff(v, s.Tx, ReasonFeeCap, "the chain's fees are above the configured cap; waiting until they fall, or the cap is raised: "+p.Outcome.Detail, 0)
+		return backOff(v, s.Tx, ReasonFeeCap, "the chain's fees are above "+capOf(v, s.Tx, p.Outcome.ChainsCap)+"; waiting until they fall, or the cap is raised: "+p.Outcome.Detail, 0)
 	case p.Outcome.Class == InsufficientFunds:
-		return backOff(v, s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction; it goes on by itself once funded", 0)
+		return backOff(v, s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction"+lacking(p.Outcome)+"; it goes on by itself once funded", 0)
 	case p.Outcome.Class != Accepted:
 		return backOff(v, s.Tx, ReasonChainUnavailable, "the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail, p.Outcome.RetryAfter)
 	case errors.Is(p.SignErr, ErrKeyMissing):
@@ -161,6 +161,26 @@ func Prepared(v View, s Prepare, p Preparation) Change {
 		return backOff(v, s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
 	}
 	return takeNonce(v, s, p)
+}
+
+// capOf names the fee cap of a draft that counts, and what holds it.
+func capOf(v View, tx Tx, chains bool) string {
+	own, account := tx.Terms.MaxFee, v.Submitter.MaxFee
+	switch {
+	case chains:
+		return "the chain's cap (fees.max_fee_cap_gwei in the configuration)"
+	case own.IsZero() || !account.IsZero() && account.Lt(&own):
+		return "the account's cap (max_fee of the submitter, " + InGwei(account) + " gwei)"
+	}
+	return "the transaction's own cap (its max_fee, " + InGwei(own) + " gwei)"
+}
+
+// lacking says what the account has and what is missing, if that is known.
+func lacking(o Outcome) string {
+	if o.Have == nil || o.Want == nil || o.Short == nil {
+		return ""
+	}
+	return fmt.Sprintf(": it has %s ether, may need %s, and %s ether are missing", InEther(*o.Have), InEther(*o.Want), InEther(*o.Short))
 }
 
 // maxRawBytes is the largest transaction that go-ethereum's pool takes (four slots of 32 KiB, core/txpool/legacypool); other clients allow as much or more.

@@ -160,15 +160,17 @@ func TestWhatNobodyLookedAtIsNotBumped(t *testing.T) {
 	}
 }
 
-// What has lost its nonce is not replaced, also once nothing is protected any more.
+// What has lost its nonce is not replaced under the protection that this is. When that is over the chain has shown that the nonce is free: then it is as any other.
 func TestWhatLostItsNonceIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	w.view.Policy.Bump, w.view.Policy.BumpPermille = always{}, 1125
-	w.view.Cursor.Protected = nil
-	w.view.Now = w.view.Now.Add(time.Hour)
-	if b, ok := w.claimed(t).(Broadcast); !ok || b.Attempt.Kind != Original {
-		t.Errorf("%T", Decide(w.view))
+	for _, lost := range []bool{true, false} {
+		w.view.Now = w.view.Now.Add(time.Hour)
+		if _, ok := w.looked(t).(Replace); ok == lost {
+			t.Errorf("lost %t: %T", lost, Decide(w.view))
+		}
+		w.view.Cursor.Protected = nil
 	}
 }
 
@@ -176,9 +178,7 @@ func TestWhatLostItsNonceIsNotReplaced(t *testing.T) {
 func TestAStuckPolicyIsNotAskedUnderProtection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
-	for w.kindCount(EventStuck) == 0 {
-		w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
-	}
+	w.untilStuck(t, AlreadyKnown)
 	w.view.Policy.Stuck, w.answer = true, StuckCancel
 	w.view.Cursor.Protected = &Protected{ID: 1, Reason: ProtectByOperator}
 	w.view.Now = w.view.Now.Add(time.Hour)

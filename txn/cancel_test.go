@@ -175,8 +175,8 @@ func TestACancelRisesAfterBumps(t *testing.T) {
 	}
 }
 
-// handedBack is a STUCK transaction whose cancel no node takes, with an operator's RETRY.
-func handedBack(t *testing.T) *world {
+// originalSent is a STUCK transaction whose cancel no node takes, with an operator's RETRY.
+func originalSent(t *testing.T) *world {
 	t.Helper()
 	w := cancelling(t, policy, Underpriced) // no pool has it
 	w.do(t, until[Replace](t, w), Outcome{}, accepted)
@@ -204,7 +204,7 @@ func handedBack(t *testing.T) *world {
 func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the original wins": 0, "the cancel wins": 1} {
-		w := handedBack(t)
+		w := originalSent(t)
 		b, ok := Decide(w.view).(Broadcast)
 		if !ok || b.For != 2 || b.Attempt.Kind != Original {
 			t.Fatalf("%s: %+v", name, Decide(w.view))
@@ -237,14 +237,14 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 func TestAnOriginalThatNoNodeTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Unavailable, RateLimited, Underpriced, InsufficientFunds, Invalid, NonceTooLow, ReplacementUnderpriced} {
-		w := handedBack(t)
+		w := originalSent(t)
 		before := w.view.Open[0]
 		w.do(t, Decide(w.view), Outcome{Class: class, Detail: "words"}, accepted)
 		if tx := w.view.Open[0]; tx.State != Stuck || tx.Version != before.Version || !strings.HasPrefix(w.results[1].Result, ResultRefused+": ") || !strings.Contains(w.results[1].Result, string(class)+": words") {
 			t.Errorf("%s: %+v, %+v", class, tx.Status, w.results)
 		}
 	}
-	w := handedBack(t)
+	w := originalSent(t)
 	w.do(t, Decide(w.view), Outcome{Class: Ambiguous}, accepted)
 	if tx := w.view.Open[0]; tx.State != Tracking || tx.Accepted != 0 || tx.Pooled != 1 || w.results[1].Result != Applied {
 		t.Errorf("nobody knows: %+v, %+v", tx.Status, w.results)
@@ -254,7 +254,7 @@ func TestAnOriginalThatNoNodeTakesBack(t *testing.T) {
 // While it is not known whether it is in a block nothing is handed over, and what is in one is not handed back.
 func TestWhatIsNotHandedBack(t *testing.T) {
 	t.Parallel()
-	w := handedBack(t)
+	w := originalSent(t)
 	w.unknown[w.view.Open[0].Attempts[0].Hash] = true
 	for _, a := range w.view.Open[0].Attempts {
 		w.unknown[a.Hash] = true
@@ -262,7 +262,7 @@ func TestWhatIsNotHandedBack(t *testing.T) {
 	if b, ok := Decide(w.view).(Broadcast); ok {
 		t.Errorf("%+v", b)
 	}
-	w = handedBack(t)
+	w = originalSent(t)
 	w.include(w.view.Open[0].Attempts[0].Hash, true)
 	step, _ := retry(w.view, w.view.Commands[0])
 	if r, ok := step.(Record); !ok || !strings.Contains(r.Change.Commands[0].Result, "in a block already") {

@@ -240,9 +240,7 @@ func TestExhaustedHandOversEndNoBumping(t *testing.T) {
 	p := bumping(policy)
 	p.ResubmitMax, p.ResubmitInterval = 2, time.Second
 	w := newWorld(1, p)
-	for w.kindCount(EventStuck) == 0 {
-		w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)
-	}
+	w.untilStuck(t, Underpriced)
 	if tx := w.view.Open[0]; tx.Reason != ReasonResubmitExhausted || len(tx.Attempts) != 1 {
 		t.Fatalf("%+v", tx.Status)
 	}

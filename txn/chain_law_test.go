@@ -80,7 +80,7 @@ func anyChained(t *rapid.T) *chained {
 
 // weather is one thing that happens.
 func (c *chained) weather(t *rapid.T, deepest int) {
-	switch rapid.IntRange(0, 10).Draw(t, "weather") {
+	switch rapid.IntRange(0, 12).Draw(t, "weather") {
 	case 0:
 		c.view.Now = c.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 	case 1, 2:
@@ -97,6 +97,10 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 		c.drop(rapid.IntRange(1, deepest).Draw(t, "reorg"), deepest)
 	case 7:
 		c.run(t, Accepted, accepted)
+	case 8:
+		clear(c.pool)
+	case 9:
+		c.pruned = !c.pruned
 	default:
 		prep := accepted
 		if rapid.IntRange(0, 3).Draw(t, "quote fails") == 0 {
@@ -118,13 +122,14 @@ func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
 			k.Expect = c.view.Cursor.Protections
 		}
 	case CommandResolve:
-		k.Action = rapid.SampledFrom([]Action{ActionFail, ActionRequeue, ActionRequeue, ActionRetry}).Draw(t, "resolve")
+		k.Action = rapid.SampledFrom([]Action{ActionFail, ActionRequeue, ActionRequeue, ActionRetry, ActionBump, ActionCancel, ActionFailUnproven, ActionRequeueUnproven}).Draw(t, "resolve")
 	}
 	return k
 }
 
 // clears is good weather, with an operator who decides now and then, until nothing is left.
 func (c *chained) clears(t *rapid.T) {
+	c.pruned = false
 	id := int64(1000)
 	for round := range 120 {
 		c.wait(t, 2*time.Minute)

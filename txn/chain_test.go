@@ -13,6 +13,7 @@ type chained struct {
 	longest int          // that the chain ever was
 	salt    byte         // no two blocks are the same
 	pool    map[Nonce][]Hash
+	pruned  bool // no node keeps the state of what is deeper than final
 }
 
 type chainBlock struct {
@@ -133,11 +134,22 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 	case Rest:
 		rested = true
 	case LookAtAccount:
+		if c.pruned && s.Depth > c.view.Policy.Confirmations {
+			if s.Least == 0 {
+				c.apply(t, NoOldState(c.view, s))
+				break
+			}
+			s.Depth = s.Least
+		}
 		a := c.account(s)
+		a.Shallow = s.Depth == s.Least
 		c.view.Suspicion, c.view.Open = AccountSeen(c.view, &a)
 		c.view.Account = &a
 	case AskWho:
 		c.view.Used = &Used{For: s.For, By: c.used(*s.Tx.Nonce)}
+		if by := c.view.Used.By; c.pruned && by != nil && by.Block+c.view.Policy.Confirmations < c.head {
+			c.view.Used.By = nil
+		}
 	case Investigate:
 		by := c.used(s.Finding.Nonce)
 		if s.Finding.RefutedBy(by) {

@@ -11,6 +11,7 @@ type Change struct {
 	Unprotect *Unprotection
 	Writes    []Write
 	Status    SubmitterStatus // empty: unchanged
+	Why       string          // of Status, when no command asks for it: recorded as a decision of the owner
 	Commands  []CommandResult
 }
 
@@ -36,6 +37,7 @@ type Protection struct {
 	Expect   Nonce // the cursor must still stand here: else it was our own allocation that looked like somebody else's
 	Reason   string
 	Evidence string // for the operator who decides: what was seen, where, twice
+	Asked    bool   // for by a PROTECT command, which tells of it; else it is recorded as a decision of the owner
 }
 
 // Unprotection ends a protection by an operator's decision. It is the only way in which a cursor skips numbers, and each of them is recorded (law L10).
@@ -44,6 +46,7 @@ type Unprotection struct {
 	Expect Nonce  // the cursor must still stand here
 	To     Nonce  // where it goes on; above Expect, the numbers between are recorded in nonce_gap
 	Reason string // the operator's, kept with the gap
+	Asked  bool   // for by an EXIT_PROTECT command, which tells of it; else it is recorded as a decision of the owner
 }
 
 // Write changes one transaction, which must still have the version and state that are expected.
@@ -105,6 +108,15 @@ const (
 	// RESOLVE: as FAIL and REQUEUE, when no endpoint can show any more who used the nonce; the operator has found out otherwise that it was not this transaction
 	ActionFailUnproven    Action = "FAIL_UNPROVEN"
 	ActionRequeueUnproven Action = "REQUEUE_UNPROVEN"
+	ActionBump            Action = "BUMP"   // RESOLVE: as SPEED_UP, of what is STUCK
+	ActionCancel          Action = "CANCEL" // RESOLVE: as CANCEL, of what is STUCK
+)
+
+// What an owner did to a submitter by itself is recorded among the commands, under this operator and these actions. A protection has its reason for an action.
+const (
+	OperatorSelf    = "fencepost"
+	ActionOnFailure = Action("ON_FAILURE") // PAUSE: by the policy PauseOnFailure
+	ActionByItself  = Action("BY_ITSELF")  // EXIT_PROTECT: see Protected.EndsByItself
 )
 
 // CommandResult ends a command.
@@ -187,5 +199,8 @@ type Protected struct {
 	At       time.Time
 }
 
-// EndsByItself tells whether the protection ends without a decision: once all that was reorged is final again.
+// EndsByItself tells whether the protection ends without a decision: once all that was final, and was reorged, is final again.
 func (p *Protected) EndsByItself() bool { return p.Reason == ReasonReorgedFinal }
+
+// AwaitsDecision tells whether a protection is in force that ends by a decision alone. None other takes its place, and it takes the place of any other (L10).
+func (c *Cursor) AwaitsDecision() bool { return c.Protected != nil && !c.Protected.EndsByItself() }

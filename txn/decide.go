@@ -3,6 +3,7 @@ package txn
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -72,7 +73,7 @@ type (
 		Nonce Nonce
 		Slot  int16
 	}
-	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and HandedBack of what an operator asks for.
+	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and OriginalSent of what an operator asks for.
 	Broadcast struct {
 		Tx      Tx
 		Attempt Attempt
@@ -180,6 +181,11 @@ func told(c Command, result, sentence string) Change {
 	return Change{Commands: []CommandResult{{ID: c.ID, Result: result}}}
 }
 
+// refuse ends a command that the chain or the ledger does not bear out.
+func refuse(c Command, sentence string, args ...any) (Step, bool) {
+	return Record{told(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
+}
+
 // cancel writes down that a transaction shall not run; ok is false when it is final. The zero Write: that was written before.
 func cancel(v View, id TxID) (Write, bool) {
 	for _, tx := range v.Open {
@@ -215,6 +221,7 @@ func cancel(v View, id TxID) (Write, bool) {
 // follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
 func follow(v View) Change {
 	var c Change
+	var why []string
 	add := func(tx Tx, w Write, ok bool) {
 		if !ok {
 			return
@@ -222,6 +229,7 @@ func follow(v View) Change {
 		c.Writes = append(c.Writes, w)
 		if v.Submitter.OnFailure == PauseOnFailure && reverted(tx, w) {
 			c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
+			why = append(why, whyPaused(tx, w))
 		}
 	}
 	for _, tx := range v.Open {
@@ -229,10 +237,17 @@ func follow(v View) Change {
 		add(tx, w, ok)
 	}
 	for _, tx := range v.Queue {
-		w, ok := endedBefore(v, tx)
+		w, ok := endRequeued(v, tx)
 		add(tx, w, ok)
 	}
+	c.Why = strings.Join(why, "; ")
 	return c
+}
+
+// whyPaused tells an operator which transaction paused its account, and where it failed.
+func whyPaused(tx Tx, w Write) string {
+	r := w.Next.Receipt
+	return fmt.Sprintf("transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE", tx.ID, tx.RequestID, r.BlockNumber, r.BlockHash.Hex())
 }
 
 // reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue
@@ -257,6 +272,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
 		next.State, next.Sub = Tracking, Included
 		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
+		tx.inPool(&next, tx.attempt(seen.Receipt.TxHash))
 		if next.Above = nil; !tx.staysTold() {
 			next.Reason, next.LastError = "", ""
 		}
@@ -313,12 +329,12 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
 		case tx.Reason == ProtectRanEnded:
-			next.Reason, next.LastError = ProtectRanEnded, tx.ranEnded()
+			next.Reason, next.LastError = ProtectRanEnded, tx.ranAllTheSame()
 		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
 	case tx.Reason == ProtectRanEnded:
-		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranEnded()+", and reverted"
+		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranAllTheSame()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
@@ -387,6 +403,9 @@ func (v View) seen(tx Tx) Inclusion {
 func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 	if kind != "" {
 		next.Version = tx.Version + 1
+	}
+	if tx.Restored && next.State.Final() && next.Executed == No {
+		next = unproven(next)
 	}
 	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
 		next.EndedBlock = max(v.Head, 1)

@@ -140,6 +140,18 @@ func until[S Step](t *testing.T, w *world) S {
 	return none
 }
 
+// untilStuck hands over until that has been done as often as the policy says, with this answer each time.
+func (w *world) untilStuck(t *testing.T, answer Class) {
+	t.Helper()
+	for range 2 * w.view.Policy.ResubmitMax {
+		if w.kindCount(EventStuck) > 0 {
+			return
+		}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: answer}, accepted)
+	}
+	t.Fatal("it is not STUCK")
+}
+
 func TestNoAnswerToASendFreesTheNonce(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, InsufficientFunds, Unavailable, Invalid, WrongChain, ExecutionReverted, Ambiguous} {
@@ -322,9 +334,7 @@ func TestPauseStopsAllocationOnly(t *testing.T) {
 func TestStuckIsStillFollowedAndHandedOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
-	for w.kindCount(EventStuck) == 0 {
-		w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
-	}
+	w.untilStuck(t, AlreadyKnown)
 	if tx := w.view.Open[0]; tx.Reason != ReasonResubmitExhausted || tx.LastError == "" {
 		t.Fatalf("stuck without a reason: %+v", tx.Status)
 	}

@@ -7,8 +7,8 @@ import "fmt"
 // may be wrong. So its forms are followed for an audit depth more. If a block has one of them, the ledger takes its word back: the transaction is followed as one
 // that has a nonce, and ends again, by that receipt.
 
-// ranEnded finds a transaction that had ended as never run, and has a form in a block.
-func ranEnded(v View) (Finding, bool) {
+// endedAndRan finds a transaction that had ended as never run, and has a form in a block.
+func endedAndRan(v View) (Finding, bool) {
 	for _, tx := range v.Ended {
 		for _, a := range tx.Attempts {
 			seen := v.Seen(a.Hash)
@@ -34,7 +34,7 @@ func reopened(v View, f Finding) Write {
 	return v.move(tx, EventReorged, next, 0)
 }
 
-// ranEnded says what became of it, once that is final.
-func (tx Tx) ranEnded() string {
+// ranAllTheSame says what became of it, once that is final.
+func (tx Tx) ranAllTheSame() string {
 	return fmt.Sprintf("it had ended as never run, and ran all the same under nonce %d, in block %d", *tx.Nonce, tx.Receipt.BlockNumber)
 }

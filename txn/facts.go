@@ -68,15 +68,17 @@ const (
 
 // Used answers AskWho.
 type Used struct {
-	For int64     // the command
-	By  *Consumer // nil: nobody can tell
+	For        int64     // the command
+	By         *Consumer // nil: nobody can tell
+	Unanswered bool      // because nobody answered, which says nothing of who can
 }
 
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.
 var ErrUnavailable = errors.New("unavailable")
 
-// ErrNoState marks an ErrUnavailable of an account whose newest state was told, and the older one was not: no endpoint keeps that for us. Asking again does not help.
-var ErrNoState = errors.New("no endpoint tells the state of so old a block")
+// ErrNoState marks an ErrUnavailable of an account whose newest state was told, and the older one was not: no endpoint that answers keeps that for us. Asking those again
+// does not help.
+var ErrNoState = errors.New("no endpoint that answers tells the state of so old a block")
 
 // ErrKeyMissing says that a signer holds no key for the account.
 var ErrKeyMissing = errors.New("no key for this account")
@@ -129,6 +131,8 @@ type Outcome struct {
 	Have          *Wei   // wei: what the account has
 	Want          *Wei   // wei: what the transaction, with those that wait before it, may cost
 	Short         *Wei   // wei: what the account lacks
+
+	ChainsCap bool // FEE_CAP_BELOW_BASE_FEE: what is too low is the cap that is configured for the chain, and not the asker's own
 }
 
 // Draft is a transaction before it has a nonce.

@@ -32,7 +32,8 @@ func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
 }
 
 // audit finds final transactions whose block is not canonical any more. Finality was promised and did not hold: they are STUCK, their recorded bytes are handed
-// over again, which can run them no second time, and the submitter is protected until all of them are final again (H22).
+// over again, which can run them no second time, and the submitter is protected until all of them are final again (H22). What else left the chain with them is not
+// waited for: it may need what the protection forbids, another form, and no nonce is taken before it is back (L5).
 func audit(v View) Change {
 	if v.Cursor == nil {
 		return Change{}
@@ -55,8 +56,8 @@ func audit(v View) Change {
 	switch {
 	case len(c.Writes) > 0 && guard == nil:
 		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonReorgedFinal, Evidence: c.Writes[0].Next.LastError}
-	case len(c.Writes) == 0 && guard != nil && guard.EndsByItself() && !slices.ContainsFunc(v.Open, func(tx Tx) bool { return tx.Released }):
-		c.Unprotect = &Unprotection{ID: guard.ID, Expect: v.Cursor.Next, To: v.Cursor.Next, Reason: "all that was reorged is final again"}
+	case len(c.Writes) == 0 && guard != nil && guard.EndsByItself() && !slices.ContainsFunc(v.Open, func(tx Tx) bool { return tx.Reason == ReasonReorgedFinal }):
+		c.Unprotect = &Unprotection{ID: guard.ID, Expect: v.Cursor.Next, To: v.Cursor.Next, Reason: "all that was final before is final again"}
 		c.Writes = dueAgain(v)
 	}
 	return c

@@ -128,9 +128,7 @@ func TestAStuckPolicy(t *testing.T) {
 		StuckCancel: func(w *world, s Step) bool { r, ok := s.(Replace); return ok && r.Kind == Cancel },
 	} {
 		w := newWorld(1, policy)
-		for w.kindCount(EventStuck) == 0 {
-			w.do(t, until[Broadcast](t, w), Outcome{Class: Ambiguous}, accepted)
-		}
+		w.untilStuck(t, Ambiguous)
 		w.view.Policy.Stuck, w.answer = true, answer
 		w.view.Now = w.view.Now.Add(time.Hour)
 		claim, ok := w.looked(t).(Record)

@@ -184,14 +184,20 @@ func answered(b Broadcast, answer Outcome) Status {
 	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
 	if answer.taken() {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
-		if b.Attempt.Kind != Cancel {
-			next.Rejected = "" // whoever said so was wrong, and nothing was signed on that word yet
-		}
+		b.Tx.inPool(&next, b.Attempt)
 	}
 	if !refusals[answer.Class] && !unasked(answer.Class) {
 		next.Pooled = max(next.Pooled, b.Attempt.No)
 	}
 	return next
+}
+
+// inPool notes that some pool has, or had, a form. If that does not cancel, whoever said that it can never pass was wrong, unless a cancel was signed on that word.
+func (tx Tx) inPool(next *Status, form Attempt) {
+	next.Pooled = max(next.Pooled, form.No)
+	if form.Kind != Cancel && tx.newest().Kind != Cancel {
+		next.Rejected = ""
+	}
 }
 
 // keepsReason tells whether its reason stays, whatever is answered, until a block has it.
@@ -208,7 +214,7 @@ func rejected(tx Tx, next Status, answer Outcome) Status {
 	if answer.Detail == "" {
 		next.Rejected = "a node says that these bytes can never pass"
 	}
-	if tx.State != Stuck {
+	if !tx.keepsReason() {
 		next.Reason, next.LastError = ReasonRejected, next.Rejected
 	}
 	return next

@@ -158,3 +158,24 @@ func (w *world) lookedAndSent(t *testing.T) {
 	}
 	t.Fatalf("no end: %T", Decide(w.view))
 }
+
+// A nonce that was lost is free again, since a reorg undid the other use, and an operator resumes: what was to be cancelled meanwhile, by somebody or by its deadline, is
+// cancelled, and not sent (H29).
+func TestALostNonceThatIsFreeAgain(t *testing.T) {
+	t.Parallel()
+	for name, give := range map[string]func(*world, *Tx){
+		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
+		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.LateAt = true, w.view.Now },
+	} {
+		w := lost(t)
+		give(w, &w.view.Open[0])
+		w.elsewhere = 0
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != Applied {
+			t.Fatalf("%s: %s", name, got)
+		}
+		w.view.Now = w.view.Now.Add(time.Hour)
+		if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel {
+			t.Errorf("%s: the %s is handed over: %+v", name, b.Attempt.Kind, b.Tx.Status)
+		}
+	}
+}

@@ -28,6 +28,31 @@ func (w *world) exit(t *testing.T, c Command, a Account) string {
 	return w.results[len(w.results)-1].Result
 }
 
+// What is STUCK is replaced, or cancelled, by a decision on it as by a command of its own; what is not STUCK is not.
+func TestResolveBumpAndCancel(t *testing.T) {
+	t.Parallel()
+	for action, kind := range map[Action]AttemptKind{ActionBump: Bump, ActionCancel: Cancel} {
+		w, b := sent(t, 1)
+		ask := Command{Kind: CommandResolve, Action: action, Tx: b.Tx.ID, Expect: w.view.Open[0].Version}
+		if got := w.exit(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) || len(w.view.Open[0].Attempts) != 1 {
+			t.Errorf("%s of what is not STUCK: %s", action, got)
+		}
+		w.exhausted(t)
+		if got := w.exit(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) {
+			t.Errorf("%s of what has moved on: %s", action, got)
+		}
+		ask.Expect = w.view.Open[0].Version
+		if got := w.exit(t, ask, Account{}); got != Applied {
+			t.Errorf("%s: %s", action, got)
+		}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		tx := w.view.Open[0]
+		if len(tx.Attempts) != 2 || tx.newest().Kind != kind || tx.CancelRequested != (kind == Cancel) {
+			t.Errorf("%s: %+v", action, tx)
+		}
+	}
+}
+
 func TestExitProtect(t *testing.T) {
 	t.Parallel()
 	agree := Account{Latest: 5, Pending: 5, Settled: 5}
@@ -383,6 +408,20 @@ func TestADecisionWithoutOldState(t *testing.T) {
 		w.apply(t, NoOldState(w.view, look))
 		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, words) || strings.Contains(got, "ask again") {
 			t.Errorf("%s: %s", action, got)
+		}
+	}
+}
+
+// That the chain does not answer says nothing of what an endpoint can show: whoever decides by proof is told to ask again.
+func TestADecisionOfWhichTheChainDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[Action]string{ActionFail: "ask again", ActionRequeue: "ask again", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
+		w := lost(t)
+		tx := w.view.Open[0]
+		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "ask again", "keeps older state", 1)} {
+			if got := mayBeOurs(Used{Unanswered: unanswered}, tx, Command{Action: action}); !strings.Contains(got, told) || (told == "") != (got == "") {
+				t.Errorf("%s, unanswered %t: %q", action, unanswered, got)
+			}
 		}
 	}
 }

@@ -74,7 +74,7 @@ func protect(v View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	for _, ran := range []func(View) (Finding, bool){ranEnded, ranBefore} {
+	for _, ran := range []func(View) (Finding, bool){endedAndRan, requeuedAndRan} {
 		if f, ok := ran(v); ok {
 			return Record{Investigated(v, Investigate{f}, nil)}, true
 		}
@@ -147,7 +147,7 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 	f := s.Finding
 	f.Evidence += by.Evidence()
 	var c Change
-	if p := v.Cursor.Protected; p == nil || p.EndsByItself() {
+	if !v.Cursor.AwaitsDecision() {
 		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}
 	}
 	switch {
@@ -198,7 +198,7 @@ func protectAsTold(v View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
 		return told(c, ResultNotStarted, "no nonce was ever taken for this submitter; pause it instead")
-	case v.Cursor.Protected != nil && !v.Cursor.Protected.EndsByItself():
+	case v.Cursor.AwaitsDecision():
 		return told(c, ResultAlreadyProtected, "")
 	}
 	done := told(c, Applied, "")
@@ -209,54 +209,61 @@ func protectAsTold(v View, c Command) Change {
 	if p := v.Cursor.Protected; p != nil {
 		evidence = fmt.Sprintf("%s (in place of %s: %s)", evidence, p.Reason, p.Evidence)
 	}
-	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: evidence}
+	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: evidence, Asked: true}
 	return done
 }
 
 // exitProtect carries out an operator's decision to go on, if the chain bears it out: going on against the evidence would only protect again, or send what
 // can never be included.
 func exitProtect(v View, c Command) (Step, bool) {
-	refuse := func(result, sentence string, args ...any) (Step, bool) {
-		return Record{told(c, result, fmt.Sprintf(sentence, args...))}, true
-	}
 	switch {
 	case v.Cursor == nil || v.Cursor.Protected == nil:
 		return Record{told(c, ResultNotProtected, "")}, true
 	case c.Expect != v.Cursor.Protected.ID:
-		return refuse(ResultProtectionChanged, "protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect)
+		return Record{told(c, ResultProtectionChanged, fmt.Sprintf(
+			"protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect))}, true
 	case v.Account == nil || v.Account.For != c.ID:
 		return LookAtAccount{Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
 	}
+	switch c.Action {
+	case ActionResume:
+		return resume(v, c)
+	case ActionAlign, ActionAlignKeep:
+		return align(v, c)
+	}
+	return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
+}
+
+// align goes on at the chain's settled nonce.
+func align(v View, c Command) (Step, bool) {
 	a, next := v.Account, v.Cursor.Next
-	missing, inFlight := lowestMissing(v)
-	if c.Action == ActionAlign || c.Action == ActionAlignKeep {
-		switch {
-		case c.Action == ActionAlign && v.Cursor.Protected.Reason == ProtectRestored && len(v.Queue) > 0:
-			return refuse(ResultRefused, "transactions are queued, %s before others, that may have run after the backup: cancel those that ran, and say ALIGN_FORWARD_KEEP_QUEUE for those that have not", v.Queue[0].ID)
-		case inFlight:
-			return refuse(ResultRefused, "transaction %s holds nonce %d and is in no block; resolve it first", missing.ID, *missing.Nonce)
-		case a.Latest != a.Settled || a.Pending != a.Settled:
-			return refuse(ResultRefused, "the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree", a.Latest, a.Pending, a.Settled)
-		case a.Settled < next:
-			return refuse(ResultRefused, "the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back", a.Settled, next)
-		}
-		return Record{unprotect(v, c, a.Settled)}, true
+	if c.Action == ActionAlign && v.Cursor.Protected.Reason == ProtectRestored && len(v.Queue) > 0 {
+		return refuse(c, "transactions are queued, %s before others, that may have run after the backup: cancel those that ran, and say ALIGN_FORWARD_KEEP_QUEUE for those that have not", v.Queue[0].ID)
 	}
-	if c.Action != ActionResume {
-		return refuse(ResultUnknownCommand, "no decision %q", string(c.Action))
+	if missing, ok := lowestMissing(v); ok {
+		return refuse(c, "transaction %s holds nonce %d and is in no block; resolve it first", missing.ID, *missing.Nonce)
 	}
-	lowest := next
-	if inFlight {
-		lowest = *missing.Nonce
-		if a.Latest > lowest {
-			return refuse(ResultRefused, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", lowest, missing.ID, a.Latest)
-		}
+	switch {
+	case a.Latest != a.Settled || a.Pending != a.Settled:
+		return refuse(c, "the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree", a.Latest, a.Pending, a.Settled)
+	case a.Settled < next:
+		return refuse(c, "the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back", a.Settled, next)
+	}
+	return Record{unprotect(v, c, a.Settled)}, true
+}
+
+// resume goes on where the cursor stands.
+func resume(v View, c Command) (Step, bool) {
+	a, next := v.Account, v.Cursor.Next
+	lowest := v.Expected()
+	if missing, ok := lowestMissing(v); ok && a.Latest > lowest {
+		return refuse(c, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", lowest, missing.ID, a.Latest)
 	}
 	switch {
 	case a.Latest > next || a.Pending > next:
-		return refuse(ResultRefused, "the account's next nonce is %d on chain and %d in its pool, and %d here; align forward once it has settled", a.Latest, a.Pending, next)
+		return refuse(c, "the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (ALIGN_FORWARD) once it has settled", a.Latest, a.Pending, next)
 	case a.Latest < lowest:
-		return refuse(ResultRefused, "the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included", a.Latest, lowest)
+		return refuse(c, "the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included", a.Latest, lowest)
 	}
 	return Record{unprotect(v, c, next)}, true
 }
@@ -271,7 +278,7 @@ func (v View) depthOf(c Command) uint64 {
 
 func unprotect(v View, c Command, to Nonce) Change {
 	done := told(c, Applied, "")
-	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason}
+	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason, Asked: true}
 	done.Writes = dueAgain(v)
 	return done
 }

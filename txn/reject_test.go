@@ -171,3 +171,112 @@ func TestACancelThatHasToWait(t *testing.T) {
 		}
 	}
 }
+
+// What was in a block some pool had, whatever was answered when it was handed over: once the block is gone no node's word gives it up, be it on its way, final before, or
+// final by a form that it had before it was given back to the queue.
+func TestWhatWasInABlockIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, reorged := range map[string]func(*testing.T) *world{
+		"on its way": func(t *testing.T) *world {
+			w := newWorld(1, policy)
+			b := until[Broadcast](t, w)
+			w.do(t, b, Outcome{Class: Unavailable}, accepted)
+			w.include(b.Attempt.Hash, true)
+			w.settle(t)
+			delete(w.included, b.Attempt.Hash)
+			return w
+		},
+		"final": func(t *testing.T) *world {
+			w := newWorld(1, policy)
+			b := until[Broadcast](t, w)
+			w.do(t, b, Outcome{Class: Unavailable}, accepted)
+			w.include(b.Attempt.Hash, true)
+			w.blocks(t, 4)
+			w.reorgAfterFinality(t, b.Attempt.Hash)
+			return w
+		},
+		"given back": func(t *testing.T) *world {
+			w, _, old := givenBack(t)
+			w.include(old, true)
+			w.blocks(t, int(guarded.Confirmations)+1)
+			w.reorgAfterFinality(t, old)
+			return w
+		},
+	} {
+		w := reorged(t)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "type not supported"}, accepted)
+		if tx := w.view.Open[0]; tx.Rejected != "" || tx.givenUp() {
+			t.Errorf("%s: %+v", name, tx.Status)
+		}
+	}
+}
+
+// A node says that it can never pass, no cancel can be signed, and it is in a block: that word is void then as well.
+func TestWhatWasRejectedAndIsInABlock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Invalid}, accepted)
+	w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+	w.include(b.Attempt.Hash, true)
+	w.clearUp(t)
+	if end := w.final[0]; end.State != Confirmed || end.Reason != "" || end.LastError != "" {
+		t.Errorf("%+v", end.Status)
+	}
+}
+
+// What was rejected, and ran before its cancel, says the same of itself when it is final again after a reorg.
+func TestWhatWasRejectedAndRanSaysTheSameAfterAReorg(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Invalid}, accepted)
+	w.do(t, until[Replace](t, w), Outcome{}, accepted)
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, 4)
+	before := w.final[0]
+	w.reorgAfterFinality(t, b.Attempt.Hash)
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+	w.include(b.Attempt.Hash, true)
+	w.blocks(t, 4)
+	if end := w.final[0]; end.State != before.State || end.Reason != before.Reason || end.LastError != before.LastError {
+		t.Errorf("%s %q, then %s %q", before.Reason, before.LastError, end.Reason, end.LastError)
+	}
+}
+
+// What was final says so until it is final again, whatever a node says of it meanwhile.
+func TestWhatWasFinalKeepsItsReasonWhenItIsRejected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.clearUp(t)
+	w.reorgAfterFinality(t, w.final[0].TxHash)
+	tx := &w.view.Open[0]
+	tx.State, tx.Sub, tx.Pooled = Tracking, Pending, 0 // as a ledger of before has it, after a RETRY
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
+	if tx := w.view.Open[0]; tx.Reason != ReasonReorgedFinal {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// As long as no cancel can be signed nothing is handed over, so no answer would tell that somebody else has used the nonce. The account is looked at meanwhile (L10).
+func TestACancelThatCannotBeSignedAndLosesItsNonce(t *testing.T) {
+	t.Parallel()
+	w, b := sent(t, 1)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
+	for range 5 {
+		w.head++
+		w.view.Head, w.view.Now = w.head, w.view.Now.Add(time.Hour)
+		for range 10 {
+			step := Decide(w.view)
+			if _, ok := step.(Rest); ok {
+				break
+			}
+			w.do(t, step, Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+		}
+	}
+	if tx := w.view.Open[0]; tx.Reason != ReasonNonceElsewhere || protected(w) == nil {
+		t.Errorf("%+v, %+v", tx.Status, protected(w))
+	}
+}

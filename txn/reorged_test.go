@@ -164,3 +164,41 @@ func TestACancelSaysWhatItWasSignedFor(t *testing.T) {
 		}
 	}
 }
+
+// What was released and not final leaves the chain with what was final, and shall be cancelled: by somebody, or since its deadline passed while it was in a block. The
+// protection, under which no cancel is signed, does not wait for it; once what was final is so again that ends by itself, and the cancel follows.
+func TestTheProtectionOfAReorgDoesNotWaitForWhatItHoldsBack(t *testing.T) {
+	t.Parallel()
+	for name, give := range map[string]func(*world, *Tx){
+		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
+		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.LateAt = true, w.view.Now },
+	} {
+		w := newWorld(2, policy)
+		first := until[Broadcast](t, w)
+		w.do(t, first, Outcome{Class: Accepted}, accepted)
+		w.include(first.Attempt.Hash, true)
+		second := until[Broadcast](t, w)
+		w.do(t, second, Outcome{Class: Accepted}, accepted)
+		w.head += policy.Confirmations - 1
+		w.include(second.Attempt.Hash, true)
+		w.settle(t)
+		if len(w.final) != 1 || len(w.view.Open) != 1 || !w.view.Open[0].Released {
+			t.Fatalf("%s: %+v", name, w.view.Open)
+		}
+		give(w, &w.view.Open[0])
+		delete(w.included, second.Attempt.Hash)
+		w.do(t, Decide(w.view), Outcome{}, accepted) // that it left its block is told
+		w.reorgAfterFinality(t, first.Attempt.Hash)
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: Accepted}, accepted)
+		w.include(b.Attempt.Hash, true)
+		w.settle(t)
+		if b.Attempt.Hash != first.Attempt.Hash || protected(w) == nil || len(w.view.Open[1].Attempts) > 1 {
+			t.Fatalf("%s: %+v %+v", name, b, w.view.Open)
+		}
+		w.clearUp(t)
+		if protected(w) != nil || len(w.final) != 2 || w.final[0].State != Confirmed || w.final[1].State != Cancelled {
+			t.Errorf("%s: %+v, final %d, open %+v", name, protected(w), len(w.final), w.view.Open)
+		}
+	}
+}

@@ -123,7 +123,7 @@ func (s Replace) Offer(market Fees) (fees Fees, ok bool) {
 }
 
 // raised is the fee times the factor, rounded up, and at least one more: geth asks for both fields to be strictly higher and 10 % up (core/txpool/legacypool,
-// list.Add); rounded down, a fee of 1 wei would never rise.
+// list.Add), of transactions with blobs for 100 % (core/txpool/blobpool); rounded down, a fee of 1 wei would never rise.
 func raised(fee Wei, permille uint64) Wei {
 	if fee.IsZero() {
 		return fee
@@ -157,7 +157,7 @@ func higher(a, b Wei) Wei {
 // replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed, and what
 // was final is handed over as it was until it is in a block again, also after an operator has ended the protection: nobody is told of two ends (H22).
 func replacement(v View, tx Tx) (Replace, bool) {
-	if v.Cursor.Protected != nil || tx.Reason == ReasonNonceElsewhere || tx.Reason == ReasonReorgedFinal {
+	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal {
 		return Replace{}, false
 	}
 	last := tx.newest()
@@ -204,7 +204,7 @@ func (tx Tx) whyGivenUp() string {
 	case tx.CancelRequested:
 		return "a cancel was asked for"
 	case tx.Rejected != "":
-		return "a node said that it can never pass and a cancel was sent"
+		return "a node said that it can never pass and it was being cancelled"
 	case tx.Reason == ProtectRanBefore:
 		return "it was seen to have run before it was given back to the queue and a cancel was sent"
 	}
@@ -252,13 +252,13 @@ func Replaced(v View, s Replace, p Replacement) Change {
 func (p Replacement) missing(v View, s Replace) (reason, message string) {
 	switch {
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer: " + p.Outcome.Detail
+		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.cap(v) + ": " + p.Outcome.Detail
 	case p.Outcome.Class != Accepted:
 		return ReasonChainUnavailable, "the chain tells no fees (" + string(p.Outcome.Class) + "): " + p.Outcome.Detail
 	case s.InVain():
 		return ReasonRejected, "a node says that the cancel can never pass, and more gas than it has is not what the chain asks for"
 	case p.Capped && !s.firstCancel() && !s.Unfit: // a first cancel at the cap still wins where the pool has lost what it shall replace
-		return ReasonFeeCapReached, fmt.Sprintf("a replacement would have to offer more than the cap of %s wei per gas; the last form is still handed over", s.Limit.Dec())
+		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.cap(v) + "; the last form is still handed over"
 	case errors.Is(p.SignErr, ErrKeyMissing):
 		return ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex())
 	case errors.Is(p.SignErr, ErrSignerFault):
@@ -267,6 +267,18 @@ func (p Replacement) missing(v View, s Replace) (reason, message string) {
 		return ReasonSignerUnavailable, "the signer did not answer; waiting for it"
 	}
 	return "", ""
+}
+
+// cap names the limit of a replacement, and what holds it.
+func (s Replace) cap(v View) string {
+	where := "gas_bump.max_fee_cap_gwei in the configuration"
+	switch own := s.Tx.Terms.MaxFee; {
+	case s.Kind != Cancel && !own.IsZero() && s.Limit == own:
+		where = "the transaction's own max_fee"
+	case !v.Submitter.MaxFee.IsZero() && s.Limit == v.Submitter.MaxFee:
+		where = "max_fee of the submitter"
+	}
+	return "the cap of " + InGwei(s.Limit) + " gwei (" + where + ")"
 }
 
 // firstCancel tells whether it would be the first form that cancels. Until there is one nothing is handed over: what shall be cancelled would only be sent again.
@@ -297,6 +309,7 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 		kind = EventStuck
 	}
 	if s.firstCancel() {
+		next.Doubted = true // nothing is handed over: see lookMeanwhile
 		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
 	}
 	w := v.claim(tx, next, kind, v.Policy.ResubmitInterval)
@@ -309,15 +322,15 @@ func speedUp(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	switch {
 	case !ok:
-		return Record{told(c, ResultRefused, "it is not in flight: it has no nonce yet, or is final")}, true
+		return refuse(c, "it is not in flight: it has no nonce yet, or is final")
 	case tx.Receipt != nil:
-		return Record{told(c, ResultRefused, "it is in a block already")}, true
+		return refuse(c, "it is in a block already")
 	case v.Cursor.Protected != nil:
-		return Record{told(c, ResultRefused, "the submitter is protected: nothing new is signed")}, true
+		return refuse(c, "the submitter is protected: nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
-		return Record{told(c, ResultRefused, "it was final: it is handed over as it was until it is in a block again")}, true
+		return refuse(c, "it was final: it is handed over as it was until it is in a block again")
 	case !mayGo(v, tx):
-		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block, or is being looked for")}, true
+		return refuse(c, "what was signed for it before it was given back to the queue is in a block, or is being looked for")
 	}
 	return replace(v, tx, Bump, c.ID), true
 }
@@ -326,13 +339,13 @@ func speedUp(v View, c Command) (Step, bool) {
 func retry(v View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
-		return Record{told(c, ResultRefused, "it is not STUCK")}, true
+		return refuse(c, "it is not STUCK")
 	}
 	if ranAnyway(tx.Reason) {
-		return Record{told(c, ResultRefused, "it ran, although it was given up; it ends by itself once its nonce is used")}, true
+		return refuse(c, "it ran, although it was given up; it ends by itself once its nonce is used")
 	}
 	if tx.givenUp() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
-		return handBack(v, tx, c)
+		return sendOriginal(v, tx, c)
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
@@ -344,29 +357,29 @@ func retry(v View, c Command) (Step, bool) {
 	return Record{done}, true
 }
 
-// handBack hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
+// sendOriginal hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
 // use the nonce. By itself nobody does that (H29). The command is done when a node has answered; a crash before costs another hand-over of the same bytes.
-func handBack(v View, tx Tx, c Command) (Step, bool) {
+func sendOriginal(v View, tx Tx, c Command) (Step, bool) {
 	seen := v.seen(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return Record{told(c, ResultRefused, "it is in a block already")}, true
+		return refuse(c, "it is in a block already")
 	case !seen.Known || !v.earlier(tx).Known:
 		return nil, false // the receipts are being looked up
 	case !mayGo(v, tx):
-		return Record{told(c, ResultRefused, "what was signed for it before it was given back to the queue is in a block")}, true
+		return refuse(c, "what was signed for it before it was given back to the queue is in a block")
 	}
 	for _, a := range slices.Backward(tx.Attempts) {
 		if a.Kind != Cancel && a.Nonce == *tx.Nonce {
 			return Broadcast{Tx: tx, Attempt: a, For: c.ID}, true
 		}
 	}
-	return Record{told(c, ResultRefused, "nothing but cancels was signed for its nonce")}, true
+	return refuse(c, "nothing but cancels was signed for its nonce")
 }
 
-// HandedBack tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
+// OriginalSent tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
 // an interval, is not taken back.
-func HandedBack(v View, b Broadcast, answer Outcome) Change {
+func OriginalSent(v View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	if !answer.taken() && answer.Class != Ambiguous {
 		return told(Command{ID: b.For}, ResultRefused, fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class, answer.Detail))

@@ -43,6 +43,11 @@ func TestOffer(t *testing.T) {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
 	}
+	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum, core/txpool/blobpool); the arithmetic is the same.
+	old := Fees{Cap: wei(101), Tip: wei(1)}
+	if got, ok := (Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) || !ok {
+		t.Errorf("twice as much: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
+	}
 }
 
 // What is offered would be taken by geth's pool: both fields strictly above and at least a tenth above what it has; the tip never above the cap; never above
@@ -118,6 +123,21 @@ func TestWhatIsNotIncludedIsBumped(t *testing.T) {
 	}
 }
 
+// Of what no node has taken only that is replaced which was refused for what it offers: more money mends nothing else.
+func TestWhichRefusalsAHigherFeeAnswers(t *testing.T) {
+	t.Parallel()
+	for _, class := range Classes {
+		w := newWorld(1, bumping(policy))
+		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		s, replaced := w.looked(t).(Replace)
+		want := slices.Contains([]Class{Accepted, AlreadyKnown, Underpriced, ReplacementUnderpriced, FeeCapBelowBaseFee}, class)
+		if got := replaced && s.Kind == Bump; got != want {
+			t.Errorf("%s: %T", class, Decide(w.view))
+		}
+	}
+}
+
 func TestACancelOfWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the cancel wins": 1, "the cancel loses": 0} {
@@ -137,7 +157,7 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 			}
 			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
 			w.view.Now = w.view.Now.Add(time.Hour)
-			s = Decide(w.view).(Replace)
+			s = w.looked(t).(Replace)
 			w.do(t, s, Outcome{}, accepted)
 			next, ok := Decide(w.view).(Broadcast)
 			if !ok || next.Attempt.Kind != Cancel {

@@ -65,8 +65,8 @@ func mayGo(v View, tx Tx) bool {
 	return ranAnyway(tx.Reason) || surelyGone(v, tx)
 }
 
-// ranBefore finds a transaction that ran before it was given back to the queue, and does not say so yet.
-func ranBefore(v View) (Finding, bool) {
+// requeuedAndRan finds a transaction that ran before it was given back to the queue, and does not say so yet.
+func requeuedAndRan(v View) (Finding, bool) {
 	for _, txs := range [][]Tx{v.Open, v.Queue} {
 		for _, tx := range txs {
 			e := v.earlier(tx)
@@ -100,8 +100,8 @@ func toldRan(v View, f Finding) Write {
 	return v.move(tx, kind, next, 0)
 }
 
-// endedBefore ends a queued transaction that ran before, once that is final and was told.
-func endedBefore(v View, tx Tx) (Write, bool) {
+// endRequeued ends a queued transaction that ran before, once that is final and was told.
+func endRequeued(v View, tx Tx) (Write, bool) {
 	e := v.earlier(tx)
 	if tx.Reason != ProtectRanBefore || e.Receipt == nil || !e.Known || !e.Final {
 		return Write{}, false
@@ -117,6 +117,7 @@ func (v View) endAs(tx Tx, e Inclusion) Write {
 	}
 	next.State, next.Sub, next.Executed, next.Released, next.WaitingSince = Confirmed, None, Success, true, time.Time{}
 	next.Receipt, next.TxHash, next.Above = e.Receipt, e.Receipt.TxHash, e.Above
+	tx.inPool(&next, ran)
 	if !e.Receipt.Success {
 		kind, next.State, next.Executed = EventFailed, Failed, Reverted
 	}

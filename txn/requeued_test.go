@@ -201,7 +201,7 @@ func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
 	cursor := *w.view.Cursor
 	cursor.Protections, cursor.Protected = 2, &Protected{ID: 2, Reason: ReasonReorgedFinal, Evidence: "blocks left"}
 	w.view.Cursor = &cursor
-	w.view.Open = []Tx{{ID: TxID{2}, Status: Status{State: Tracking, Sub: Included, Nonce: new(Nonce), Released: true}}} // it keeps the protection in force
+	w.view.Open = []Tx{{ID: TxID{2}, Status: Status{State: Tracking, Sub: Included, Reason: ReasonReorgedFinal, Nonce: new(Nonce), Released: true}}} // it keeps the protection in force
 	w.include(old, true)
 	w.do(t, Decide(w.view), Outcome{}, accepted)
 	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectRanBefore {

@@ -2,26 +2,33 @@ package txn
 
 import "fmt"
 
-// resolve carries out an operator's decision on a transaction whose nonce somebody else has used, once that is beyond doubt. Either takes back what was promised:
-// that it runs once. So neither rests on blocks that may still change.
+// resolve carries out an operator's decision on a transaction.
 func resolve(v View, c Command) (Step, bool) {
-	refused := func(sentence string, args ...any) (Step, bool) {
-		return Record{told(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
-	}
 	tx, ok := open(v, c.Tx)
 	if ok && c.Expect != 0 && c.Expect != tx.Version {
-		return refused("it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
+		return refuse(c, "it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
 	}
 	switch c.Action {
-	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
 	case ActionRetry:
 		return retry(v, c)
-	default:
-		return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
+	case ActionBump, ActionCancel:
+		if !ok || tx.State != Stuck {
+			return refuse(c, "it is not STUCK")
+		}
+		c.Kind = map[Action]CommandKind{ActionBump: CommandSpeedUp, ActionCancel: CommandCancel}[c.Action]
+		return obey(v, c)
+	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
+		if !ok {
+			return refuse(c, "it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
+		}
+		return resolveLoss(v, tx, c)
 	}
-	if !ok {
-		return refused("it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
-	}
+	return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
+}
+
+// resolveLoss decides on a transaction whose nonce somebody else has used, once that is beyond doubt. Either decision takes back what was promised: that it runs once.
+// So neither rests on blocks that may still change.
+func resolveLoss(v View, tx Tx, c Command) (Step, bool) {
 	if v.Account == nil || v.Account.For != c.ID {
 		look := LookAtAccount{Tx: tx, Depth: v.Policy.deepest(), For: c.ID}
 		if c.unproven() { // somebody has looked, and vouches for what no endpoint can show
@@ -32,18 +39,33 @@ func resolve(v View, c Command) (Step, bool) {
 	sentence, decided := mayYetRun(v, tx, c)
 	switch {
 	case sentence != "":
-		return refused("%s", sentence)
+		return refuse(c, "%s", sentence)
 	case !decided:
 		return nil, false // the receipts are being looked up once more, or a reorg is written down first
 	case v.Used == nil || v.Used.For != c.ID:
 		return AskWho{Tx: tx, For: c.ID}, true
-	case (Finding{Tx: &tx}).RefutedBy(v.Used.By):
-		return refused("it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt", v.Used.By.TxHash.Hex(), *tx.Nonce, v.Used.By.Block)
-	case v.Used.By == nil && (c.Action == ActionFail || c.Action == ActionRequeue):
-		return refused("no endpoint can show who used nonce %d, so it may have been this transaction, with its receipt missing: use an endpoint that keeps older state, or "+
-			"find out from a block explorer and say %s_UNPROVEN", *tx.Nonce, c.Action)
+	}
+	for _, sentence := range []string{mayBeOurs(*v.Used, tx, c), mayBeLost(tx, c)} {
+		if sentence != "" {
+			return refuse(c, "%s", sentence)
+		}
 	}
 	return Record{resolved(v, tx, c)}, true
+}
+
+// mayBeOurs tells why a decision on a transaction is refused, for what is known of who used its nonce; empty: it is not.
+func mayBeOurs(used Used, tx Tx, c Command) string {
+	const doubt = "so it may have been this transaction, with its receipt missing"
+	switch {
+	case (Finding{Tx: &tx}).RefutedBy(used.By):
+		return fmt.Sprintf("it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt", used.By.TxHash.Hex(), *tx.Nonce, used.By.Block)
+	case used.By != nil || c.unproven():
+		return ""
+	case used.Unanswered:
+		return fmt.Sprintf("the chain cannot be asked now who used nonce %d, %s: ask again once it answers, or find out from a block explorer and say %s_UNPROVEN", *tx.Nonce, doubt, c.Action)
+	}
+	return fmt.Sprintf("no endpoint can show who used nonce %d, %s: use an endpoint that keeps older state, or find out from a block explorer and say %s_UNPROVEN",
+		*tx.Nonce, doubt, c.Action)
 }
 
 // deepest is the depth of what no reorg is believed to change.
@@ -86,9 +108,9 @@ func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
 		return fmt.Sprintf("it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final",
 			tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber), true
 	case c.requeues() && tookBack(tx):
-		return fmt.Sprintf("it has given up nonce %d once already: FAIL it", *tx.Nonce), true
+		return fmt.Sprintf("it has given up nonce %d once already: say FAIL", *tx.Nonce), true
 	case c.requeues() && tx.givenUp():
-		return fmt.Sprintf("it shall not run any more, since %s: FAIL it", tx.whyGivenUp()), true
+		return fmt.Sprintf("it shall not run any more, since %s: say FAIL", tx.whyGivenUp()), true
 	}
 	return "", true
 }
@@ -97,7 +119,7 @@ func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
 // none is in force (L10): it may not have been found out before.
 func resolved(v View, tx Tx, c Command) Change {
 	done := told(c, Applied, "")
-	if p := v.Cursor.Protected; p == nil || p.EndsByItself() {
+	if !v.Cursor.AwaitsDecision() {
 		done.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonNonceElsewhere, Evidence: fmt.Sprintf(
 			"nonce %d of transaction %s was used by something that is not in the ledger, in settled blocks; an operator decided on the transaction (%s)", *tx.Nonce, tx.ID, c.Action) +
 			v.Used.By.Evidence()}

@@ -12,8 +12,8 @@ const (
 	Tracking  State = "TRACKING"     // a node has it
 	Stuck     State = "STUCK"        // needs a decision; keeps its nonce, is still followed and rebroadcast
 	Confirmed State = "CONFIRMED"    // executed and final
-	Failed    State = "FAILED_FINAL" // final: reverted, or never executed
-	Cancelled State = "CANCELLED"    // final: never executed
+	Failed    State = "FAILED_FINAL" // final: reverted, or never executed, or unknown: see ReasonRestored
+	Cancelled State = "CANCELLED"    // final: never executed, or unknown: see ReasonRestored
 )
 
 // States lists every state in the order of life.
@@ -41,7 +41,7 @@ type Executed string
 
 // The answers.
 const (
-	Unknown  Executed = "UNKNOWN" // not decided yet
+	Unknown  Executed = "UNKNOWN" // not decided yet; of what is final: nobody can tell, see ReasonRestored
 	No       Executed = "NO"      // final: it never ran and never will
 	Success  Executed = "SUCCESS"
 	Reverted Executed = "REVERTED"

@@ -40,9 +40,7 @@ func TestAPolicyThatCannotBeFollowedIsAskedOnceAnInterval(t *testing.T) {
 			"at the cap": {Outcome: Outcome{Class: FeeCapBelowBaseFee}},
 		} {
 			w := newWorld(1, policy)
-			for w.kindCount(EventStuck) == 0 {
-				w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
-			}
+			w.untilStuck(t, AlreadyKnown)
 			w.view.Policy.Stuck, w.answer = true, action
 			begun, steps := w.view.Now, 0
 			for w.view.Now.Before(begun.Add(10 * policy.ResubmitInterval)) {

@@ -13,6 +13,7 @@ type Tx struct {
 	Terms       Terms
 	Status
 	Turn      Turn
+	Restored  bool      // it was in the ledger, and not final, when that was restored: see unproven
 	Token     Token     // fencing token of the last write; 0 while only callers have written
 	Due       time.Time // no outside effect for this transaction before; zero is "now". The local clock's, for liveness only
 	LateAt    time.Time // when Terms.NotAfter comes, as Due is: from what the database said was left; zero: no deadline
@@ -130,6 +131,7 @@ const (
 	ReasonOverdue           = "RESUBMIT_AGE_EXCEEDED" // older than resubmit.max_age and in no block
 	ReasonFeeCapReached     = "FEE_CAP_REACHED"       // a replacement would have to offer more than is allowed
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
+	ReasonRestored          = "RESTORED_UNKNOWN" // ended without having run by what the ledger knows, but that was restored meanwhile: it may have run
 )
 
 // Reasons of a protection, besides NONCE_USED_ELSEWHERE and CHAIN_BEHIND.

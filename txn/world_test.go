@@ -97,7 +97,7 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.apply(t, Prepared(w.view, s, prep))
 	case Broadcast:
 		if s.For != 0 {
-			w.apply(t, HandedBack(w.view, s, answer))
+			w.apply(t, OriginalSent(w.view, s, answer))
 			return
 		}
 		w.apply(t, Sent(w.view, s, answer))

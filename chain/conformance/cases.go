@@ -49,7 +49,8 @@ func (s *suite) heads() {
 	defer cancel()
 	wake := s.Chain.Heads(ctx)
 	if wake == nil {
-		return // this one is polled
+		s.Log("not tried: this chain does not tell of new heads, it is polled")
+		return
 	}
 	for range 2 {
 		s.Mine()
@@ -365,7 +366,8 @@ func (s *suite) consumer() {
 
 func (s *suite) reorgKeeps() {
 	if s.Reorg == nil {
-		return // this chain cannot be made to
+		s.Log("not tried: this chain cannot be made to reorganise")
+		return
 	}
 	signed := s.sign(s.transfer(s.actor(), 0))
 	s.mustSend(signed, txn.Accepted)
@@ -384,7 +386,8 @@ func (s *suite) reorgKeeps() {
 
 func (s *suite) reorgDrops() {
 	if s.Reorg == nil {
-		return // this chain cannot be made to
+		s.Log("not tried: this chain cannot be made to reorganise")
+		return
 	}
 	key := s.actor()
 	signed := s.sign(s.transfer(key, 0))

@@ -258,6 +258,49 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// A node whose queue is full says when to come again. A client does, and at last all is accepted; one that has not the time gets the error, with when.
+func TestAFullQueue(t *testing.T) {
+	t.Parallel()
+	c := connect(t, setting(t, "NARROW"), fencepost.Options{})
+	if _, err := c.Txs.ListTxs(t.Context(), &pb.ListTxsRequest{PageSize: 1}); err != nil { // what is short of time shall not wait for a connection
+		t.Fatal(err)
+	}
+	all := func(limit time.Duration) (errs []error) {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		ended := make(chan error, 6)
+		for i := range cap(ended) {
+			go func() {
+				_, err := c.Txs.CreateTx(ctx, &pb.CreateTxRequest{
+					Submitter: "s00", RequestId: fmt.Sprint("go/full/", i), Payload: &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"},
+				})
+				ended <- err
+			}()
+		}
+		for range cap(ended) {
+			errs = append(errs, <-ended)
+		}
+		return errs
+	}
+	full := 0
+	for _, err := range all(900 * time.Millisecond) {
+		var e *fencepost.Error
+		if errors.As(err, &e) && e.Code == codes.ResourceExhausted && e.Reason == pb.ErrorReason_ERROR_REASON_QUEUE_FULL && e.RetryAfter >= time.Second {
+			full++
+		} else if err != nil && status.Code(err) != codes.DeadlineExceeded {
+			t.Error(err)
+		}
+	}
+	if full == 0 {
+		t.Error("nothing was full")
+	}
+	for _, err := range all(time.Minute) {
+		if err != nil {
+			t.Errorf("the client does not come again: %v", err)
+		}
+	}
+}
+
 func TestCreateAndWait(t *testing.T) {
 	t.Parallel()
 	c := connect(t, setting(t, "NODE"), fencepost.Options{})

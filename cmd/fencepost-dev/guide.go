@@ -29,7 +29,7 @@ Fencepost runs:
   PostgreSQL   %s
   data         %s
   config       %s   of this node; for --config
-  submitters   %s ... %s, ten accounts with 10,000 ether each
+  submitters   %s ... %s, ten accounts, each with 10,000 ether at the first start
 
 Paste these into another terminal.
 

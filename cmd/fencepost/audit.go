@@ -29,6 +29,9 @@ func (p *program) auditCommand() *cobra.Command {
 		Long: `Check the whole ledger against its laws and the chains: every nonce is used once or recorded as a gap, every step was told, every transaction that is final
 is on chain where the ledger says, none that was given back to the queue ran under its old nonce, and the account's nonce fits. It only reads; nodes may work meanwhile.
 
+COMPARED counts the transactions that were compared with the chain, which are the final ones and those that gave up their nonce: none that is queued or in flight. HASHES
+counts the signed transactions that the chain was asked for.
+
 It exits with 0 when all is well, with 1 when a law is broken, and with 2 when something could not be checked, so that nothing is proved.`,
 		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config fencepost.yaml --submitter alice --json",
 	}
@@ -144,7 +147,7 @@ func (a audits) write(w io.Writer) error {
 			broken = append(broken, []string{r.Submitter, v.Law, shown(v.TxID), plain(v.What)})
 		}
 	}
-	if err := table([]string{"SUBMITTER", "RESULT", "TRANSACTIONS", "HASHES", "UNCHECKED"}, rows)(w); err != nil || len(broken) == 0 {
+	if err := table([]string{"SUBMITTER", "RESULT", "COMPARED", "HASHES", "UNCHECKED"}, rows)(w); err != nil || len(broken) == 0 {
 		return err
 	}
 	if err := line("")(w); err != nil {

@@ -44,7 +44,7 @@ func TestAudit(t *testing.T) {
 		return out
 	}
 	l.own()
-	l.rows(audit(exitDone, ""), `SUBMITTER +RESULT +TRANSACTIONS +HASHES +UNCHECKED`, `alice +ok +0 +0 +-`)
+	l.rows(audit(exitDone, ""), `SUBMITTER +RESULT +COMPARED +HASHES +UNCHECKED`, `alice +ok +0 +0 +-`)
 
 	_, _, err = l.store.Register(l.ctx, store.Registration{Name: "bob", Chain: 5, Address: txn.Address{2}, Signer: "local", Mode: txn.Strict, StartFrom: "0"})
 	l.must(err)
@@ -80,10 +80,13 @@ func TestAuditWithoutAChainOrALedger(t *testing.T) {
 		t.Errorf("without a chain it gave %d: %s%s", code, out, errs)
 	}
 	l.rows(out, `alice +not checked +0 +0 +engine: audit submitter \d+: .*`)
+	nobody := filepath.Join(t.TempDir(), "url")
+	l.must(os.WriteFile(nobody, []byte("postgres://user:hidden@127.0.0.1:1/gone"), 0o600))
 	for says, more := range map[string][]string{
 		"no such key":                          {"--set", "nothing.at=all"},
 		`run "fencepost migrate up"`:           {"--set", "database.schema=nowhere"},
 		"no configuration file is named; give": nil,
+		`fencepost: database.url, database "gone" at 127.0.0.1:1: store: check the schema: database unavailable: the connection is refused; see to it`: {"--set", "database.url_file=" + nobody},
 	} {
 		line := append([]string{"audit", "--config", l.configured("http://127.0.0.1:1")}, more...)
 		if more == nil {

@@ -31,13 +31,21 @@ func (f *configFlags) add(c *cobra.Command) {
 
 // loadConfig reads the configuration that the flags and the environment name.
 func (p *program) loadConfig(c *cobra.Command, f configFlags) (*config.Config, error) {
+	source, err := p.source(c, f)
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(source)
+}
+
+func (p *program) source(c *cobra.Command, f configFlags) (config.Source, error) {
 	if f.file == "" {
 		f.file = p.variable(configVariable)
 	}
 	if f.file == "" {
-		return nil, misused(c, "no configuration file is named; give --config FILE, or set %s", configVariable)
+		return config.Source{}, misused(c, "no configuration file is named; give --config FILE, or set %s", configVariable)
 	}
-	return config.Load(config.Source{File: f.file, Environ: p.environ, Set: f.set, Ignore: foreignVariables})
+	return config.Source{File: f.file, Environ: p.environ, Set: f.set, Ignore: foreignVariables}, nil
 }
 
 // variable is the value of an environment variable; empty when it is not set.
@@ -58,16 +66,16 @@ func (p *program) configCheckCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{
 		Use: "check", Short: "Tell everything that is wrong with the configuration and its files", Args: arguments(),
-		Long: `Tell everything that is wrong with the configuration, and with the files that it names: keys that do not open with their password, submitters without a key,
-ABIs that cannot be read. A node refuses to start for any of these.
+		Long: `Tell everything that is wrong with the configuration, and with the files that it names: certificates and tokens that are none, keys that do not open with their
+password, submitters without a key, ABIs that cannot be read. A node refuses to start for any of these.
 
 Database and chains are not contacted, and no port is taken: what a node finds out from them at its start is not checked.`,
 		Example: "  fencepost config check --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, keys, err := p.checkConfig(c, f)
 			var problems config.Problems
-			if p.json && errors.As(err, &problems) {
-				return errors.Join(p.print(problems, nil), fmt.Errorf("the configuration has %s; they are printed as JSON", count(len(problems), "problem")))
+			if p.json && errors.As(err, &problems) { // the result of a check; the error says them too, as that of every command does
+				return errors.Join(p.print(problems, nil), err)
 			}
 			if err != nil {
 				return err
@@ -80,21 +88,33 @@ Database and chains are not contacted, and no port is taken: what a node finds o
 	return c
 }
 
-// checkConfig reads the configuration and, if it is good, tries its files.
+// checkConfig reads the configuration and tries its files: of one that is wrong otherwise those whose own keys are right.
 func (p *program) checkConfig(c *cobra.Command, f configFlags) (loaded *config.Config, keys int, err error) {
-	if loaded, err = p.loadConfig(c, f); err != nil {
+	source, err := p.source(c, f)
+	if err != nil {
+		return nil, 0, err
+	}
+	loaded, problems, err := config.Survey(source)
+	if err != nil {
 		return nil, 0, err
 	}
 	form := loaded.Log.Format
-	if p.json {
+	if p.json || form == "" { // empty: it is wrong, which is told
 		form = "json"
 	}
 	log, err := telemetry.NewLogger(p.err, "warn", form) // others that can read secrets, say
 	if err != nil {
 		return nil, 0, err
 	}
+	var ofFiles config.Problems
 	keys, err = node.CheckFiles(c.Context(), loaded, log)
-	return loaded, keys, err
+	if err != nil && !errors.As(err, &ofFiles) {
+		return nil, 0, err
+	}
+	if all := append(problems, ofFiles...); len(all) > 0 {
+		return nil, 0, all
+	}
+	return loaded, keys, nil
 }
 
 func (p *program) configShowCommand() *cobra.Command {

@@ -128,7 +128,7 @@ func madeMetrics(t *testing.T) map[string]bool {
 					made[name+"_total"] = true
 				case "gauge", "updowncounter":
 					made[name] = true
-				case "float64histogram", "float64gauge":
+				case "float64histogram", "histogram", "float64gauge":
 					made[name+"_seconds"] = true
 				}
 			}

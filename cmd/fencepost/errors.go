@@ -142,13 +142,39 @@ func (e *remoteError) GRPCStatus() *status.Status { return e.status }
 
 // hints say which command helps on, behind what a node says to all kinds of callers.
 var hints = map[string]string{
+	"UNAUTHENTICATED":        `--token-file FILE (or FENCEPOST_TOKEN_FILE) sends a token, --tls-cert and --tls-key show a certificate`,
 	"SUBMITTER_NOT_FOUND":    `"fencepost submitter list" tells which there are`,
 	"SUBMITTER_EXISTS":       `"fencepost submitter list" tells which there are`,
 	"SUBMITTER_PAUSED":       `"fencepost submitter resume NAME" ends the pause`,
 	"TX_NOT_FOUND":           `"fencepost tx list" tells which there are`,
 	"IDEMPOTENCY_KEY_REUSED": `"fencepost tx get --submitter NAME --request-id KEY" shows it`,
+	"QUEUE_FULL":             `"fencepost tx list --state QUEUED" tells what waits, and why`,
 	"NOT_YET_APPLIED":        `"fencepost submitter show NAME" tells whether one does`,
 }
+
+// filled puts what was typed in place of the NAME and KEY of a hint; a place of which nothing is known stays.
+func filled(c *cobra.Command, hint string) string {
+	known := map[string]string{}
+	for place, flag := range map[string]string{"NAME": "submitter", "KEY": "request-id"} {
+		if f := c.Flags().Lookup(flag); f != nil {
+			known[place] = f.Value.String()
+		}
+	}
+	for i, name := range argumentNames(c) {
+		if given := c.Flags().Args(); name == "NAME" && i < len(given) {
+			known[name] = given[i]
+		}
+	}
+	for place, value := range known {
+		if bare.MatchString(value) {
+			hint = regexp.MustCompile(`\b`+place+`\b`).ReplaceAllLiteralString(hint, value)
+		}
+	}
+	return hint
+}
+
+// bare is what can stand in a command line as it is.
+var bare = regexp.MustCompile(`^[A-Za-z0-9._:/@-]+$`)
 
 // explain says what a node has answered, or that there is none.
 func (c *client) explain(err error) error {
@@ -161,8 +187,8 @@ func (c *client) explain(err error) error {
 	}
 	text := c.sentence(s)
 	if reason := reasonOf(s); reason != "" {
-		if hints[reason] != "" {
-			text += "; " + hints[reason]
+		if hint := hints[reason]; hint != "" {
+			text += "; " + filled(c.command, hint)
 		}
 		text += " (" + reason + ")"
 	}
@@ -174,6 +200,8 @@ func (c *client) sentence(s *status.Status) string {
 	switch {
 	case s.Code() == codes.InvalidArgument && reasonOf(s) != "":
 		return c.violations(s)
+	case reasonOf(s) == refusedDecision:
+		return inFlags(s.Message())
 	case reasonOf(s) != "":
 		return s.Message()
 	}
@@ -190,6 +218,23 @@ func (c *client) sentence(s *status.Status) string {
 		return fmt.Sprintf("the answer of node %s is too large; ask for less, as with a lower --limit", c.server)
 	}
 	return fmt.Sprintf("node %s answered %q (%s), for which it gives no reason; see its log, and whether it and this program are of one version", c.server, s.Message(), code.Code(s.Code()))
+}
+
+// refusedDecision is the reason of a decision that the chain or the ledger does not bear out.
+const refusedDecision = "DECISION_REFUSED"
+
+// decisions are what the contract calls them, with the flags that say the same; the longer names first.
+var (
+	decisions    = regexp.MustCompile(`\b(ALIGN_FORWARD_KEEP_QUEUE|ALIGN_FORWARD|FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
+	decisionFlag = map[string]string{
+		"ALIGN_FORWARD_KEEP_QUEUE": "--align-forward --keep-queue", "ALIGN_FORWARD": "--align-forward", "FAIL_UNPROVEN": "--fail --unproven",
+		"REQUEUE_UNPROVEN": "--requeue --unproven", "FAIL": "--fail", "REQUEUE": "--requeue", "RESUME": "--resume",
+	}
+)
+
+// inFlags says what a node says to all kinds of callers as it is typed here.
+func inFlags(text string) string {
+	return decisions.ReplaceAllStringFunc(text, func(decision string) string { return decisionFlag[decision] })
 }
 
 // violations are what is wrong with a request, by the names that it has on the command line.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/credentials"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
 // jargon are words of what lies below, which tell a person nothing.
@@ -126,5 +128,37 @@ func TestErrorsAsJSON(t *testing.T) {
 	var got failure
 	if err := json.Unmarshal([]byte(errs), &got); err != nil || code != exitFailed || len(got.Problems) != 4 || got.Problems[2].Key != "node.nam" || got.Message != "the configuration has 4 problems" {
 		t.Errorf("gave %d: %s", code, errs)
+	}
+}
+
+// A hint has what was typed in it, where that is known and can stand in a command line.
+func TestHintsHaveWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ line, reason, want string }{
+		{"tx create --submitter alice --request-id order-1", "IDEMPOTENCY_KEY_REUSED", `"fencepost tx get --submitter alice --request-id order-1" shows it`},
+		{"tx create --submitter alice --request-id $(id)", "IDEMPOTENCY_KEY_REUSED", `"fencepost tx get --submitter alice --request-id KEY" shows it`},
+		{"submitter pause bob", "NOT_YET_APPLIED", `"fencepost submitter show bob" tells whether one does`},
+		{"tx cancel 1", "NOT_YET_APPLIED", `"fencepost submitter show NAME" tells whether one does`},
+		{"tx list", "UNAUTHENTICATED", "--token-file FILE (or FENCEPOST_TOKEN_FILE) sends a token, --tls-cert and --tls-key show a certificate"},
+	} {
+		cmd, rest, err := (&program{}).root().Find(strings.Fields(c.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.ParseFlags(rest); err != nil {
+			t.Fatal(err)
+		}
+		if got := filled(cmd, hints[c.reason]); got != c.want {
+			t.Errorf("%s: %s", c.line, got)
+		}
+	}
+}
+
+// The log of commands says all of the reason why one was refused.
+func TestTheLogOfCommandsIsNotCutWhereItSaysWhy(t *testing.T) {
+	t.Parallel()
+	why := "REFUSED: " + strings.Repeat("because ", 30)
+	if row := commandRow(&pb.Command{Result: why}); row[len(row)-1] != why {
+		t.Error(row)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -22,7 +23,8 @@ const behindGateway = "takes it for AMBIGUOUS when it answers a transaction, bec
 
 // explanation is what the outcome table makes of an answer. The names of its fields are part of the command's contract.
 type explanation struct {
-	Class     txn.Class        `json:"class"`
+	Class     txn.Class        `json:"class"` // that counts for a transaction that was handed over
+	Read      txn.Class        `json:"read"`  // that the rule read, where something else counts
 	Why       string           `json:"why"`
 	Says      string           `json:"says"`
 	Does      string           `json:"does"`
@@ -52,7 +54,8 @@ type explainFlags struct {
 func (p *program) explainCommand() *cobra.Command {
 	var f explainFlags
 	c := &cobra.Command{
-		Use: "explain-rpc-error TEXT", Short: "Tell what a node's answer to a transaction means", Args: arguments("the text of the error (\"-\" reads it from stdin)"),
+		Annotations: map[string]string{quoted: "fencepost explain-rpc-error \"nonce too low\""},
+		Use:         "explain-rpc-error TEXT", Short: "Tell what a node's answer to a transaction means", Args: arguments("the text of the error (\"-\" reads it from stdin)"),
 		Long: `Tell how an error that a node or a provider answers to eth_sendRawTransaction is read: its class, which rule read it, what its words say in numbers, and what
 Fencepost does about it. Nothing is sent anywhere. The classes and the rules are in docs/outcomes.md.
 
@@ -86,8 +89,20 @@ func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error
 		}
 		answer.Message = string(read)
 	}
+	if succeeded(answer.Message) {
+		return errors.New("this is no error: it is a JSON-RPC answer with a result, so the node did what it was asked; give the answer that has an \"error\"")
+	}
 	e := explained(unwrapped(answer))
 	return p.print(e, fields(e.fields()))
+}
+
+// succeeded tells whether a text is a JSON-RPC answer that refuses nothing.
+func succeeded(text string) bool {
+	var answer struct {
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
+	}
+	return json.Unmarshal([]byte(text), &answer) == nil && answer.Result != nil && (answer.Error == nil || string(answer.Error) == "null")
 }
 
 // unwrapped takes apart a text that is a JSON-RPC answer, a batch of them, or the error of one. What the flags say stands.
@@ -118,11 +133,13 @@ func explained(a chain.Answer) explanation {
 	class, why, doubted := chain.ExplainSend(a)
 	o := chain.Classify(a)
 	meaning := chain.MeaningOf(class)
-	if doubted {
-		meaning.Does = behindGateway
+	read := class
+	if doubted { // what counts is how it is said, and what is done
+		class = txn.Ambiguous
+		meaning.Says, meaning.Does = chain.MeaningOf(class).Says, behindGateway
 	}
 	return explanation{
-		Class: class, Why: why, Says: meaning.Says, Does: meaning.Does, NonceKept: true, Detail: o.Detail,
+		Class: class, Read: read, Why: why, Says: meaning.Says, Does: meaning.Does, NonceKept: true, Detail: o.Detail,
 		Numbers: explainedNumbers{
 			NonceExpected: o.NonceExpected, NonceGiven: o.NonceGiven, FeeNeeded: weiText(o.FeeNeeded), TipNeeded: weiText(o.TipNeeded),
 			Have: weiText(o.Have), Want: weiText(o.Want), Short: weiText(o.Short), RetryAfterMs: o.RetryAfter.Milliseconds(),
@@ -140,7 +157,11 @@ func weiText(w *txn.Wei) string {
 // fields is the explanation for a person.
 func (e explanation) fields() []field {
 	n := e.Numbers
-	all := []field{{"class", string(e.Class)}, {"says", e.Says}, {"read by", e.Why}, {"nonce", chain.NonceKept}, {"Fencepost", e.Does}}
+	class := string(e.Class)
+	if e.Read != e.Class {
+		class += ", as the answer to a transaction; by itself it reads as " + string(e.Read)
+	}
+	all := []field{{"class", class}, {"says", e.Says}, {"read by", e.Why}, {"nonce", chain.NonceKept}, {"Fencepost", e.Does}}
 	nonce := func(name string, value *txn.Nonce) {
 		if value != nil {
 			all = append(all, field{name, strconv.FormatUint(uint64(*value), 10)})

@@ -68,7 +68,7 @@ func TestExplainJSON(t *testing.T) {
 			if said := class + " " + string(numbers); said != c.want {
 				t.Errorf("got %s, want %s", said, c.want)
 			}
-			if len(got) != 7 || got["nonce_kept"] != true {
+			if len(got) != 8 || got["nonce_kept"] != true {
 				t.Errorf("the fields are %v", got)
 			}
 			for _, key := range []string{"why", "says", "does", "detail"} {
@@ -85,7 +85,11 @@ func TestExplainGateway(t *testing.T) {
 	t.Parallel()
 	for class, text := range map[txn.Class]string{txn.Unavailable: "502 Bad Gateway", txn.Invalid: "intrinsic gas too low"} {
 		for status, want := range map[int]string{502: behindGateway, 500: behindGateway, 400: chain.MeaningOf(class).Does, 0: chain.MeaningOf(class).Does} {
-			if e := explained(chain.Answer{Message: text, HTTPStatus: status}); e.Class != class || e.Does != want {
+			counts := class
+			if want == behindGateway {
+				counts = txn.Ambiguous
+			}
+			if e := explained(chain.Answer{Message: text, HTTPStatus: status}); e.Class != counts || e.Read != class || e.Does != want || e.Says != chain.MeaningOf(counts).Says {
 				t.Errorf("HTTP %d: %s, %s", status, e.Class, e.Does)
 			}
 		}
@@ -105,7 +109,31 @@ func TestExplainMisused(t *testing.T) {
 	s := newShell(t)
 	const help = "; see \"fencepost explain-rpc-error --help\"\n"
 	s.bad(exitUsage, "fencepost: the text of the error (\"-\" reads it from stdin) is missing"+help, "explain-rpc-error")
-	s.bad(exitUsage, "fencepost: 2 arguments given, 1 expected; put a value with blanks into quotes, as in --value \"0.1 ether\""+help, "explain-rpc-error", "nonce", "too low")
+	s.bad(exitUsage, "fencepost: 2 arguments given, 1 expected; put a value with blanks into quotes, as in fencepost explain-rpc-error \"nonce too low\""+help, "explain-rpc-error", "nonce", "too low")
 	s.bad(exitUsage, "fencepost: --data is not JSON; text needs quotes of its own, as in --data '\"text\"'"+help, "explain-rpc-error", "--data", "text", "x")
 	s.bad(exitUsage, "fencepost: --http-status 42 is no HTTP status"+help, "explain-rpc-error", "--http-status", "42", "x")
+}
+
+// What counts for a transaction comes first, in words and in JSON.
+func TestExplainSaysTheClassThatCounts(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if got := s.good("explain-rpc-error", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(got, "class      AMBIGUOUS, as the answer to a transaction; by itself it reads as UNAVAILABLE\n") ||
+		strings.Contains(got, chain.MeaningOf(txn.Unavailable).Says) {
+		t.Error(got)
+	}
+	if got := s.good("explain-rpc-error", "--json", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(got, `"class": "AMBIGUOUS"`) || !strings.Contains(got, `"read": "UNAVAILABLE"`) {
+		t.Error(got)
+	}
+}
+
+func TestExplainOfASuccess(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, text := range []string{`{"result":"0x11"}`, `{"jsonrpc":"2.0","id":1,"result":null,"error":null}`} {
+		if _, errs, code := s.run("explain-rpc-error", text); code != exitFailed || !strings.HasPrefix(errs, "fencepost: this is no error: ") {
+			t.Errorf("%s: %d %s", text, code, errs)
+		}
+	}
+	s.good("explain-rpc-error", `{"result":null,"error":{"code":-32000,"message":"nonce too low"}}`)
 }

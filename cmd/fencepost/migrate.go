@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencepost/fencepost/cmd/internal/node"
 	"github.com/fencepost/fencepost/store"
 )
 
@@ -29,28 +30,33 @@ func (f *databaseFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.schema, "schema", "", "with --database-url: schema of the ledger")
 }
 
+// database is where the ledger is, and what has named that.
+type database struct{ url, schema, key string }
+
 // database is where the ledger is.
-func (p *program) database(c *cobra.Command, f databaseFlags) (url, schema string, err error) {
+func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err error) {
 	configured := f.config.file != "" || p.variable(configVariable) != ""
 	if f.url != "" && f.config.file != "" {
-		return "", "", misused(c, "--config and --database-url are both given; give one of them")
+		return l, misused(c, "--config and --database-url are both given; give one of them")
 	}
+	l.key = "--database-url"
 	if f.url == "" && !configured {
-		f.url = p.variable(databaseVariable)
+		f.url, l.key = p.variable(databaseVariable), databaseVariable
 	}
 	switch {
 	case f.url != "":
-		return f.url, f.schema, nil
+		l.url, l.schema = f.url, f.schema
+		return l, nil
 	case f.schema != "":
-		return "", "", misused(c, "--schema goes with --database-url; the configuration has a schema of its own")
+		return l, misused(c, "--schema goes with --database-url; the configuration has a schema of its own")
 	case !configured:
-		return "", "", misused(c, "no database is named; give --config FILE or --database-url URL, or set %s", databaseVariable)
+		return l, misused(c, "no database is named; give --config FILE or --database-url URL, or set %s", databaseVariable)
 	}
 	cfg, err := p.loadConfig(c, f.config)
 	if err != nil {
-		return "", "", err
+		return l, err
 	}
-	return cfg.Database.URL.Reveal(), cfg.Database.Schema, nil
+	return database{cfg.Database.URL.Reveal(), cfg.Database.Schema, "database.url"}, nil
 }
 
 func (p *program) migrateUpCommand() *cobra.Command {
@@ -60,13 +66,13 @@ func (p *program) migrateUpCommand() *cobra.Command {
 		Long:    "Bring the schema to the newest version that this program knows. It may run on several machines at once: one does the work, the others wait.",
 		Example: "  fencepost migrate up --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			url, schema, err := p.database(c, f)
+			at, err := p.database(c, f)
 			if err != nil {
 				return err
 			}
-			steps, err := store.Migrate(c.Context(), url, schema)
+			steps, err := store.Migrate(c.Context(), at.url, at.schema)
 			if err != nil {
-				return err
+				return node.Unreachable(err, at.url, at.key)
 			}
 			human := line("the schema is up to date")
 			if len(steps) > 0 {
@@ -85,13 +91,13 @@ func (p *program) migrateStatusCommand() *cobra.Command {
 		Use: "status", Short: "List the steps of the schema and which of them were taken", Args: arguments(),
 		Example: "  fencepost migrate status --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			url, schema, err := p.database(c, f)
+			at, err := p.database(c, f)
 			if err != nil {
 				return err
 			}
-			steps, err := store.MigrateStatus(c.Context(), url, schema)
+			steps, err := store.MigrateStatus(c.Context(), at.url, at.schema)
 			if err != nil {
-				return err
+				return node.Unreachable(err, at.url, at.key)
 			}
 			rows := make([][]string, len(steps))
 			for i, s := range migrationRows(steps) {
@@ -108,18 +114,18 @@ func (p *program) migrateDownCommand() *cobra.Command {
 	var f databaseFlags
 	var force bool
 	c := &cobra.Command{
-		Use: "down", Short: "Take the newest step of the schema back", Args: arguments(),
-		Long: `Take the newest step of the schema back. A step back that would throw away a ledger with submitters is refused: the ledger is what keeps a request from
+		Use: "down", Short: "Take the last step of the schema back", Args: arguments(),
+		Long: `Take the step of the schema back that was taken last: "fencepost migrate status" tells when each was. A step back that would throw away a ledger with submitters is refused: the ledger is what keeps a request from
 being executed twice. --force throws it away nevertheless.`,
 		Example: "  fencepost migrate down --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			url, schema, err := p.database(c, f)
+			at, err := p.database(c, f)
 			if err != nil {
 				return err
 			}
-			step, err := store.MigrateDown(c.Context(), url, schema, force)
+			step, err := store.MigrateDown(c.Context(), at.url, at.schema, force)
 			if err != nil {
-				return err
+				return node.Unreachable(err, at.url, at.key)
 			}
 			return p.print(migrationRows([]store.Migration{step})[0], func(w io.Writer) error { return line("step %d (%s) is taken back", step.Version, step.Name)(w) })
 		},

@@ -74,7 +74,8 @@ func TestMigrateTakesTheDatabaseOfTheEnvironment(t *testing.T) {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
 	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "migrate up"); code != exitFailed || strings.Contains(errs, "hidden") ||
-		!strings.Contains(errs, "refused") {
+		!strings.HasPrefix(errs, `fencepost: FENCEPOST_DATABASE_URL, database "none" at 127.0.0.1:1: store: migrate up: database unavailable: the connection is refused; `) ||
+		!strings.Contains(errs, "correct FENCEPOST_DATABASE_URL\n") {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }

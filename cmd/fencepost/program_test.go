@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -291,7 +292,8 @@ func TestConfigCheck(t *testing.T) {
 	out, errs, code := s.run("config", "check", "--config", "@/bad.yaml", "--json")
 	var problems []map[string]string
 	if err := json.Unmarshal([]byte(out), &problems); err != nil || len(problems) != 2 || problems[0]["where"] != "@/bad.yaml:1" || problems[0]["key"] != "node.nam" ||
-		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed || errs != `{"code":"FAILED","message":"the configuration has 2 problems; they are printed as JSON","exitCode":1}`+"\n" {
+		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed ||
+		errs != `{"code":"FAILED","message":"the configuration has 2 problems","exitCode":1,"problems":`+strings.TrimSpace(compact(t, out))+"}\n" {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 	s.bad(exitFailed, "fencepost: config: file @/none does not exist; name another with --config or FENCEPOST_CONFIG\n", "config", "check", "--config", "@/none")
@@ -325,7 +327,7 @@ submitters:
 		`^fencepost: @/c\.yaml:2: database\.url: file /none/ca\.pem of the URL cannot be read \(no such file or directory\); make it readable for this user, or name another$`,
 		`^fencepost: @/c\.yaml:7: signers\.none\.keystore\.dir: key store folder @/none does not exist; make a first key with "fencepost key new --dir @/none"$`,
 		`^fencepost: @/c\.yaml:8: signers\.shut\.keystore\.dir: open the key store: key file @/keys/\S+: the password does not fit; put the password`,
-		`^fencepost: @/c\.yaml:9: signers\.open\.keystore\.dir: password file @/no-password does not exist; write the password`,
+		`^fencepost: @/c\.yaml:9: signers\.open\.keystore\.password_file: password file @/no-password does not exist; write the password`,
 		`^fencepost: @/c\.yaml:12: submitters\.bob\.address: signer "good" has no key for ` + recipient + `; add its key file`,
 		`^fencepost: @/c\.yaml:4: chains\.dev\.abi_files: ABI file @/abi\.json: .*; give a JSON ABI`,
 	}
@@ -351,6 +353,39 @@ submitters:
 	if out := s.good("config", "check", "--config", "@/c.yaml"); !strings.HasPrefix(out, "the configuration of node a is good: 1 chain, 1 signer with 1 key, 1 submitter\n") {
 		t.Errorf("printed %s", out)
 	}
+}
+
+// Files are tried in the same pass, even of a configuration that is wrong otherwise, as far as their own keys are right.
+func TestConfigCheckTriesTheFilesOfAWrongConfiguration(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("c.yaml", "node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:]+`grpc: {tokens_file: ./tokens, listen: here, tls: {cert_file: ./cert, key_file: []}}
+log: {format: odd}
+signers:
+  - {name: one, keystore: {dir: ./none, password_file: ./no-password}}
+  - {name: one, keystore: {dir: [], password_file: ./no-password}}
+  - {keystore: {dir: ./none}}
+`)
+	_, errs, code := s.run("config", "check", "--config", "@/c.yaml")
+	var keys []string
+	for _, m := range regexp.MustCompile(`(?m)^fencepost: [^:]*:\d+: ([^:]*): `).FindAllStringSubmatch(errs, -1) {
+		keys = append(keys, m[1])
+	}
+	want := []string{"node.nam", "node.name", "grpc.listen", "grpc.tls.key_file", "log.format", "signers[1].name", "signers[1].keystore.dir", "signers[2].name", "signers[2].keystore.password_file",
+		"grpc.tls.cert_file", "grpc.tokens_file", "signers.one.keystore.password_file", "signers.one.keystore.dir", "signers[1].keystore.password_file", "signers[2].keystore.dir"}
+	if code != exitFailed || !slices.Equal(keys, want) || len(keys) != strings.Count(errs, "\n") {
+		t.Errorf("%d: the keys are\n%q, want\n%q\n%s", code, keys, want, errs)
+	}
+}
+
+// compact is JSON without blanks.
+func compact(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		t.Error(err)
+	}
+	return b.String()
 }
 
 func TestConfigShow(t *testing.T) {

@@ -195,10 +195,25 @@ func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	case after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
 		return text + fmt.Sprintf("; it is PAUSED, so it goes on once \"fencepost submitter resume %s\" is run", after.GetName())
 	}
-	if after.GetQueued() == 0 {
-		return text + "; nothing is queued"
+	text += "; " + atWork(after)
+	if after.GetQueued()+after.GetInFlight() > 0 {
+		text += fmt.Sprintf(": \"fencepost tx watch --submitter %s\" tells how that goes on", after.GetName())
 	}
-	return text + fmt.Sprintf("; %d are queued: \"fencepost tx watch --submitter %s\" tells how they go on", after.GetQueued(), after.GetName())
+	return text
+}
+
+// atWork tells what an account has to do. What was queued a moment ago may be in flight by now, so one is never told without the other.
+func atWork(s *pb.Submitter) string {
+	are := func(n int64, where string) string {
+		switch n {
+		case 0:
+			return "nothing is " + where
+		case 1:
+			return "1 is " + where
+		}
+		return fmt.Sprintf("%d are %s", n, where)
+	}
+	return are(s.GetQueued(), "queued") + ", " + are(s.GetInFlight(), "in flight")
 }
 
 // goesOn is the nonce at which a protection was left: behind the gap that was recorded at the cursor, if there is one. Under protection the cursor stands still.
@@ -231,7 +246,9 @@ func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use: "log NAME", Short: "List what was asked of the owner of a submitter, by whom, and what became of it", Args: arguments("NAME"),
-		Long:    "List what was asked of the owner of a submitter, by whom, and what became of it; newest first. Nothing is ever removed from it.",
+		Long: `List what was asked of the owner of a submitter, by whom, and what became of it; newest first. With it stands what the owner did by itself (OPERATOR "fencepost"): a
+pause because a transaction reverted (--on-failure pause), each protection with its number and its evidence, and the end of one that ended by itself. Nothing is ever
+removed from it.`,
 		Example: "  fencepost submitter log alice",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -244,6 +261,15 @@ func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
 	}
 	c.Flags().IntVar(&limit, "limit", 100, "most commands")
 	return c
+}
+
+// shownCommand names what was asked for or done, and the protection that it is about.
+func shownCommand(k *pb.Command) string {
+	text := strings.TrimSpace(k.GetKind() + " " + k.GetAction())
+	if k.GetProtectionId() > 0 {
+		text += fmt.Sprintf(" (protection %d)", k.GetProtectionId())
+	}
+	return text
 }
 
 func (p *program) listCommands(ctx context.Context, c *client, submitter string, limit int) error {
@@ -264,8 +290,15 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 	}
 	rows := make([][]string, len(all.GetCommands()))
 	for i, k := range all.GetCommands() {
-		rows[i] = []string{strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), strings.TrimSpace(k.GetKind() + " " + k.GetAction()), cell(k.GetOperator()),
-			shown(k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), cell(k.GetResult())}
+		rows[i] = commandRow(k)
 	}
 	return p.print(wire{all}, table([]string{"ID", "ASKED", "COMMAND", "OPERATOR", "TX_ID", "REASON", "DECIDED", "RESULT"}, rows))
+}
+
+// commandRow is a line of the log. Its last column may be long: it says why.
+func commandRow(k *pb.Command) []string {
+	return []string{
+		strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), shownCommand(k), cell(k.GetOperator()),
+		shown(k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), shown(plain(k.GetResult())),
+	}
 }

@@ -51,7 +51,7 @@ func (l *ledger) decide(c txn.Command, account txn.Account) {
 	case txn.Record:
 		l.commit(step.Change)
 	case txn.Replace:
-		made := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{8}, Raw: []byte{8}}}
+		made := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{7 + byte(len(step.Tx.Attempts))}, Raw: []byte{8}}}
 		fees, ok := step.Offer(txn.Fees{})
 		made.Fees, made.Capped = fees, !ok
 		l.commit(txn.Replaced(view, step, made))
@@ -92,10 +92,10 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	end()
 
 	end = l.deciding(3)
-	l.bad(exitFailed, "align forward once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
+	l.bad(exitFailed, "align forward (--align-forward) once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
 	out := l.good(append(exit, "--align-forward", "--operator", "night shift")...)
 	l.rows(out, `protection +1`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
-		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued`)
+		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued, nothing is in flight`)
 	if out := l.good(append(exit, "--align-forward")...); !strings.HasPrefix(out, "protection 1 of submitter alice was ended by this decision (ALIGN_FORWARD) before, so nothing was done now; ") {
 		t.Errorf("the second time it prints %s", out)
 	}
@@ -105,9 +105,9 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 
 	log := l.good("submitter", "log", "alice")
 	l.rows(log, `ID +ASKED +COMMAND +OPERATOR +TX_ID +REASON +DECIDED +RESULT`,
-		`\d+ +20\S+Z +EXIT_PROTECT ALIGN_FORWARD +night shift +- +all is well +20\S+Z +APPLIED`,
-		`\d+ +20\S+Z +EXIT_PROTECT RESUME +ops +- +all is well +20\S+Z +REFUSED: the account's next nonce is 3 .*\.\.\.`,
-		`\d+ +20\S+Z +PROTECT +ops +- +key may have leaked +20\S+Z +APPLIED`)
+		`\d+ +20\S+Z +EXIT_PROTECT ALIGN_FORWARD \(protection 1\) +night shift +- +all is well +20\S+Z +APPLIED`,
+		`\d+ +20\S+Z +EXIT_PROTECT RESUME \(protection 1\) +ops +- +all is well +20\S+Z +REFUSED: the account's next nonce is 3 .*; align forward \(ALIGN_FORWARD\) once it has settled`,
+		`\d+ +20\S+Z +PROTECT \(protection 1\) +ops +- +key may have leaked +20\S+Z +APPLIED`)
 	var list struct {
 		Commands []struct{ Kind, Result string }
 	}
@@ -194,6 +194,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +# offer more`,
 		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew; if it is being cancelled, hand the original over once more`)
 	end = l.deciding(0)
+	l.rows(l.good("tx", "resolve", flying, "--bump", "--reason", "customer waits"), `transaction `+flying+` has another form that offers more, which is handed over next; it is STUCK now`)
+	l.rows(l.good("tx", "get", flying), `attempt 3 +BUMP .*`)
 	for range 2 {
 		l.rows(l.good("tx", "resolve", flying, "--retry", "--reason", "endpoint is back"),
 			`transaction `+flying+` is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now`)
@@ -220,22 +222,100 @@ func TestWaysOut(t *testing.T) {
 		first   string
 		lines   int
 	}{
-		"nothing":                    {&pb.Submitter{}, "", "", 0},
-		"on its way":                 {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
-		"stuck":                      {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
-		"used elsewhere":             {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
-		"protected":                  {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, lost":            {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "No nonce is taken until you decide:", "first: what holds nonce 5", 4},
-		"protected, stuck":           {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "No nonce is taken until you decide:", "--resume", 2},
-		"protected, ran":             {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN"), QueueHead: &pb.Waiting{TxId: "Q", Reason: "REQUEUED_AND_RAN"}}, "A transaction that was given back to the queue ran all the same, as the evidence says. It ends by itself", "tx watch Q", 3},
-		"protected, ran, in a block": {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN")}, "A transaction that was given back to the queue ran", "--resume", 2},
-		"protected, ended and ran":   {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "ENDED_AND_RAN")}, "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know.", "tx watch T", 3},
-		"protected, ran, undone":     {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "A transaction that had ended as never run ran", "first: what holds nonce 5", 4},
-		"protected, reorg":           {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was reorged is final again", "--resume", 2},
+		"nothing":                      {&pb.Submitter{}, "", "", 0},
+		"on its way":                   {&pb.Submitter{Blocking: waiting(tracking, "")}, "", "", 0},
+		"stuck":                        {&pb.Submitter{Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "What has nonce 5 is STUCK", "tx speed-up T", 3},
+		"used elsewhere":               {&pb.Submitter{Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Nonce 5 was used by somebody else. Decide:", "tx resolve T --expect-version 0 --reason \"...\" --fail", 2},
+		"protected":                    {&pb.Submitter{Protection: protected("BY_OPERATOR")}, "Somebody stopped it by hand; the evidence is the reason that they gave.\nNo nonce is taken until you decide:", "--resume", 2},
+		"protected, lost":              {&pb.Submitter{Protection: protected("NONCE_USED_ELSEWHERE"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "Somebody else has used the account's key", "first: what holds nonce 5", 4},
+		"protected, stuck":             {&pb.Submitter{Protection: protected("BY_OPERATOR"), Blocking: waiting(stuck, "FEE_CAP_REACHED")}, "Somebody stopped it by hand", "--resume", 2},
+		"protected, ran":               {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN"), QueueHead: &pb.Waiting{TxId: "Q", Reason: "REQUEUED_AND_RAN"}}, "A transaction that was given back to the queue ran all the same, as the evidence says. It ends by itself", "tx watch Q", 3},
+		"protected, ran, in a block":   {&pb.Submitter{Protection: protected("REQUEUED_AND_RAN")}, "A transaction that was given back to the queue ran", "--resume", 2},
+		"protected, ended and ran":     {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "ENDED_AND_RAN")}, "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know.", "tx watch T", 3},
+		"protected, ran, undone":       {&pb.Submitter{Protection: protected("ENDED_AND_RAN"), Blocking: waiting(stuck, "NONCE_USED_ELSEWHERE")}, "A transaction that had ended as never run ran", "first: what holds nonce 5", 4},
+		"protected by a later version": {&pb.Submitter{Protection: protected("SOMETHING_NEW")}, "No nonce is taken until you decide:", "--resume", 2},
+		"ran, decided on":              {&pb.Submitter{Blocking: waiting(stuck, "REQUEUED_AND_RAN")}, "It ran although it had been given up, and ends by itself", "tx watch T", 1},
+		"ended and ran, decided on":    {&pb.Submitter{Blocking: waiting(stuck, "ENDED_AND_RAN")}, "It ran although it had been given up, and ends by itself", "tx watch T", 1},
+		"ran, in the queue":            {&pb.Submitter{QueueHead: &pb.Waiting{TxId: "Q", State: pb.TxState_TX_STATE_QUEUED, Reason: "REQUEUED_AND_RAN"}}, "It ran although", "tx watch Q", 1},
+		"reorged, decided on":          {&pb.Submitter{Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "What has nonce 5 was final, and left the chain.", "tx watch T", 1},
+		"protected, reorg":             {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was final before is final again", "--resume", 2},
 	} {
-		heading, ways := waysOut(c.s)
+		heading, ways := waysOut(c.s, nil)
 		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
 			t.Errorf("%s: %q and %q", name, heading, ways)
+		}
+	}
+}
+
+// No decision is proposed first, or at all, that will be refused by what is shown.
+func TestWaysOutAreNotRefused(t *testing.T) {
+	t.Parallel()
+	protected := func(reason, evidence string) *pb.Submitter {
+		return &pb.Submitter{NextNonce: new(uint64(3)), Protection: &pb.Protection{ProtectionId: 1, Reason: reason, Evidence: evidence}}
+	}
+	lost := func(s *pb.Submitter) *pb.Submitter {
+		s.Blocking = &pb.Waiting{TxId: "T", State: pb.TxState_TX_STATE_STUCK, Nonce: new(uint64(2)), Reason: txn.ReasonNonceElsewhere}
+		return s
+	}
+	const elsewhere, used = txn.ReasonNonceElsewhere, "the account's next nonce is %d on chain and %d in its pool, and 3 here: its key is used elsewhere"
+	settled := func(n int) string {
+		return fmt.Sprintf("nonce 2 of transaction T was used by something that is not in the ledger: the account's next nonce is %d in settled blocks", n)
+	}
+	cancelled := &pb.Tx{Operator: &pb.OperatorDetails{Attempts: []*pb.Attempt{{Kind: "ORIGINAL"}, {Kind: "CANCEL"}}}}
+	for name, c := range map[string]struct {
+		s    *pb.Submitter
+		lost *pb.Tx
+		want []string // what each line has after the command, in order
+	}{
+		"the chain is ahead":         {protected(elsewhere, fmt.Sprintf(used, 5, 5)), nil, []string{"--align-forward ", "--resume   # go on at nonce 3; refused while the account's next nonce is above that on chain, where it was 5"}},
+		"its pool is":                {protected(elsewhere, fmt.Sprintf(used, 3, 4)), nil, []string{"--align-forward ", "where it was 4"}},
+		"the cursor has caught up":   {protected(elsewhere, fmt.Sprintf(used, 2, 3)), nil, []string{"--resume ", "--align-forward "}},
+		"another protection":         {protected("BY_OPERATOR", fmt.Sprintf(used, 5, 5)), nil, []string{"--resume ", "--align-forward "}},
+		"lost, and no more":          {lost(protected(elsewhere, settled(3))), &pb.Tx{}, []string{"--fail ", "--requeue ", "--resume ", "--align-forward "}},
+		"lost, and more":             {lost(protected(elsewhere, settled(4))), &pb.Tx{}, []string{"--fail ", "--requeue ", "--align-forward ", "--resume "}},
+		"lost, and its cancel asked": {lost(protected(elsewhere, settled(3))), &pb.Tx{CancelRequested: true}, []string{"--fail   # first: what holds nonce 2 is STUCK; this ends it, as it shall not run any more", "--resume ", "--align-forward "}},
+		"lost, and being cancelled":  {lost(protected(elsewhere, settled(3))), cancelled, []string{"--fail ", "--resume ", "--align-forward "}},
+		"lost, and restored":         {lost(protected(txn.ProtectRestored, "")), &pb.Tx{}, []string{"--fail ", "--requeue --unproven ", "--resume ", "--align-forward ", "--align-forward --keep-queue "}},
+	} {
+		_, ways := waysOut(c.s, c.lost)
+		good := len(ways) == len(c.want)
+		for i := 0; good && i < len(ways); i++ {
+			good = strings.Contains(ways[i], c.want[i])
+		}
+		if !good {
+			t.Errorf("%s: %q, want %q", name, ways, c.want)
+		}
+	}
+}
+
+// What a node calls a decision is told as it is typed here; what only sounds like one is left alone.
+func TestDecisionsAreTyped(t *testing.T) {
+	t.Parallel()
+	const said = "say ALIGN_FORWARD_KEEP_QUEUE or ALIGN_FORWARD, RESUME, FAIL or FAIL_UNPROVEN, REQUEUE or REQUEUE_UNPROVEN; it is FAILED_FINAL (REQUEUED_AND_RAN)"
+	const typed = "say --align-forward --keep-queue or --align-forward, --resume, --fail or --fail --unproven, --requeue or --requeue --unproven; it is FAILED_FINAL (REQUEUED_AND_RAN)"
+	if got := inFlags(said); got != typed {
+		t.Errorf("told %s", got)
+	}
+	if got := shownEvidence(&pb.Protection{Reason: txn.ProtectRestored, Evidence: "leave with ALIGN_FORWARD"}); got != "leave with --align-forward" {
+		t.Errorf("evidence %s", got)
+	}
+	if got := shownEvidence(&pb.Protection{Reason: txn.ProtectByOperator, Evidence: "REQUEUE was wrong"}); got != "REQUEUE was wrong" {
+		t.Errorf("what somebody wrote is told as %s", got)
+	}
+}
+
+// TestEveryProtectionIsExplained: what the document knows as a reason, "submitter show" explains.
+func TestEveryProtectionIsExplained(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(readDoc(t, "docs/operations.md"), "| reason | what was seen | what to do before you decide |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	reasons := regexp.MustCompile(`(?m)^\| ([A-Z_]+) \|`).FindAllStringSubmatch(table, -1)
+	if len(reasons) != len(protectedWhy)+1 {
+		t.Errorf("%d reasons in the document, and %d are explained, with that of a reorg", len(reasons), len(protectedWhy)+1)
+	}
+	for _, reason := range reasons {
+		if heading, _ := waysOut(&pb.Submitter{Protection: &pb.Protection{Reason: reason[1]}}, nil); strings.HasPrefix(heading, "No nonce is taken until you decide:") {
+			t.Errorf("%s is not explained", reason[1])
 		}
 	}
 }
@@ -313,6 +393,7 @@ func TestRecover(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
+	queued := l.create("r1")
 	_, _, err := l.store.Register(l.ctx, store.Registration{Name: "unsent", Chain: 31337, Address: txn.Address{7}, Signer: "local", Mode: txn.Strict, StartFrom: "chain"})
 	l.must(err)
 	line := "recover --yes --schema " + l.db.Schema + " --database-url " + l.db.URL
@@ -329,6 +410,15 @@ func TestRecover(t *testing.T) {
 	if out := l.good("submitter", "log", "unsent"); !strings.Contains(out, "PAUSE") || !strings.Contains(out, "the database was restored") {
 		t.Errorf("printed %s", out)
 	}
+	const unsure = "it is ended (CANCELLED_BY_CALLER), but it may have run: the ledger was restored from a backup that has it"
+	if out := l.good("tx", "cancel", queued); !strings.HasPrefix(out, "transaction "+queued+" is cancelled and is not sent any more: "+unsure) {
+		t.Errorf("printed %s", out)
+	}
+	l.rows(l.good("tx", "get", queued), `state +CANCELLED`, `executed +UNKNOWN`, `reason +RESTORED_UNKNOWN`)
+	if out := l.good("tx", "get", queued); strings.Contains(out, "retry_safe") {
+		t.Errorf("printed %s", out)
+	}
+	l.bad(exitFailed, "nobody can tell whether transaction "+queued+" was executed: "+unsure, "tx", "watch", queued)
 	if outcome, err := l.store.Commit(l.lease, txn.Change{Status: txn.Paused}); outcome == store.Done {
 		t.Errorf("a lease of before the recovery writes: %v", err)
 	}
@@ -362,6 +452,23 @@ func TestWhatARetryHasDone(t *testing.T) {
 		tx := &pb.Tx{State: pb.TxState_TX_STATE_TRACKING, SubState: pb.TxSubState_TX_SUB_STATE_PENDING, CancelRequested: c.cancelRequested, LastError: c.recorded}
 		if got := resolved(tx, pb.StuckDecision_STUCK_DECISION_RETRY); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// FAIL ends what had run before by that receipt, and what it has ended may turn out to have run: neither is told as never run.
+func TestWhatAFailHasDone(t *testing.T) {
+	t.Parallel()
+	const ran = "it was given back to the queue, and ran all the same under nonce 4, in block 17"
+	for want, tx := range map[string]*pb.Tx{
+		"is FAILED_FINAL: it did not run and never will": {State: pb.TxState_TX_STATE_FAILED_FINAL, Executed: pb.Executed_EXECUTED_NO, LastError: "an operator ended it"},
+		"is CONFIRMED: " + ran:                           {State: pb.TxState_TX_STATE_CONFIRMED, Executed: pb.Executed_EXECUTED_SUCCESS, LastError: ran},
+		"is STUCK: " + ran:                               {State: pb.TxState_TX_STATE_STUCK, Executed: pb.Executed_EXECUTED_UNKNOWN, LastError: ran},
+	} {
+		for _, decision := range []pb.StuckDecision{pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN} {
+			if got := resolved(tx, decision); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/fencepost/fencepost/cmd/internal/node"
 	"github.com/fencepost/fencepost/store"
 )
 
@@ -33,11 +34,11 @@ Stop all nodes first: it refuses while a node lives or a lease is held. It may b
 		if !sure {
 			return misused(c, "it stops every account until somebody decides on each; give --yes if that is what you want")
 		}
-		url, schema, err := p.database(c, f)
+		at, err := p.database(c, f)
 		if err != nil {
 			return err
 		}
-		return p.recoverLedger(c, url, schema)
+		return node.Unreachable(p.recoverLedger(c, at.url, at.schema), at.url, at.key)
 	}
 	f.add(c)
 	c.Flags().BoolVar(&sure, "yes", false, "you know what it does")

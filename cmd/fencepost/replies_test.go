@@ -32,7 +32,7 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 		"lost to its block":     {&pb.Tx{State: tracking, Receipt: in("ORIGINAL"), Operator: attempts("ORIGINAL", "CANCEL")}, protected, "is in block 7 already"},
 		"won":                   {&pb.Tx{State: tracking, Receipt: in("CANCEL"), Operator: attempts("ORIGINAL", "CANCEL", "BUMP")}, protected, "has been cancelled in block 7, and is CANCELLED once that is final"},
 		"protected":             {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, protected, `may still be included: the cancel is recorded, but its account is under protection 3 (BY_OPERATOR), and nothing is signed for it until somebody ends that ("fencepost submitter show alice")`},
-		"protected by a reorg":  {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, reorged, `nothing is signed for it until that ends, which it does by itself once all that was reorged is final again ("fencepost submitter show alice")`},
+		"protected by a reorg":  {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, reorged, `nothing is signed for it until that ends, which it does by itself once all that was final before is final again ("fencepost submitter show alice")`},
 		"protected, on its way": {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL", "CANCEL")}, protected, "is being cancelled"},
 		"in the queue again":    {&pb.Tx{State: queued, Operator: attempts("ORIGINAL")}, protected, "had a nonce before it went back into the queue"},
 		"without its nonce":     {&pb.Tx{TxId: "T", State: stuck, Reason: "NONCE_USED_ELSEWHERE", Operator: attempts("ORIGINAL")}, protected, `there is nothing to race: the cancel is recorded; end it with "fencepost tx resolve T --fail"`},
@@ -73,14 +73,20 @@ func TestWhatAnExitRecorded(t *testing.T) {
 	}
 	gaps := func(all ...*pb.NonceGap) func(*pb.Submitter) { return func(s *pb.Submitter) { s.Gaps = all } }
 	none := func(*pb.Submitter) {}
+	waits := func(queued, inFlight int64) func(*pb.Submitter) {
+		return func(s *pb.Submitter) { s.Queued, s.InFlight = queued, inFlight }
+	}
 	many := make([]*pb.NonceGap, mostGaps)
 	for name, c := range map[string]struct {
 		before, after *pb.Submitter
 		decision      pb.ProtectionDecision
 		says          string
 	}{
-		"resumed":       {at(3, under(1)), at(9, none), resume, `RESUME is recorded, by ops, and the next nonce to be taken is 3; 2 are queued: "fencepost tx watch --submitter alice" tells how they go on`},
+		"resumed":       {at(3, under(1)), at(9, none), resume, `RESUME is recorded, by ops, and the next nonce to be taken is 3; 2 are queued, nothing is in flight: "fencepost tx watch --submitter alice" tells how that goes on`},
 		"aligned":       {at(3, under(1)), at(9, gaps(&pb.NonceGap{FirstNonce: 1, LastNonce: 1}, &pb.NonceGap{FirstNonce: 3, LastNonce: 6})), align, "is 7 (was 3); nonces 3 to 6 are recorded as a gap; 2 are queued"},
+		"taken since":   {at(3, under(1)), at(4, waits(0, 1)), resume, `; nothing is queued, 1 is in flight: "fencepost tx watch --submitter alice"`},
+		"one of each":   {at(3, under(1)), at(4, waits(1, 2)), resume, `; 1 is queued, 2 are in flight: `},
+		"at rest":       {at(3, under(1)), at(3, waits(0, 0)), resume, `; nothing is queued, nothing is in flight`},
 		"by one":        {at(3, under(1)), at(9, gaps(&pb.NonceGap{FirstNonce: 3, LastNonce: 3})), align, "is 4 (was 3); nonce 3 is recorded as a gap;"},
 		"aligned, none": {at(3, under(1)), at(9, none), align, "the next nonce to be taken is 3; "},
 		"not told":      {at(3, under(1)), at(9, gaps(many...)), align, "is 9 by now"},

@@ -84,6 +84,16 @@ func (p *program) group(name, short string, commands ...*cobra.Command) *cobra.C
 	return c
 }
 
+// quoted is the annotation of a command that has an example of its own for quotes.
+const quoted = "quoted"
+
+func quotes(c *cobra.Command) string {
+	if own := c.Annotations[quoted]; own != "" {
+		return own
+	}
+	return `--value "0.1 ether"`
+}
+
 // arguments demands one argument for each name, in words.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -92,7 +102,7 @@ func arguments(names ...string) cobra.PositionalArgs {
 			return misused(c, "%s is missing", names[len(args)])
 		case len(args) > len(names):
 			// The arguments are not quoted: one of them may be a secret that belongs elsewhere.
-			return misused(c, "%s given, %d expected; put a value with blanks into quotes, as in --value \"0.1 ether\"", count(len(args), "argument"), len(names))
+			return misused(c, "%s given, %d expected; put a value with blanks into quotes, as in %s", count(len(args), "argument"), len(names), quotes(c))
 		default:
 			return nil
 		}

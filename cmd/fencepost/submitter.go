@@ -141,8 +141,8 @@ func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
 				return err
 			}
 			s := answer.GetSubmitter()
-			return p.print(wire{s}, line("submitter %s is %s: new transactions are refused, %d queued wait, %d in flight are followed; \"fencepost submitter resume %s\" ends it",
-				args[0], shownStatus(s), s.GetQueued(), s.GetInFlight(), args[0]))
+			return p.print(wire{s}, line("submitter %s is %s: new transactions are refused, what is queued waits, what is in flight is followed (%s); \"fencepost submitter resume %s\" ends it",
+				args[0], shownStatus(s), atWork(s), args[0]))
 		}),
 	}
 	d.addOptional(c, "why; kept with the command")
@@ -159,7 +159,7 @@ func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s, with %d queued", args[0], shownStatus(answer.GetSubmitter()), answer.GetSubmitter().GetQueued()))
+			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s; %s", args[0], shownStatus(answer.GetSubmitter()), atWork(answer.GetSubmitter())))
 		}),
 	}
 	d.addOptional(c, "why; kept with the command")

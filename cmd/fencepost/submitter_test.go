@@ -82,6 +82,18 @@ func TestSubmitterUpdate(t *testing.T) {
 	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei`)
 }
 
+// TestSubmitterPausedByItsPolicy: whoever resumes it has been told why it was paused.
+func TestSubmitterPausedByItsPolicy(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.commit(txn.Change{Status: txn.Paused, Why: "transaction x (request \"r\") reverted"})
+	l.rows(l.good("submitter", "show", "alice"), `status +PAUSED`, `paused +20\S+Z`, `paused_by +fencepost \(on_failure\)`, `paused_why +transaction x \(request "r"\) reverted`,
+		`A transaction reverted, and its policy paused the account for that\..*`, `  fencepost submitter resume alice`)
+	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +transaction x .* reverted +20\S+Z +APPLIED`)
+	l.bad(exitFailed, `takes no new transactions: transaction x (request "r") reverted; look at what reverted, then resume it`, "tx", "create", "--submitter", "alice", "--to", recipient)
+}
+
 func TestSubmitterPauseAndResume(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -91,17 +103,20 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 	l.live(id, true)
 	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "pause", "alice", "--reason", "moving funds")
 	l.work()
-	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, 0 queued wait, 0 in flight are followed; "+
+	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, what is queued waits, what is in flight is followed (nothing is queued, nothing is in flight); "+
 		"\"fencepost submitter resume alice\" ends it\n" {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume NAME\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
+	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume alice\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
 	var s struct{ Status string }
 	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "before") // it was accepted before
 	if !strings.Contains(out, "exists already") {
 		t.Errorf("printed %s", out)
 	}
 	l.unmarshal(l.good("submitter", "resume", "alice", "--operator", "night shift", "--json"), &s)
+	if out := l.good("submitter", "resume", "alice"); out != "submitter alice is ACTIVE; nothing is queued, nothing is in flight\n" {
+		t.Errorf("printed %s", out)
+	}
 	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +RESUME +night shift +- +- +20\S+Z +APPLIED`, `\d+ +20\S+Z +PAUSE +ops +- +moving funds +20\S+Z +APPLIED`)
 	if s.Status != "SUBMITTER_STATUS_ACTIVE" {
 		t.Errorf("resumed: %+v", s)

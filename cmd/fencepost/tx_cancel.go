@@ -17,6 +17,7 @@ func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
 		Long: `Ask for a transaction not to be executed. What that does depends on where it is:
 
   - queued, and never had a nonce: it is cancelled at once and never runs
+  - queued before the ledger was restored from a backup: the same, but it may have run after the backup, so it ends as UNKNOWN (RESTORED_UNKNOWN): look on chain
   - in flight, and in no block: the owner of the account signs a transaction that does nothing for the same nonce, and whichever is included first wins
   - the same while the account is under PROTECT: nothing is signed for it, so the cancel waits until that ends, and the transaction may be included meanwhile
   - in a block: the cancel comes too late, and counts only if a reorg takes that block away
@@ -49,6 +50,9 @@ func (c *client) cancelled(ctx context.Context, answer *pb.CancelTxResponse) (st
 	id := answer.GetTx().GetTxId()
 	switch answer.GetOutcome() {
 	case pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED:
+		if answer.GetTx().GetExecuted() != pb.Executed_EXECUTED_NO {
+			return "is cancelled and is not sent any more: " + plain(answer.GetTx().GetLastError()), nil
+		}
 		return "is cancelled and will never be executed", nil
 	case pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL:
 		return "was final before, so nothing was done: it is " + shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState()), nil
@@ -90,7 +94,7 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 	case protection != nil:
 		until := "until somebody ends that"
 		if (&txn.Protected{Reason: protection.GetReason()}).EndsByItself() {
-			until = "until that ends, which it does by itself once all that was reorged is final again"
+			until = "until that ends, which it does by itself once all that was final before is final again"
 		}
 		return fmt.Sprintf("may still be included: the cancel is recorded, but its account is under protection %d (%s), and nothing is signed for it %s (\"fencepost submitter show %s\")",
 			protection.GetProtectionId(), protection.GetReason(), until, account.GetName())

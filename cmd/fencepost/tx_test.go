@@ -22,7 +22,7 @@ func TestTxCreateIsIdempotent(t *testing.T) {
 	if again := l.good(line...); again != "transaction "+id+" of alice exists already, and is QUEUED; request_id r1\n" {
 		t.Errorf("the second time it prints %s", again)
 	}
-	l.bad(exitFailed, "use a new request_id for a new intent; \"fencepost tx get --submitter NAME --request-id KEY\" shows it (IDEMPOTENCY_KEY_REUSED)", append(line, "--value", "7")...)
+	l.bad(exitFailed, "use a new request_id for a new intent; \"fencepost tx get --submitter alice --request-id r1\" shows it (IDEMPOTENCY_KEY_REUSED)", append(line, "--value", "7")...)
 
 	made := l.find(`request_id (\S{36})\n$`, l.good("tx", "create", "--submitter", "alice", "--to", recipient))
 	var tx struct {

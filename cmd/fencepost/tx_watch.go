@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,12 +64,12 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		case len(in) > 0 && ask.GetUntilFinal():
 			return misused(cmd, "--state goes with many transactions: with --submitter alone, or with --all")
 		}
-		ask.Labels = labels
+		ask.Labels, ask.States = labels, in
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			if ask.GetUntilFinal() {
 				return p.watchOne(ctx, c, ask, p.printStep)
 			}
-			return p.watchMany(ctx, c, ask, in)
+			return p.watchMany(ctx, c, ask)
 		})(cmd, args)
 	}
 	r.add(c)
@@ -105,8 +104,11 @@ func verdict(last *pb.TxEvent) error {
 		return nil
 	}
 	text := fmt.Sprintf("transaction %s was not executed", last.GetTxId())
-	if last.GetExecuted() == pb.Executed_EXECUTED_REVERTED {
+	switch last.GetExecuted() {
+	case pb.Executed_EXECUTED_REVERTED:
 		text = fmt.Sprintf("transaction %s was executed and reverted", last.GetTxId())
+	case pb.Executed_EXECUTED_UNKNOWN:
+		text = fmt.Sprintf("nobody can tell whether transaction %s was executed", last.GetTxId())
 	}
 	if last.GetMessage() != "" {
 		text += ": " + last.GetMessage()
@@ -117,14 +119,9 @@ func verdict(last *pb.TxEvent) error {
 	return errors.New(text)
 }
 
-// watchMany follows many transactions until it is interrupted, which is its good end. It shows those in certain states, or all.
-func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest, in []pb.TxState) error {
-	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
-		if len(in) > 0 && !slices.Contains(in, max(m.GetEvent().GetState(), m.GetSnapshot().GetState())) {
-			return nil
-		}
-		return p.printStep(m)
-	})
+// watchMany follows many transactions until it is interrupted, which is its good end.
+func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest) error {
+	err := p.follow(ctx, c, ask, p.printStep)
 	if errors.Is(err, errInterrupted) {
 		return nil
 	}

@@ -11,6 +11,7 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 type Config struct {
 	Node       Node
 	GRPC       GRPC
+	Callers    []Caller
 	Ops        Ops
 	Database   Database
 	Lease      Lease
@@ -38,6 +40,8 @@ type Config struct {
 	Submitters []Submitter
 
 	Settings []Setting // every key as it is in force, in the order of the table
+
+	elementPaths map[string][]string // of a list of sections that was read
 }
 
 // Node is this process.
@@ -48,8 +52,10 @@ type GRPC struct {
 	Listen                  string
 	TLS                     TLS
 	TokensFile              string
+	ReloadInterval          time.Duration
 	AllowedOrigins          []string
 	MaxStreamsPerConnection uint32
+	MaxCalls                int
 	PingInterval            time.Duration
 	PingTimeout             time.Duration
 	StopGrace               time.Duration
@@ -57,6 +63,18 @@ type GRPC struct {
 
 // TLS is who the node is to its callers, and whom it lets in by their certificates; all empty: plain text.
 type TLS struct{ CertFile, KeyFile, ClientCAFile string }
+
+// Caller is somebody who may call, how it is known, and what it may do.
+type Caller struct {
+	Name         string
+	TokensFile   string
+	Certificates []string
+	Submitters   []string // names; "*": all
+	Role         string   // "caller" or "operator"
+}
+
+// Operator tells whether it may decide what operators decide.
+func (c Caller) Operator() bool { return c.Role == "operator" }
 
 // Ops is the listener for operators.
 type Ops struct{ Listen string }
@@ -84,8 +102,12 @@ type Lease struct {
 // Audit is the standing check of the ledger.
 type Audit struct{ Interval time.Duration } // 0: none
 
-// Queue is how an owner notices work that others wrote into the ledger.
-type Queue struct{ PollInterval time.Duration }
+// Queue is how an owner notices work that others wrote into the ledger, and how much of it may wait there.
+type Queue struct {
+	PollInterval    time.Duration
+	MaxPerSubmitter int // 0: no limit
+	MaxTotal        int // 0: no limit
+}
 
 // Commands is how a call waits until an owner has applied a command.
 type Commands struct {
@@ -103,6 +125,7 @@ type Watch struct {
 	RingEvents   int
 	PageEvents   int
 	OutageGrace  time.Duration
+	MaxStreams   int
 }
 
 // Log is what a node tells about itself.
@@ -234,4 +257,12 @@ type Setting struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 	From  string `json:"from"` // "file:line", "environment NAME", "--set" or "default"
+}
+
+// Path is what problems call an element of a list: by its name, or by its place where the name is not good.
+func (c *Config) Path(list string, i int) string {
+	if all := c.elementPaths[list]; i < len(all) {
+		return all[i]
+	}
+	return fmt.Sprintf("%s[%d]", list, i)
 }

@@ -32,6 +32,19 @@ type Source struct {
 
 // Load reads a configuration and checks all of it. The error is of type Problems, except when the file cannot be read at all.
 func Load(s Source) (*Config, error) {
+	c, problems, err := Survey(s)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(problems) > 0:
+		return nil, problems
+	}
+	return c, nil
+}
+
+// Survey reads a configuration and checks all of it as Load does, and gives what could be read of one that is wrong: keys with a problem are left empty in it. That is
+// for looking further, not for running. The error is that the file cannot be read at all.
+func Survey(s Source) (*Config, Problems, error) {
 	r := &reader{
 		file: s.File, folder: filepath.Dir(s.File), bad: map[string]bool{}, origins: map[string]Origin{},
 		index: map[string]int{}, elementPaths: map[string][]string{},
@@ -39,7 +52,7 @@ func Load(s Source) (*Config, error) {
 	}
 	root, err := r.parseFile(s.File)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	readable := len(r.problems) == 0
 	r.setFlags(s.Set)
@@ -50,11 +63,8 @@ func Load(s Source) (*Config, error) {
 		r.findDatabase(&c)
 		r.relate(&c)
 	}
-	if len(r.problems) > 0 {
-		return nil, r.sorted()
-	}
-	c.Settings = r.settings
-	return &c, nil
+	c.Settings, c.elementPaths = r.settings, r.elementPaths
+	return &c, r.sorted(), nil
 }
 
 // parseFile gives the top of the file; nil when it is empty, or was wrong and reported.

@@ -139,7 +139,7 @@ log: {level: warning, format: yaml}
 		`config.yaml:3: node.name: "a/b" is not of this form; write 1 to 63 of letters, digits, "-", "_" and ".", starting with a letter or digit`,
 		`config.yaml:5: grpc.listen: "9090" is not an address to listen on; write host:port, for example 127.0.0.1:9090, or :9090 for all interfaces`,
 		`config.yaml:6: lease.duraton: there is no such key; did you mean "duration"?`,
-		`config.yaml:6: lease.renew_interval: a lease of 10s that is renewed every 4s lapses when two renewals fail; renew at least every 3.333333333s, or make the lease at least 12s long`,
+		`config.yaml:6: lease.renew_interval: a lease of 10s that is renewed every 4s lapses when two renewals fail; renew at least every 3.33s, or make the lease at least 12s long`,
 		`config.yaml:7: database.pool: there is no such key; delete it, or choose one of url, url_file, schema, max_connections, statement_timeout`,
 		`config.yaml:8: release_depth: there is no such key; did you mean chains.*.release_depth?`,
 		`config.yaml:11: chains.dev.chain_id: "0x7a69" is not a whole number of decimal digits; choose from 1 to 9223372036854775807`,

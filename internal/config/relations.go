@@ -26,8 +26,11 @@ func relations() []relation {
 		{"lease.progress_timeout is more than lease.duration. After four fifths of it an owner gives up what it waits for, so as not to be taken to be stuck: that is at least what one question to a chain and a signature may take, which is chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
 		{"grpc.listen and ops.listen differ.", relateListeners},
 		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
-		{"grpc.tokens_file needs grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
+		{"grpc.tokens_file and callers.*.tokens_file need grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
+		{"A caller has callers.*.tokens_file, callers.*.certificates or both; certificates need grpc.tls.client_ca_file, and beside callers there is no grpc.tokens_file.", relateCallers},
+		{"No name in callers.*.certificates is that of two callers without callers.*.tokens_file.", relateCertificates},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
+		{"queue.max_per_submitter is at most queue.max_total, unless that is 0.", relateQueues},
 		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},
 		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
 		{"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
@@ -68,17 +71,35 @@ func (r *reader) later(key, other string) string {
 func relateLease(r *reader, c *Config) {
 	const renew, duration = "lease.renew_interval", "lease.duration"
 	if r.good(renew, duration) && 3*c.Lease.RenewInterval > c.Lease.Duration {
-		r.broken(renew, duration, fmt.Sprintf("renew at least every %s, or make the lease at least %s long", short(c.Lease.Duration/3), short(3*c.Lease.RenewInterval)),
+		r.broken(renew, duration, fmt.Sprintf("renew at least every %s, or make the lease at least %s long", short(rounded(c.Lease.Duration/3)), short(3*c.Lease.RenewInterval)),
 			"a lease of %s that is renewed every %s lapses when two renewals fail", short(c.Lease.Duration), short(c.Lease.RenewInterval))
+	}
+}
+
+func relateQueues(r *reader, c *Config) {
+	const each, all = "queue.max_per_submitter", "queue.max_total"
+	if q := c.Queue; r.good(each, all) && q.MaxTotal > 0 && q.MaxPerSubmitter > q.MaxTotal {
+		r.broken(each, all, fmt.Sprintf("make max_per_submitter at most %d, or max_total more", q.MaxTotal),
+			"one account may have %d transactions that wait, and all together %d", q.MaxPerSubmitter, q.MaxTotal)
 	}
 }
 
 func relateStatementTimeout(r *reader, c *Config) {
 	const timeout, duration = "database.statement_timeout", "lease.duration"
 	if r.good(timeout, duration) && 3*c.Database.StatementTimeout >= c.Lease.Duration {
-		r.broken(timeout, duration, fmt.Sprintf("make it less than %s, or the lease longer than %s", short(c.Lease.Duration/3), short(3*c.Database.StatementTimeout)),
+		r.broken(timeout, duration, fmt.Sprintf("make database.statement_timeout less than %s, or lease.duration more than %s", short(rounded(c.Lease.Duration/3)), short(3*c.Database.StatementTimeout)),
 			"a statement that hangs for %s holds up the takeover of a lease of %s", short(c.Database.StatementTimeout), short(c.Lease.Duration))
 	}
+}
+
+// rounded leaves out what nobody would write: parts of a thousandth of it, downwards.
+func rounded(d time.Duration) time.Duration {
+	for unit := time.Second; unit >= time.Microsecond; unit /= 10 {
+		if d >= 100*unit {
+			return d.Truncate(unit)
+		}
+	}
+	return d
 }
 
 // callsInARound is how many calls in a row one question to a chain may wait for: chain.Client begins no further one once two timeouts have passed. A step may ask
@@ -141,9 +162,49 @@ func relateTLS(r *reader, c *Config) {
 
 func relateTokens(r *reader, c *Config) {
 	const tokens, cert, listen = "grpc.tokens_file", "grpc.tls.cert_file", "grpc.listen"
-	if r.good(tokens, cert, listen) && c.GRPC.TokensFile != "" && c.GRPC.TLS.CertFile == "" && !c.GRPC.Loopback() {
-		r.broken(tokens, listen, "give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
-			"tokens over plain text are there for all to read who can listen in")
+	files := map[string]string{tokens: c.GRPC.TokensFile}
+	for i, path := range r.elementPaths["callers"] {
+		files[path+".tokens_file"] = c.Callers[i].TokensFile
+	}
+	for _, key := range sortedKeys(files) {
+		if r.good(key, cert, listen) && files[key] != "" && c.GRPC.TLS.CertFile == "" && !c.GRPC.Loopback() {
+			r.broken(key, listen, "give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
+				"tokens over plain text are there for all to read who can listen in")
+		}
+	}
+}
+
+func relateCallers(r *reader, c *Config) {
+	const tokens, clients = "grpc.tokens_file", "grpc.tls.client_ca_file"
+	for i, path := range r.elementPaths["callers"] {
+		caller, file, certificates := c.Callers[i], path+".tokens_file", path+".certificates"
+		if !r.good(file, certificates) {
+			continue
+		}
+		if caller.TokensFile == "" && len(caller.Certificates) == 0 {
+			r.problem(r.origins[path+".name"], path, "nothing tells whether a call is of this caller", "give it a tokens_file, or certificates")
+		}
+		if len(caller.Certificates) > 0 && c.GRPC.TLS.ClientCAFile == "" && r.good(clients) {
+			r.problem(r.origins[certificates], certificates, "callers are not asked for certificates", "give grpc.tls.client_ca_file as well")
+		}
+	}
+	if len(c.Callers) > 0 && r.good(tokens) && c.GRPC.TokensFile != "" {
+		r.problem(r.origins[tokens], tokens, "its tokens are of no caller", "move them into the tokens_file of one of callers, and delete this line")
+	}
+}
+
+func relateCertificates(r *reader, c *Config) {
+	first := map[string]string{}
+	for i, path := range r.elementPaths["callers"] {
+		if c.Callers[i].TokensFile != "" || !r.good(path+".certificates", path+".tokens_file") {
+			continue
+		}
+		for _, name := range c.Callers[i].Certificates {
+			if other, twice := first[name]; twice && other != path {
+				r.problem(r.origins[path+".certificates"], path+".certificates", fmt.Sprintf("%s is the name of %s as well", name, other), "give each caller a certificate of its own")
+			}
+			first[name] = path
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ func schema() []field[Config] {
 				func(n *Node) *string { return &n.Name }).must(),
 		),
 		section("grpc", "The listener for callers.", func(c *Config) *GRPC { return &c.GRPC }, grpcFields()...),
+		list("callers", "Who may call, each with rights of its own. Without it whoever is let in by grpc.tls.client_ca_file and grpc.tokens_file may do everything.",
+			func(c *Config) *[]Caller { return &c.Callers }, callerFields()...),
 		section("ops", "The listener for operators, over HTTP: /metrics, /healthz, /readyz.", func(c *Config) *Ops { return &c.Ops },
 			value("listen", listener(), "127.0.0.1:9091", "Address to listen on.", func(o *Ops) *string { return &o.Listen }),
 		),
@@ -26,9 +28,12 @@ func schema() []field[Config] {
 				"Time between two checks of each submitter that this node owns. A violation is counted and logged, and puts that submitter under PROTECT. 0: no checks.",
 				func(a *Audit) *time.Duration { return &a.Interval }),
 		),
-		section("queue", "How an owner notices work that others wrote into the ledger.", func(c *Config) *Queue { return &c.Queue },
+		section("queue", "How an owner notices work that others wrote into the ledger, and how much of it may wait there. The limits are those of the node that is called: give all nodes the same. Nodes count now and then, and not at each call: with N of them running, a queue grows beyond its limit by (N-1)/16 of it at most, or by (N-1)*1024 where that is more, and never beyond N times the limit. A node that was started anew meanwhile counts as one more.", func(c *Config) *Queue { return &c.Queue },
 			value("poll_interval", span(10*time.Millisecond, time.Minute), "1s", "Time between two looks at the queues and commands of the submitters that this node owns.",
 				func(q *Queue) *time.Duration { return &q.PollInterval }),
+			value("max_per_submitter", orZero(whole(1, 1_000_000_000)), "100000", "How many transactions may wait for one account. Beyond them CreateTx answers RESOURCE_EXHAUSTED (QUEUE_FULL) and says when to come again. 0: no limit.",
+				func(q *Queue) *int { return &q.MaxPerSubmitter }),
+			value("max_total", orZero(whole(1, 1_000_000_000)), "1000000", "How many transactions may wait in the ledger in all. 0: no limit.", func(q *Queue) *int { return &q.MaxTotal }),
 		),
 		section("commands", "How PauseSubmitter and ResumeSubmitter wait until the owner has done it.", func(c *Config) *Commands { return &c.Commands },
 			value("wait", span(time.Second, 10*time.Minute), "30s", "The longest wait. The command stays recorded after it.", func(s *Commands) *time.Duration { return &s.Wait }),
@@ -59,21 +64,38 @@ func schema() []field[Config] {
 
 func grpcFields() []field[GRPC] {
 	return []field[GRPC]{
-		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. Without tls.client_ca_file and tokens_file whoever reaches it can send from every account: keep it private then.", func(g *GRPC) *string { return &g.Listen }),
-		section("tls", "Encryption. Files are read at start: a node that is restarted has the new ones.", func(g *GRPC) *TLS { return &g.TLS },
+		value("listen", listener(), "127.0.0.1:9090", "Address to listen on, for gRPC, gRPC-Web, Connect and JSON over HTTP. Without tls.client_ca_file, tokens_file and callers whoever reaches it can send from every account: keep it private then.", func(g *GRPC) *string { return &g.Listen }),
+		section("tls", "Encryption.", func(g *GRPC) *TLS { return &g.TLS },
 			file("cert_file", "The certificate of the node, with those that lead to its authority, in PEM form. Without it the node speaks plain text.", func(t *TLS) *string { return &t.CertFile }),
 			file("key_file", "Its key, in PEM form.", func(t *TLS) *string { return &t.KeyFile }),
 			file("client_ca_file", "Authorities, in PEM form: only callers with a certificate of one of them are let in, load balancers that ask for health among them.", func(t *TLS) *string { return &t.ClientCAFile }),
 		),
-		file("tokens_file", "Tokens, one a line; lines that begin with # are comments. Only calls with one of them are answered, but for health; it is sent as `authorization: Bearer TOKEN`. It is read at start: to change a token, have both in the file for a while.", func(g *GRPC) *string { return &g.TokensFile }),
+		file("tokens_file", "Tokens, one a line; lines that begin with # are comments. Only calls with one of them are answered, but for health; it is sent as `authorization: Bearer TOKEN`. To change a token, have both in the file for a while.", func(g *GRPC) *string { return &g.TokensFile }),
+		value("reload_interval", span(time.Second, 24*time.Hour), "10s", "Time between two looks at the files of tls, of tokens_file and of callers. What has changed counts from then on, for streams too; on connections that stand a certificate is not asked for again. Files that are not in order are told in the log, and the node goes on with what it has. SIGHUP makes it look at once.",
+			func(g *GRPC) *time.Duration { return &g.ReloadInterval }),
 		values("allowed_origins", matching("the origin of a web site, as https://example.com, or *", `\*|https?://[^/?#\s]+`),
 			"Web sites whose pages may call from a browser; * is any. Pages of all others are refused.", func(g *GRPC) *[]string { return &g.AllowedOrigins }),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000", "Calls of one connection that are answered at once; more wait in the client.",
 			func(g *GRPC) *uint32 { return &g.MaxStreamsPerConnection }),
-		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged, and how long a request over HTTP may take to arrive.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
+		value("max_calls", whole(16, 1_000_000), "1024", "Calls that this node answers at once, of all connections, without watches (watch.max_streams) and health. BatchCreateTx and ListTxs count as 16. Beyond that the answer is RESOURCE_EXHAUSTED (NODE_BUSY), before anything is read of the request. It bounds the memory of the node: a call holds its request, which is payload.max_bytes and 4 MiB more at most, and up to 64 MiB of new transactions wait for the database besides.",
+			func(g *GRPC) *int { return &g.MaxCalls }),
+		value("ping_interval", span(time.Second, time.Hour), "30s", "How long a connection may be silent before it is pinged, how long a request over HTTP may take to arrive, and how long an answer may take to be read. A call, but for a watch, that is not over after both of these, 15 s and commands.wait, is broken off.", func(g *GRPC) *time.Duration { return &g.PingInterval }),
 		value("ping_timeout", span(100*time.Millisecond, 10*time.Minute), "10s", "How long the answer to a ping may take before the connection is closed.",
 			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
 		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s", "How long calls under way may take once the node stops.", func(g *GRPC) *time.Duration { return &g.StopGrace }),
+	}
+}
+
+func callerFields() []field[Caller] {
+	return []field[Caller]{
+		value("name", label(), "", "What logs and errors call it.", func(c *Caller) *string { return &c.Name }).must().inFile(),
+		file("tokens_file", "Its tokens, written as in grpc.tokens_file. A call with a token is that of its caller, whatever certificate the connection has.", func(c *Caller) *string { return &c.TokensFile }),
+		values("certificates", matching("cn:, dns:, uri: or email:, and a name", `(?:cn|dns|uri|email):.+`),
+			"Names, of which its certificate has one: as the subject's common name, or as a subject alternative name, as in uri:spiffe://example.org/shop. With tokens_file as well it has to show both. A call without a token is that of the first caller in the list that needs none and has a name of the certificate.",
+			func(c *Caller) *[]string { return &c.Certificates }),
+		values("submitters", matching(`name of a submitter, or *`, `\*|[a-z][a-z0-9._-]{0,63}`), "Accounts that it may use and see; * is all of them, those that are registered later too.", func(c *Caller) *[]string { return &c.Submitters }).must(),
+		value("role", oneOf("caller", "operator"), "caller", "caller: creates, watches, lists, cancels and speeds up transactions, and looks at accounts. operator: changes, pauses and protects accounts as well, and decides on what is STUCK or protected; an operator of * also registers accounts.",
+			func(c *Caller) *string { return &c.Role }),
 	}
 }
 
@@ -110,6 +132,7 @@ func watchFields() []field[Watch] {
 		value("poll_interval", span(10*time.Millisecond, time.Minute), "200ms", "Time between two reads of the feed when nothing says that there is news.", func(w *Watch) *time.Duration { return &w.PollInterval }),
 		value("min_gap", span(time.Millisecond, time.Minute), "5ms", "The least time between two reads of the feed.", func(w *Watch) *time.Duration { return &w.MinGap }),
 		value("ring_events", whole(256, 1<<24), "16384", "How many of the newest events all watchers share in memory. Who falls further behind reads from the ledger.", func(w *Watch) *int { return &w.RingEvents }),
+		value("max_streams", whole(1, 1_000_000), "20000", "WatchTx streams that this node serves at once. Beyond that the answer is RESOURCE_EXHAUSTED (NODE_BUSY), and clients watch through another node, or later.", func(w *Watch) *int { return &w.MaxStreams }),
 		value("page_events", whole(1, 10_000), "256", "The most events of one read.", func(w *Watch) *int { return &w.PageEvents }),
 		value("outage_grace", span(100*time.Millisecond, time.Hour), "30s", "How long a stream waits for a database that is down before it ends.", func(w *Watch) *time.Duration { return &w.OutageGrace }),
 	}
@@ -158,17 +181,7 @@ func chainFields() []field[Chain] {
 		section("mempool", "Looking into the pools of nodes.", func(c *Chain) *Mempool { return &c.Mempool },
 			value("diagnose", yesNo(), "false", "Whether a transaction is looked for in a node's pool before it is handed over again. What is found is shown, and is a hint: pools differ.", func(m *Mempool) *bool { return &m.Diagnose }),
 		),
-		section("fees", "What transactions offer for a unit of gas.", func(c *Chain) *Fees { return &c.Fees },
-			value("history_blocks", whole(1, 1024), "10", "Newest blocks whose tips are looked at.", func(f *Fees) *int { return &f.HistoryBlocks }),
-			value("percentile", number(1, 100), "50", "Percentile of the tips paid in them that is offered at the standard speed.", func(f *Fees) *float64 { return &f.Percentile }),
-			value("slow_percentile", orZero(number(1, 100)), "0", "The same for the slow speed. 0: 25, or the standard one if that is lower.", func(f *Fees) *float64 { return &f.SlowPercentile }),
-			value("fast_percentile", orZero(number(1, 100)), "0", "The same for the fast speed. 0: 75, or the standard one if that is higher. On a chain without base fees the fast speed offers a quarter more than the node's gas price, and the others that price.",
-				func(f *Fees) *float64 { return &f.FastPercentile }),
-			value("min_tip_gwei", gwei("0.000000001"), "0.001", "The least tip that is offered. Where the nodes of a chain insist on more, that is learned from the first refusal that names it, up to max_fee_cap_gwei.", func(f *Fees) *uint256.Int { return &f.MinTip }),
-			value("min_price_gwei", gwei("0"), "0", "The least that is offered in all, as fee cap or gas price: for chains with a minimum price.", func(f *Fees) *uint256.Int { return &f.MinPrice }),
-			value("max_fee_cap_gwei", gwei("0"), "500", "The most that is offered in all, tip included. 0: no limit.", func(f *Fees) *uint256.Int { return &f.MaxFeeCap }),
-			value("fixed_price_gwei", optional(gwei("0")), "", "Send legacy transactions at this price, whatever the chain says: for private chains.", func(f *Fees) **uint256.Int { return &f.FixedPrice }),
-		),
+		section("fees", "What transactions offer for a unit of gas.", func(c *Chain) *Fees { return &c.Fees }, feeFields()...),
 		section("gas", "How much gas transactions may use.", func(c *Chain) *Gas { return &c.Gas },
 			value("margin", number(1, 10), "1.2", "An estimate is multiplied by it. A limit that the caller gives is taken as it is.", func(g *Gas) *float64 { return &g.Margin }),
 			value("max_limit", whole(0, 1<<40), "16777216", "The most gas of one transaction that the chain's pools take (EIP-7825); 0: no limit but the block's. A transaction above it fails before a nonce is taken.", func(g *Gas) *int { return &g.MaxLimit }),
@@ -185,6 +198,20 @@ func gasBumpFields() []field[GasBump] {
 		value("max_attempts", whole(1, 1000), "10", "The most forms that are added by themselves; and of a transaction that is being cancelled, the most that are added to the first form that cancels.", func(g *GasBump) *int { return &g.MaxAttempts }),
 		value("max_fee_cap_gwei", gwei("0"), "500", "The most that any form but the first offers in all, tip included: it counts in place of fees.max_fee_cap_gwei, beside the caps of the account and of the transaction. Where more would be needed the transaction is STUCK with the reason FEE_CAP_REACHED, and still handed over. 0: no limit.",
 			func(g *GasBump) *uint256.Int { return &g.MaxFeeCap }),
+	}
+}
+
+func feeFields() []field[Fees] {
+	return []field[Fees]{
+		value("history_blocks", whole(1, 1024), "10", "Newest blocks whose tips are looked at.", func(f *Fees) *int { return &f.HistoryBlocks }),
+		value("percentile", number(1, 100), "50", "Percentile of the tips paid in them that is offered at the standard speed.", func(f *Fees) *float64 { return &f.Percentile }),
+		value("slow_percentile", orZero(number(1, 100)), "0", "The same for the slow speed. 0: 25, or the standard one if that is lower.", func(f *Fees) *float64 { return &f.SlowPercentile }),
+		value("fast_percentile", orZero(number(1, 100)), "0", "The same for the fast speed. 0: 75, or the standard one if that is higher. On a chain without base fees the fast speed offers a quarter more than the node's gas price, and the others that price.",
+			func(f *Fees) *float64 { return &f.FastPercentile }),
+		value("min_tip_gwei", gwei("0.000000001"), "0.001", "The least tip that is offered. Where the nodes of a chain insist on more, that is learned from the first refusal that names it, up to max_fee_cap_gwei.", func(f *Fees) *uint256.Int { return &f.MinTip }),
+		value("min_price_gwei", gwei("0"), "0", "The least that is offered in all, as fee cap or gas price: for chains with a minimum price.", func(f *Fees) *uint256.Int { return &f.MinPrice }),
+		value("max_fee_cap_gwei", gwei("0"), "500", "The most that is offered in all, tip included. 0: no limit.", func(f *Fees) *uint256.Int { return &f.MaxFeeCap }),
+		value("fixed_price_gwei", optional(gwei("0")), "", "Send legacy transactions at this price, whatever the chain says: for private chains.", func(f *Fees) **uint256.Int { return &f.FixedPrice }),
 	}
 }
 

@@ -28,7 +28,7 @@ BEGIN
             RAISE EXCEPTION 'guard: transaction % is born as % of version %', NEW.tx_id, NEW.state, NEW.version;
         END IF;
     ELSIF NOT (OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.nonce IS NULL AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
-               AND NEW.fencing_token = OLD.fencing_token AND NEW.executed = 'NO')
+               AND NEW.fencing_token = OLD.fencing_token AND NEW.executed = CASE WHEN OLD.restored THEN 'UNKNOWN' ELSE 'NO' END)
           AND NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
         RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',
             NEW.tx_id, OLD.state, NEW.state, NEW.fencing_token, guard_token(NEW.submitter_id);

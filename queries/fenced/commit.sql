@@ -19,11 +19,14 @@ WITH change AS (
            unnest(@protect_expect::BIGINT[])      AS protect_expect, -- -1: does not protect
            unnest(@protect_reason::TEXT[])        AS protect_reason,
            unnest(@protect_evidence::TEXT[])      AS protect_evidence,
+           unnest(@protect_asked::BOOLEAN[])      AS protect_asked,  -- by a command, whose record tells of it
            unnest(@unprotect_expect::BIGINT[])    AS unprotect_expect, -- -1: does not end a protection
            unnest(@unprotect_id::BIGINT[])        AS unprotect_id,
            unnest(@unprotect_to::BIGINT[])        AS unprotect_to,
            unnest(@unprotect_reason::TEXT[])      AS unprotect_reason,
-           unnest(@new_status::TEXT[])            AS new_status      -- '': unchanged
+           unnest(@unprotect_asked::BOOLEAN[])    AS unprotect_asked,
+           unnest(@new_status::TEXT[])            AS new_status,     -- '': unchanged
+           unnest(@status_reason::TEXT[])         AS status_reason   -- '': by a command, whose record tells of it
 ), write AS (
     SELECT unnest(@w_change_no::INT[])            AS change_no,
            unnest(@w_submitter_id::INT[])          AS submitter_id,
@@ -93,7 +96,7 @@ WITH change AS (
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
     -- A protection that ends by itself gives way to one that does not.
-    SELECT l.change_no
+    SELECT l.change_no, n.protections
       FROM lease l
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
      WHERE l.init_nonce >= 0
@@ -226,10 +229,25 @@ WITH change AS (
        AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), command_ended AS (
     UPDATE submitter_command k
-       SET applied_at = clock_timestamp(), result = e.result, fencing_token = e.fencing_token
+       SET applied_at = clock_timestamp(), result = e.result, fencing_token = e.fencing_token,
+           -- the number of the protection that it began
+           expect = CASE WHEN k.kind = 'PROTECT' AND e.result = 'APPLIED'
+                         THEN coalesce((SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = e.change_no), k.expect) ELSE k.expect END
       FROM ended e
      WHERE k.submitter_id = e.submitter_id AND k.command_id = e.command_id AND k.applied_at IS NULL
        AND ((e.change_no, e.submitter_id, e.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
+), decided_itself AS (
+    -- What an owner does to a submitter by itself is recorded where the decisions of others are. A protection ends, and then this alone has its evidence.
+    INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result, fencing_token)
+    SELECT o.submitter_id, 'PAUSE', 'ON_FAILURE', 0, left(o.status_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+      FROM ok o WHERE o.status_reason <> ''
+     UNION ALL
+    SELECT o.submitter_id, 'PROTECT', o.protect_reason, (SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = o.change_no),
+           left(o.protect_evidence, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+      FROM ok o WHERE o.protect_expect >= 0 AND NOT o.protect_asked
+     UNION ALL
+    SELECT o.submitter_id, 'EXIT_PROTECT', 'BY_ITSELF', o.unprotect_id, left(o.unprotect_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+      FROM ok o WHERE o.unprotect_expect >= 0 AND NOT o.unprotect_asked
 )
 SELECT c.change_no::INT AS change_no,
        (CASE WHEN c.change_no IN (SELECT o.change_no FROM ok o) THEN 'DONE'

@@ -42,7 +42,7 @@ SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_nam
 
 -- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
 -- commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
--- event would stand in the feed before the one that it waited for. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
+-- event would stand in the feed before the one that it waited for. What was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
 -- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
@@ -51,7 +51,9 @@ WITH queued AS MATERIALIZED (
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
-       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = 'NO', reason = @reason::TEXT, last_error = '', cancel_requested = TRUE,
+       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
+           reason = CASE WHEN t.restored THEN @restored_reason::TEXT ELSE @reason::TEXT END,
+           last_error = CASE WHEN t.restored THEN @restored_error::TEXT ELSE '' END, cancel_requested = TRUE,
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id

@@ -11,38 +11,57 @@ SELECT sqlc.embed(t), s.name AS submitter_name
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id;
 
--- ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan.
+-- ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan. It ends early with the second row beyond
+-- so many bytes of call data: whoever counts them finds the row with which its own page ends, and the one that tells of another page. How long call data is says
+-- its row; those of other pages are not read.
 -- name: ListTxs :many
-SELECT sqlc.embed(t), s.name AS submitter_name
-  FROM submitter s
- CROSS JOIN LATERAL (
-       SELECT q.tx_id FROM managed_tx q
-        WHERE q.submitter_id = s.submitter_id AND q.tx_id < @before::UUID AND q.tx_id >= @lowest::UUID
-          AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
-          AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
-        ORDER BY q.tx_id DESC
-        LIMIT @max_rows::INT) page
-  JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT
- ORDER BY t.tx_id DESC
- LIMIT @max_rows::INT;
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes FROM managed_tx q
+            WHERE q.submitter_id = s.submitter_id AND q.tx_id < @before::UUID AND q.tx_id >= @lowest::UUID
+              AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
+              AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
+            ORDER BY q.tx_id DESC
+            LIMIT @max_rows::INT) q
+     WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
+     ORDER BY q.tx_id DESC
+     LIMIT @max_rows::INT
+), measured AS (
+    SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT sqlc.embed(t), m.submitter_name
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+ WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
+ ORDER BY t.tx_id DESC;
 
 -- ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
 -- name: ListTxsByLabel :many
-SELECT sqlc.embed(t), s.name AS submitter_name
-  FROM submitter s
- CROSS JOIN LATERAL (
-       SELECT l.tx_id FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
-        WHERE l.submitter_id = s.submitter_id AND l.key = @key::TEXT AND l.value = @value::TEXT AND l.tx_id < @before::UUID AND l.tx_id >= @lowest::UUID
-          AND q.labels @> CAST(@label_set::TEXT AS JSONB)
-          AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
-          AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
-        ORDER BY l.tx_id DESC
-        LIMIT @max_rows::INT) page
-  JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE @submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT
- ORDER BY t.tx_id DESC
- LIMIT @max_rows::INT;
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+             FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
+            WHERE l.submitter_id = s.submitter_id AND l.key = @key::TEXT AND l.value = @value::TEXT AND l.tx_id < @before::UUID AND l.tx_id >= @lowest::UUID
+              AND q.labels @> CAST(@label_set::TEXT AS JSONB)
+              AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
+              AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
+            ORDER BY l.tx_id DESC
+            LIMIT @max_rows::INT) q
+     WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
+     ORDER BY q.tx_id DESC
+     LIMIT @max_rows::INT
+), measured AS (
+    SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT sqlc.embed(t), m.submitter_name
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+ WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
+ ORDER BY t.tx_id DESC;
 
 -- name: AttemptsOf :many
 SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
@@ -94,3 +113,13 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                                       
                             bool_or(t.sub_state <> 'INCLUDED' AND 'INSUFFICIENT_FUNDS' IN (t.reason, t.last_answer)) AS unfunded
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
+
+-- QueueDepths counts what waits for a nonce, along the index of the queues, up to so many of each submitter.
+-- name: QueueDepths :many
+SELECT w.submitter_id::INT AS submitter_id,
+       (SELECT count(*) FROM (SELECT 1 FROM managed_tx q WHERE q.submitter_id = w.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL LIMIT @most::BIGINT) d)::BIGINT AS depth
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) w;
+
+-- LedgerDepth counts what waits in all queues, up to so many.
+-- name: LedgerDepth :one
+SELECT count(*) FROM (SELECT 1 FROM managed_tx q WHERE q.nonce IS NULL AND q.terminal_at IS NULL LIMIT @most::BIGINT) d;

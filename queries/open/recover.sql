@@ -43,18 +43,30 @@ SELECT p.submitter_id, 'PAUSE', @reason::TEXT, 'recover', clock_timestamp(), 'AP
   FROM paused p
   JOIN submitter_lease l ON l.submitter_id = p.submitter_id;
 
+-- MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not run. What of it has a nonce may have run as well, under a form of
+-- it that was signed there.
+-- name: MarkRestored :execrows
+UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
+  FROM submitter_lease l
+ WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL;
+
 -- ProtectRestored leaves the evidence of a protection that is in force below its own; one of its own is left as it is, or a recovery that is repeated would wrap it
 -- in itself. Protections are counted from beyond all that the lost part can have had, so that a decision on one of those, when it is repeated, is about none of
 -- these. By milliseconds of the database's time, because a backup that is restored a second time counts from the same number; the raise is for a clock that is off.
 -- name: ProtectRestored :execrows
-UPDATE submitter_nonce_cursor n
-   SET protect_evidence = CASE WHEN n.protect_reason IS NULL THEN @evidence::TEXT
-                               WHEN n.protect_reason = @reason::TEXT AND n.protect_evidence <> '' THEN n.protect_evidence
-                               ELSE @evidence::TEXT || '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
-       protect_reason   = @reason::TEXT,
-       protect_at       = clock_timestamp(),
-       protections      = greatest(n.protections + @raise::BIGINT, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
-       fencing_token    = l.fencing_token,
-       updated_at       = clock_timestamp()
-  FROM submitter_lease l
- WHERE l.submitter_id = n.submitter_id;
+WITH protected AS (
+    UPDATE submitter_nonce_cursor n
+       SET protect_evidence = CASE WHEN n.protect_reason IS NULL THEN @evidence::TEXT
+                                   WHEN n.protect_reason = @reason::TEXT AND n.protect_evidence <> '' THEN n.protect_evidence
+                                   ELSE @evidence::TEXT || '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
+           protect_reason   = @reason::TEXT,
+           protect_at       = clock_timestamp(),
+           protections      = greatest(n.protections + @raise::BIGINT, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
+           fencing_token    = l.fencing_token,
+           updated_at       = clock_timestamp()
+      FROM submitter_lease l
+     WHERE l.submitter_id = n.submitter_id
+ RETURNING n.submitter_id, n.protections, n.protect_evidence, n.fencing_token
+)
+INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result, fencing_token)
+SELECT p.submitter_id, 'PROTECT', @reason::TEXT, p.protections, left(p.protect_evidence, 4096), 'recover', clock_timestamp(), 'APPLIED', p.fencing_token FROM protected p;

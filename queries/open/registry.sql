@@ -20,6 +20,12 @@ WITH added AS (
 )
 SELECT a.submitter_id FROM added a;
 
+-- SubmittersOf are those of these names that are there.
+-- name: SubmittersOf :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+  FROM submitter s WHERE s.name = ANY(@names::TEXT[]);
+
 -- SetStartFrom corrects how a submitter starts, while it has not started.
 -- name: SetStartFrom :execrows
 UPDATE submitter s SET start_from = @start_from
@@ -39,16 +45,32 @@ SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
 -- name: SubmitterByAccount :one
 SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.address = @address;
 
+-- Submitters tells why one is paused as well: of the pauses since it was last resumed the newest that the policy on_failure made, which nobody may overlook, or else
+-- the newest. It is looked for among so many commands.
 -- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
        s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+       (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known, coalesce(p.action, '')::TEXT AS pause_action, coalesce(p.reason, '')::TEXT AS pause_reason,
+       coalesce(p.operator, '')::TEXT AS pause_operator, coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
- WHERE s.name > @after_name AND (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+  LEFT JOIN LATERAL (
+       SELECT k.action, k.reason, k.operator, k.applied_at
+         FROM (SELECT c.command_id, c.kind, c.action, c.reason, c.operator, c.applied_at, c.result,
+                      max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED') OVER () AS resumed_at
+                 FROM (SELECT q.command_id, q.kind, q.action, q.reason, q.operator, q.applied_at, q.result
+                         FROM submitter_command q
+                        WHERE q.submitter_id = s.submitter_id AND s.status = 'PAUSED'
+                        ORDER BY q.command_id DESC
+                        LIMIT 1000) c) k
+        WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED' AND k.applied_at > coalesce(k.resumed_at, '-infinity')
+        ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
+        LIMIT 1) p ON TRUE
+ WHERE s.name > @after_name AND (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY s.name
  LIMIT @max_rows::INT;

@@ -34,6 +34,9 @@ type Conn struct {
 	rest      int
 }
 
+// AuthInfo is what the handshake of the credentials gave; nil without credentials.
+func (c *Conn) AuthInfo() credentials.AuthInfo { return c.auth }
+
 // Read reads what was read before, then the rest.
 func (c *Conn) Read(p []byte) (int, error) {
 	for {

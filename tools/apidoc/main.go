@@ -66,6 +66,21 @@ A body is UTF-8, plain or packed with gzip, and has grpc.ping_interval (30 s) to
 
 The first request of a connection of HTTP/2 decides whether all of it is gRPC. A proxy that puts several callers on one connection needs one upstream for gRPC
 and another for all else, or HTTP/1.1 for all else.
+
+With curl, against the node that ` + "`make run`" + ` starts: create a transaction, look at it by its key, watch it to its end, and with TX_ID set to the ` + "`txId`" + ` of an answer look at
+one and cancel it:
+
+` + "```sh" + `
+curl -sS -H 'Content-Type: application/json' -d '{"submitter": "alice", "requestId": "curl-1", "payload": {"to": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "value": "1"}}' http://127.0.0.1:9090/api/v1/tx
+curl -sS 'http://127.0.0.1:9090/api/v1/tx/by-request?submitter=alice&request_id=curl-1'
+curl -sSN 'http://127.0.0.1:9090/api/v1/tx/by-request/events?submitter=alice&request_id=curl-1&until_final=true'
+curl -sS "http://127.0.0.1:9090/api/v1/tx/$TX_ID"
+curl -sS -X POST -H 'Content-Type: application/json' -d '{"reason": "not needed any more"}' "http://127.0.0.1:9090/api/v1/tx/$TX_ID/cancel"
+` + "```" + `
+
+CreateTx answers 202 when it has queued the transaction, and 200 when the request came before and the transaction is there already; all else that succeeds is 200. Without
+` + "`Content-Type: application/json`" + ` (curl sends ` + "`application/x-www-form-urlencoded`" + ` by itself) a body is refused with 415. Where the node asks for tokens each line needs
+` + "`-H \"authorization: Bearer $TOKEN\"`" + `, or is refused with 401.
 `
 
 func (d *document) api() string {

@@ -291,6 +291,31 @@ test("a target is host and port", () => {
   }
 });
 
+test("a node whose queue is full says when to come again, and the client does", async (t) => {
+  const client = open(t, setting("NARROW"));
+  await client.txs.listTxs({ pageSize: 1 }); // what is short of time shall not wait for a connection
+  const all = (/** @type {number} */ timeoutMs) => Promise.allSettled(
+    Array.from({ length: 6 }, (_, i) => client.txs.createTx({
+      submitter: "s01",
+      requestId: `ts/full/${i}`,
+      payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" },
+    }, { timeoutMs })),
+  );
+  let full = 0;
+  for (const ended of await all(900)) { // there is not the time to come again
+    const error = ended.status === "rejected" ? await failure(Promise.reject(ended.reason)) : undefined;
+    if (error && error.code !== Code.DeadlineExceeded) {
+      assert.deepEqual([error.code, error.reason], [Code.ResourceExhausted, ErrorReason.QUEUE_FULL], `${error}`);
+      assert.ok(error.retryAfterMs >= 1000, `${error.retryAfterMs}`);
+      full++;
+    }
+  }
+  assert.ok(full > 0, "nothing was full");
+  for (const ended of await all(60_000)) {
+    assert.equal(ended.status, "fulfilled", ended.status === "rejected" ? `${ended.reason}` : "");
+  }
+});
+
 test("create and wait", async (t) => {
   const client = open(t, setting("NODE"));
   const request = { submitter: "s01", requestId: "ts/wait", payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" } };

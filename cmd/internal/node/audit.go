@@ -36,7 +36,7 @@ func (b *Books) open(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 		return err
 	}
 	if err = b.store.CheckSchema(ctx); err != nil {
-		return err
+		return Unreachable(err, cfg.Database.URL.Reveal(), "database.url")
 	}
 	b.chains, err = openChains(ctx, cfg, b.store, log)
 	return err
@@ -78,7 +78,7 @@ const submittersPage = 1000
 
 func (b *Books) all(ctx context.Context) (list []store.SubmitterInfo, err error) {
 	for after := ""; ; after = list[len(list)-1].Name {
-		page, err := b.store.Submitters(ctx, after, submittersPage)
+		page, err := b.store.Submitters(ctx, nil, after, submittersPage)
 		if err != nil {
 			return nil, err
 		}

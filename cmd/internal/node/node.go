@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -35,6 +37,8 @@ type Node struct {
 	chains   []*boundChain
 	engine   *engine.Engine
 	server   *server.Server
+	door     *doorkeeper
+	reread   <-chan os.Signal // asks for a look at the files of the door
 	listener net.Listener
 	ops      net.Listener
 	settled  chan struct{} // closed once the configured submitters are known, or it is clear that this takes a while
@@ -55,6 +59,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 // assemble makes the parts, from the cheapest check to the dearest. What it made before an error is closed by the caller.
 func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.metrics, err = telemetry.NewMetrics(name, version); err != nil {
+		return err
+	}
+	if n.door, err = newDoorkeeper(n.cfg, n.log); err != nil {
 		return err
 	}
 	if n.listener, err = listen("grpc.listen", n.cfg.GRPC.Listen); err != nil {
@@ -82,16 +89,20 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	return err
 }
 
+// RereadOn has the node read the certificates and tokens of its callers anew on each of these signals. It is called before Run, if at all.
+func (n *Node) RereadOn(signals <-chan os.Signal) { n.reread = signals }
+
 // Run serves and works until ctx ends, and returns when everything has stopped in order: callers first, then the owners of submitters, then the rest.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.close()
 	group := run.NewGroup(n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
-		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, Grace: n.cfg.Lease.Duration},
+		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, StartLimit: settleLimit(n.cfg), Grace: n.cfg.Lease.Duration},
+		run.Service{Name: "doorkeeper", Run: func(ctx context.Context) error { return n.door.run(ctx, clock.Real{}, n.reread, n.server.SetCallers) }},
 		run.Service{Name: "server", Run: func(ctx context.Context) error { return n.server.Serve(ctx, n.listener) }, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
-	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && !g.Loopback() {
-		n.log.Warn("whoever reaches this port can send from every account; set grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
+	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && len(n.cfg.Callers) == 0 && !g.Loopback() {
+		n.log.Warn("whoever reaches this port can send from every account; set callers, grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
 			"grpc", n.listener.Addr().String())
 	}
 	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
@@ -104,13 +115,41 @@ func (n *Node) work(ctx context.Context) error {
 	if err := n.patiently(ctx, settle, n.store.CheckSchema); err != nil {
 		return err
 	}
-	for _, s := range n.cfg.Submitters {
-		if err := n.patiently(ctx, settle, func(ctx context.Context) error { return n.register(ctx, s) }); err != nil {
-			return err
-		}
+	if err := n.registerAll(ctx, settle); err != nil {
+		return err
 	}
 	settle()
 	return n.engine.Run(ctx)
+}
+
+// registerAll makes the configured submitters known. Those that are there already, which are all of them as a rule, cost one question together: a node that comes
+// back under load must not need minutes for that.
+func (n *Node) registerAll(ctx context.Context, delayed func()) error {
+	names := make([]string, len(n.cfg.Submitters))
+	for i, s := range n.cfg.Submitters {
+		names[i] = s.Name
+	}
+	var there map[string]txn.Submitter
+	err := n.patiently(ctx, delayed, func(ctx context.Context) (err error) {
+		there, err = n.store.Registered(ctx, names)
+		return err
+	})
+	for _, s := range n.cfg.Submitters {
+		if err != nil {
+			return err
+		}
+		if is, known := there[s.Name]; known && registration(n.cfg, s).As(is) {
+			n.tellDiffering(s, is)
+			continue
+		}
+		err = n.patiently(ctx, delayed, func(ctx context.Context) error { return n.register(ctx, s) })
+	}
+	return err
+}
+
+// settleLimit is how long it may take until the configured submitters are known: on a database that is busy each one that is new takes its time.
+func settleLimit(cfg *config.Config) time.Duration {
+	return run.DefaultStartLimit + time.Duration(len(cfg.Submitters))*time.Second
 }
 
 // awaitSettled holds callers back until the submitters of the configuration can be found. When the database is down they are let in all the same, and told so.
@@ -148,11 +187,15 @@ func (n *Node) register(ctx context.Context, s config.Submitter) error {
 	if created {
 		n.log.Info("submitter registered", "submitter", s.Name)
 	}
-	if keys := differing(s, info); len(keys) > 0 {
+	n.tellDiffering(s, info.Submitter)
+	return nil
+}
+
+func (n *Node) tellDiffering(s config.Submitter, is txn.Submitter) {
+	if keys := differing(s, is); len(keys) > 0 {
 		n.log.Warn("the configuration sets policies of a submitter that the ledger has otherwise; the ledger's are in force: change them with \"fencepost submitter update\", or correct the configuration",
 			"submitter", s.Name, "keys", strings.Join(keys, ", "))
 	}
-	return nil
 }
 
 // serveOperators tells metrics and health. The node is ready while its database answers; a chain that is down concerns its own submitters alone.

@@ -55,6 +55,7 @@ func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.L
 	return store.Open(ctx, store.Config{
 		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name, LeaseDuration: cfg.Lease.Duration,
 		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections, Logger: log,
+		MaxQueued: cfg.Queue.MaxPerSubmitter, MaxQueuedTotal: cfg.Queue.MaxTotal,
 	})
 }
 
@@ -128,23 +129,15 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 }
 
 func (n *Node) newServer() (*server.Server, error) {
-	secure, err := callerCredentials(n.cfg.GRPC.TLS)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := readTokens(n.cfg.GRPC.TokensFile)
-	if err != nil {
-		return nil, err
-	}
 	o := server.Options{
-		Credentials: secure, Tokens: tokens,
+		Credentials: n.door.credentials(), Tokens: n.door.first.tokens, Callers: n.door.first.callers,
 		Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		Limits: server.Limits{
 			PayloadBytes: n.cfg.Payload.MaxBytes, StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
 			PingAfter: n.cfg.GRPC.PingInterval, PingTimeout: n.cfg.GRPC.PingTimeout, CommandWait: n.cfg.Commands.Wait, CommandPoll: n.cfg.Commands.PollInterval,
 			RingEvents: n.cfg.Watch.RingEvents, PageEvents: n.cfg.Watch.PageEvents, FeedPoll: n.cfg.Watch.PollInterval, FeedGap: n.cfg.Watch.MinGap,
-			Outage: n.cfg.Watch.OutageGrace,
+			Outage: n.cfg.Watch.OutageGrace, Calls: n.cfg.GRPC.MaxCalls, Watches: n.cfg.Watch.MaxStreams,
 		},
 	}
 	for _, c := range n.cfg.Chains {
@@ -169,11 +162,11 @@ func registration(cfg *config.Config, s config.Submitter) store.Registration {
 }
 
 // differing names the policies that the configuration sets and that are others in the ledger.
-func differing(s config.Submitter, info store.SubmitterInfo) (keys []string) {
-	if s.OnFailure != "" && txn.OnFailure(strings.ToUpper(s.OnFailure)) != info.OnFailure {
+func differing(s config.Submitter, is txn.Submitter) (keys []string) {
+	if s.OnFailure != "" && txn.OnFailure(strings.ToUpper(s.OnFailure)) != is.OnFailure {
 		keys = append(keys, "on_failure")
 	}
-	if s.MaxFee != nil && !s.MaxFee.Eq(&info.MaxFee) {
+	if s.MaxFee != nil && !s.MaxFee.Eq(&is.MaxFee) {
 		keys = append(keys, "max_fee_gwei")
 	}
 	return keys

@@ -1,12 +1,21 @@
 package node
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holiman/uint256"
 
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -31,7 +40,7 @@ func TestRegistration(t *testing.T) {
 // Policies that the configuration leaves out are nobody's difference.
 func TestDiffering(t *testing.T) {
 	t.Parallel()
-	ledger := store.SubmitterInfo{Submitter: txn.Submitter{OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(7)}}
+	ledger := txn.Submitter{OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(7)}
 	for name, c := range map[string]struct {
 		says config.Submitter
 		want []string
@@ -55,5 +64,62 @@ func TestSimulation(t *testing.T) {
 		if o := chainOptions(config.Chain{Prepare: config.Prepare{Simulate: says}}, nil, nil); o.TrustGasLimits != trusts {
 			t.Errorf("simulate: %s: %+v", says, o)
 		}
+	}
+}
+
+// A node that comes back asks once for all of its submitters, and writes only what is new or was corrected. One that has many has more time to start.
+func TestRegisteringAgain(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	proxy, err := pgproxy.Start(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	s, err := store.Open(t.Context(), store.Config{URL: proxy.URL(), Schema: db.Schema, Node: "a/boot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var asked, registered atomic.Int32
+	proxy.On(func(m pgproxy.Message) bool {
+		if m.Type == 'E' && strings.Contains(m.SQL, "name: SubmittersOf ") {
+			asked.Add(1)
+		}
+		if m.Type == 'E' && strings.Contains(m.SQL, "name: RegisterSubmitter ") {
+			registered.Add(1)
+		}
+		return false
+	}, pgproxy.CutMidway)
+	cfg := &config.Config{Chains: []config.Chain{{Name: "one", ChainID: 1}}}
+	for i := range 20 {
+		cfg.Submitters = append(cfg.Submitters, config.Submitter{Name: fmt.Sprint("s", i), Chain: "one", Address: txn.Address{byte(i + 1)}, Signer: "local", Mode: "strict", StartFrom: "0"})
+	}
+	var log bytes.Buffer
+	n := &Node{cfg: cfg, store: s, log: slog.New(slog.NewTextHandler(&log, nil))}
+	again := func(what string, asks, writes int32) {
+		t.Helper()
+		asked.Store(0)
+		registered.Store(0)
+		if err := n.registerAll(t.Context(), func() { t.Error("the database answers") }); err != nil {
+			t.Fatal(err)
+		}
+		if a, r := asked.Load(), registered.Load(); a != asks || r != writes {
+			t.Errorf("%s: asked %d times and registered %d, want %d and %d", what, a, r, asks, writes)
+		}
+	}
+	again("all are new", 1, 20)
+	again("all are there", 1, 0)
+	cfg.Submitters[3].StartFrom, cfg.Submitters[4].OnFailure = "7", "pause"
+	again("one is corrected", 1, 1)
+	if !strings.Contains(log.String(), "submitter=s4 keys=on_failure") {
+		t.Errorf("logged %s", log.String())
+	}
+	cfg.Submitters[5].Signer = "other"
+	if err := n.registerAll(t.Context(), func() {}); !errors.Is(err, store.ErrSubmitterExists) {
+		t.Errorf("another signer: %v", err)
+	}
+	if few, many := settleLimit(&config.Config{}), settleLimit(cfg); many != few+20*time.Second {
+		t.Errorf("%s to start with 20 submitters, %s without any", many, few)
 	}
 }

@@ -5,43 +5,140 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"regexp"
-
-	"google.golang.org/grpc/credentials"
+	"strings"
 
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/server"
 )
 
-// callerCredentials are those that callers meet; nil is plain text.
-func callerCredentials(t config.TLS) (credentials.TransportCredentials, error) {
-	if t.CertFile == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+// access is what the files say of who the node is to its callers, and who may call.
+type access struct {
+	tls     *tls.Config // nil: plain text
+	tokens  []string
+	callers []server.Caller
+}
+
+// faults are what is wrong with the files of access, each under its key.
+type faults []fault
+
+type fault struct {
+	key string
+	err error
+}
+
+func (f *faults) add(key string, err error) {
 	if err != nil {
-		return nil, fmt.Errorf("grpc.tls: read %s and %s: %w; give the PEM files of a certificate and its key", t.CertFile, t.KeyFile, err)
+		*f = append(*f, fault{key, err})
 	}
+}
+
+// Error is one line: it goes into a log.
+func (f faults) Error() string {
+	texts := make([]string, len(f))
+	for i, one := range f {
+		texts[i] = one.key + ": " + one.err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// readAccess reads all of the files, and tells all that is wrong with them. It never quotes a token.
+func readAccess(cfg *config.Config) (access, faults) {
+	var a access
+	var wrong faults
+	a.tls = readTLS(cfg.GRPC.TLS, &wrong)
+	var err error
+	a.tokens, err = readTokens(cfg.GRPC.TokensFile)
+	wrong.add("grpc.tokens_file", err)
+	of := map[string]string{} // token to caller
+	for i, c := range cfg.Callers {
+		key := cfg.Path("callers", i) + ".tokens_file"
+		tokens, err := readTokens(c.TokensFile)
+		wrong.add(key, err)
+		for _, token := range tokens {
+			if other, twice := of[token]; twice && other != c.Name {
+				wrong.add(key, fmt.Errorf("%s holds a token of caller %q; give each caller tokens of its own", c.TokensFile, other))
+				break
+			}
+			of[token] = c.Name
+		}
+		a.callers = append(a.callers, server.Caller{Name: c.Name, Tokens: tokens, Certificates: c.Certificates, Submitters: c.Submitters, Operator: c.Operator()})
+	}
+	if len(of) > maxTokens {
+		wrong.add("callers", fmt.Errorf("they have %d tokens, and each call is compared with all of them; leave at most %d", len(of), maxTokens))
+	}
+	return a, wrong
+}
+
+// accessFiles are those that readAccess reads.
+func accessFiles(cfg *config.Config) (files []string) {
+	all := []string{cfg.GRPC.TLS.CertFile, cfg.GRPC.TLS.KeyFile, cfg.GRPC.TLS.ClientCAFile, cfg.GRPC.TokensFile}
+	for _, c := range cfg.Callers {
+		all = append(all, c.TokensFile)
+	}
+	for _, file := range all {
+		if file != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	// Clients of HTTP/1.1 share the port.
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if t.ClientCAFile != "" {
-		pem, err := os.ReadFile(t.ClientCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("grpc.tls.client_ca_file: %w", err)
-		}
+		pem, err := readFile(t.ClientCAFile, "give the PEM file of the authorities that callers' certificates are of")
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("grpc.tls.client_ca_file: %s holds no certificate; give the PEM file of the authorities that callers' certificates are of", t.ClientCAFile)
+		if err == nil && !c.ClientCAs.AppendCertsFromPEM(pem) {
+			err = fmt.Errorf("%s holds no certificate; give the PEM file of the authorities that callers' certificates are of", t.ClientCAFile)
 		}
+		wrong.add("grpc.tls.client_ca_file", err)
 	}
-	return credentials.NewTLS(c), nil
+	const remedy = "give the PEM files of a certificate and its key"
+	var cert, key []byte
+	var noCert, noKey error
+	if t.CertFile != "" {
+		cert, noCert = readFile(t.CertFile, remedy)
+		wrong.add("grpc.tls.cert_file", noCert)
+	}
+	if t.KeyFile != "" {
+		key, noKey = readFile(t.KeyFile, remedy)
+		wrong.add("grpc.tls.key_file", noKey)
+	}
+	if t.CertFile == "" || t.KeyFile == "" || noCert != nil || noKey != nil {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		wrong.add("grpc.tls.cert_file", fmt.Errorf("%s and %s are no certificate with its key (%s); %s", t.CertFile, t.KeyFile, strings.TrimPrefix(err.Error(), "tls: "), remedy))
+		return nil
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c
+}
+
+// readFile reads one, and says with an error what to do.
+func readFile(file, remedy string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("file %s does not exist; %s", file, remedy)
+	case errors.As(err, &path):
+		return nil, fmt.Errorf("file %s cannot be read (%w); make it readable for this user, or name another", file, path.Err)
+	}
+	return text, err
 }
 
 // tokenForm is what can stand in a header, and cannot be guessed.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{16,512}$`)
 
-// maxTokens bounds the file: each call is compared with all of them.
+// maxTokens bounds them: each call is compared with all of them.
 const maxTokens = 1000
 
 // readTokens reads a file of tokens, and never quotes one.
@@ -49,9 +146,9 @@ func readTokens(file string) (tokens []string, err error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := readFile(file, "write tokens into it, one a line, readable by this user only; \"openssl rand -hex 32\" makes one")
 	if err != nil {
-		return nil, fmt.Errorf("grpc.tokens_file: %w", err)
+		return nil, err
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
@@ -59,18 +156,18 @@ func readTokens(file string) (tokens []string, err error) {
 		switch {
 		case len(line) == 0 || line[0] == '#':
 		case !tokenForm.Match(line):
-			return nil, fmt.Errorf("grpc.tokens_file: line %d of %s is no token: it has 16 to 512 letters, digits and . _ ~ + / = -; make one with \"openssl rand -hex 32\"", n, file)
+			return nil, fmt.Errorf("line %d of %s is no token: it has 16 to 512 letters, digits and . _ ~ + / = -; make one with \"openssl rand -hex 32\"", n, file)
 		default:
 			tokens = append(tokens, string(line))
 		}
 	}
 	switch {
 	case lines.Err() != nil:
-		return nil, fmt.Errorf("grpc.tokens_file: %s has a line that is too long for a token", file)
+		return nil, fmt.Errorf("%s has a line that is too long for a token", file)
 	case len(tokens) == 0:
-		return nil, fmt.Errorf("grpc.tokens_file: %s holds no token, so nobody could call; add one, or leave tokens_file out", file)
+		return nil, fmt.Errorf("%s holds no token, so nobody could call; add one, or leave tokens_file out", file)
 	case len(tokens) > maxTokens:
-		return nil, fmt.Errorf("grpc.tokens_file: %s holds %d tokens, and each call is compared with all of them; leave at most %d", file, len(tokens), maxTokens)
+		return nil, fmt.Errorf("%s holds %d tokens, and each call is compared with all of them; leave at most %d", file, len(tokens), maxTokens)
 	}
 	return tokens, nil
 }

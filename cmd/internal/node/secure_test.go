@@ -1,6 +1,7 @@
 package node
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,16 +50,53 @@ func TestReadTokens(t *testing.T) {
 func TestCallerCredentialsOfWrongFiles(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := callerCredentials(config.TLS{CertFile: missing, KeyFile: missing}); err == nil || !strings.Contains(err.Error(), "give the PEM files") {
-		t.Errorf("gave %v", err)
-	}
-	if c, err := callerCredentials(config.TLS{}); c != nil || err != nil {
-		t.Errorf("plain text is %v, %v", c, err)
+	var wrong faults
+	if c := readTLS(config.TLS{}, &wrong); c != nil || wrong != nil {
+		t.Errorf("plain text is %v, %v", c, wrong)
 	}
 	if tokens, err := readTokens(""); tokens != nil || err != nil {
 		t.Errorf("no file holds %v, %v", tokens, err)
 	}
 	if _, err := readTokens(missing); err == nil {
 		t.Error("a file that is not there is read")
+	}
+}
+
+// Everything that is wrong with the files of callers is told at once, each under its key and with what to do, to the check and to a node that starts.
+func TestFaultsOfAccessAreToldTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	put(t, file("cert"), "no certificate")
+	put(t, file("authorities"), "none")
+	writePair(t, dir, "one.test")
+	cfg := &config.Config{
+		GRPC: config.GRPC{
+			TLS: config.TLS{CertFile: file("cert"), KeyFile: file("missing-key"), ClientCAFile: file("authorities")}, TokensFile: file("missing-tokens"),
+		},
+		Callers: []config.Caller{{Name: "shop", TokensFile: dir}},
+	}
+	said := func() string {
+		_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		if _, starts := newDoorkeeper(cfg, slog.New(slog.DiscardHandler)); starts == nil || starts.Error() != err.Error() {
+			t.Errorf("the check says %v, the node %v", err, starts)
+		}
+		return err.Error()
+	}
+	got := said()
+	for _, want := range []string{
+		"grpc.tls.key_file: file " + file("missing-key") + " does not exist; give the PEM files of a certificate and its key",
+		"grpc.tls.client_ca_file: " + file("authorities") + " holds no certificate; give the PEM file",
+		"grpc.tokens_file: file " + file("missing-tokens") + " does not exist; write tokens into it",
+		"callers[0].tokens_file: file " + dir + " cannot be read (is a directory); make it readable",
+		"the configuration has 4 problems",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %s", got, want)
+		}
+	}
+	cfg.GRPC.TLS.KeyFile = file("pair.pem")
+	if got := said(); !strings.Contains(got, "grpc.tls.cert_file: "+file("cert")+" and "+file("pair.pem")+" are no certificate with its key (") {
+		t.Error(got)
 	}
 }

@@ -296,9 +296,22 @@ func TestLoseReplyThatIsAnError(t *testing.T) {
 	t.Run("of a step before", func(t *testing.T) { // Bind fails, and Execute is skipped
 		t.Parallel()
 		b := newBench(t)
+		// Bind plans the statement and works out what is constant in it: it fails once the lock is free, and that is once Execute has met its rule.
+		b.exec(b.direct, "create function "+b.table+"(int) returns int immutable language plpgsql as 'begin perform pg_advisory_xact_lock($1); raise; end'")
+		b.exec(b.direct, "select pg_advisory_lock(7)")
 		b.On(Running("insert"), LoseReply)
-		_, err := b.conn.PgConn().ExecParams(t.Context(), "insert into "+b.table+" values ($1)", [][]byte{[]byte("x")}, nil, nil, nil).Close()
-		b.unknown(err)
+		told := make(chan error, 1)
+		go func() {
+			_, err := b.conn.PgConn().ExecParams(t.Context(), "insert into "+b.table+" select "+b.table+"($1)", [][]byte{[]byte("7")}, nil, nil, nil).Close()
+			told <- err
+		}()
+		b.await("Execute is met", func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return len(b.rules) == 0
+		})
+		b.exec(b.direct, "select pg_advisory_unlock(7)")
+		b.unknown(<-told)
 	})
 }
 

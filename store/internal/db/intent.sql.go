@@ -20,37 +20,43 @@ WITH queued AS MATERIALIZED (
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
-       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = 'NO', reason = $3::TEXT, last_error = '', cancel_requested = TRUE,
+       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
+           reason = CASE WHEN t.restored THEN $3::TEXT ELSE $4::TEXT END,
+           last_error = CASE WHEN t.restored THEN $5::TEXT ELSE '' END, cancel_requested = TRUE,
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
 ), logged AS (
     INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, applied_at, result)
-    SELECT c.submitter_id, 'CANCEL', c.tx_id, $4::TEXT, $5::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE $4::TEXT <> '' OR $5::TEXT <> ''
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, $6::TEXT, $7::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE $6::TEXT <> '' OR $7::TEXT <> ''
 )
 SELECT c.version FROM cancelled c
 `
 
 type CancelQueuedParams struct {
-	SubmitterID int32
-	TxID        uuid.UUID
-	Reason      string
-	Why         string
-	Operator    string
+	SubmitterID    int32
+	TxID           uuid.UUID
+	RestoredReason string
+	Reason         string
+	RestoredError  string
+	Why            string
+	Operator       string
 }
 
 // CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
 // commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
-// event would stand in the feed before the one that it waited for. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
+// event would stand in the feed before the one that it waited for. What was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, cancelQueued,
 		arg.SubmitterID,
 		arg.TxID,
+		arg.RestoredReason,
 		arg.Reason,
+		arg.RestoredError,
 		arg.Why,
 		arg.Operator,
 	)
@@ -195,7 +201,7 @@ WITH intent AS MATERIALIZED (
        AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
      ORDER BY i.submitter_id, i.request_id, i.queue_seq -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
-    RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at, requeued, speed, max_fee, not_after, cancel_late, accepted_attempt, waiting_since, diagnosis, above, last_answer, pooled_attempt, rejected, labels, ended_block
+    RETURNING submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, created_at, state, sub_state, version, nonce, slot, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, reason, last_error, submit_attempts, cancel_requested, due_at, released_at, terminal_at, fencing_token, updated_at, requeued, speed, max_fee, not_after, cancel_late, accepted_attempt, waiting_since, diagnosis, above, last_answer, pooled_attempt, rejected, labels, ended_block, restored
 ), labelled AS (
     INSERT INTO tx_label (submitter_id, key, value, tx_id)
     SELECT q.submitter_id, l.key, l.value, q.tx_id FROM queued q CROSS JOIN LATERAL jsonb_each_text(q.labels) l WHERE q.labels <> '{}'

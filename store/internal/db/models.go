@@ -77,6 +77,7 @@ type ManagedTx struct {
 	Rejected         string
 	Labels           []byte
 	EndedBlock       *int64
+	Restored         bool
 }
 
 type Node struct {

@@ -65,7 +65,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 }
 
 const blocking = `-- name: Blocking :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
  ORDER BY t.nonce
  LIMIT 1
@@ -122,6 +122,7 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 		&i.Rejected,
 		&i.Labels,
 		&i.EndedBlock,
+		&i.Restored,
 	)
 	return i, err
 }
@@ -261,23 +262,44 @@ func (q *Queries) Gate(ctx context.Context, submitterIds []int32) ([]GateRow, er
 	return items, nil
 }
 
+const ledgerDepth = `-- name: LedgerDepth :one
+SELECT count(*) FROM (SELECT 1 FROM managed_tx q WHERE q.nonce IS NULL AND q.terminal_at IS NULL LIMIT $1::BIGINT) d
+`
+
+// LedgerDepth counts what waits in all queues, up to so many.
+func (q *Queries) LedgerDepth(ctx context.Context, most int64) (int64, error) {
+	row := q.db.QueryRow(ctx, ledgerDepth, most)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const listTxs = `-- name: ListTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
-  FROM submitter s
- CROSS JOIN LATERAL (
-       SELECT q.tx_id FROM managed_tx q
-        WHERE q.submitter_id = s.submitter_id AND q.tx_id < $1::UUID AND q.tx_id >= $2::UUID
-          AND q.created_at >= $3::TIMESTAMPTZ AND q.created_at < $4::TIMESTAMPTZ
-          AND (cardinality($5::TEXT[]) = 0 OR q.state = ANY($5::TEXT[]))
-        ORDER BY q.tx_id DESC
-        LIMIT $6::INT) page
-  JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE $7::INT = 0 OR s.submitter_id = $7::INT
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes FROM managed_tx q
+            WHERE q.submitter_id = s.submitter_id AND q.tx_id < $2::UUID AND q.tx_id >= $3::UUID
+              AND q.created_at >= $4::TIMESTAMPTZ AND q.created_at < $5::TIMESTAMPTZ
+              AND (cardinality($6::TEXT[]) = 0 OR q.state = ANY($6::TEXT[]))
+            ORDER BY q.tx_id DESC
+            LIMIT $7::INT) q
+     WHERE ($8::INT = 0 OR s.submitter_id = $8::INT) AND ($9::BOOLEAN OR s.name = ANY($10::TEXT[]))
+     ORDER BY q.tx_id DESC
+     LIMIT $7::INT
+), measured AS (
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+ WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
- LIMIT $6::INT
 `
 
 type ListTxsParams struct {
+	MaxBytes      int64
 	Before        uuid.UUID
 	Lowest        uuid.UUID
 	CreatedFrom   time.Time
@@ -285,6 +307,8 @@ type ListTxsParams struct {
 	States        []string
 	MaxRows       int32
 	SubmitterID   int32
+	AnyName       bool
+	Names         []string
 }
 
 type ListTxsRow struct {
@@ -292,9 +316,12 @@ type ListTxsRow struct {
 	SubmitterName string
 }
 
-// ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan.
+// ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan. It ends early with the second row beyond
+// so many bytes of call data: whoever counts them finds the row with which its own page ends, and the one that tells of another page. How long call data is says
+// its row; those of other pages are not read.
 func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow, error) {
 	rows, err := q.db.Query(ctx, listTxs,
+		arg.MaxBytes,
 		arg.Before,
 		arg.Lowest,
 		arg.CreatedFrom,
@@ -302,6 +329,8 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 		arg.States,
 		arg.MaxRows,
 		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
 	)
 	if err != nil {
 		return nil, err
@@ -357,6 +386,7 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
 			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err
@@ -370,23 +400,33 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 }
 
 const listTxsByLabel = `-- name: ListTxsByLabel :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
-  FROM submitter s
- CROSS JOIN LATERAL (
-       SELECT l.tx_id FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
-        WHERE l.submitter_id = s.submitter_id AND l.key = $1::TEXT AND l.value = $2::TEXT AND l.tx_id < $3::UUID AND l.tx_id >= $4::UUID
-          AND q.labels @> CAST($5::TEXT AS JSONB)
-          AND q.created_at >= $6::TIMESTAMPTZ AND q.created_at < $7::TIMESTAMPTZ
-          AND (cardinality($8::TEXT[]) = 0 OR q.state = ANY($8::TEXT[]))
-        ORDER BY l.tx_id DESC
-        LIMIT $9::INT) page
-  JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = page.tx_id
- WHERE $10::INT = 0 OR s.submitter_id = $10::INT
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+             FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
+            WHERE l.submitter_id = s.submitter_id AND l.key = $2::TEXT AND l.value = $3::TEXT AND l.tx_id < $4::UUID AND l.tx_id >= $5::UUID
+              AND q.labels @> CAST($6::TEXT AS JSONB)
+              AND q.created_at >= $7::TIMESTAMPTZ AND q.created_at < $8::TIMESTAMPTZ
+              AND (cardinality($9::TEXT[]) = 0 OR q.state = ANY($9::TEXT[]))
+            ORDER BY l.tx_id DESC
+            LIMIT $10::INT) q
+     WHERE ($11::INT = 0 OR s.submitter_id = $11::INT) AND ($12::BOOLEAN OR s.name = ANY($13::TEXT[]))
+     ORDER BY q.tx_id DESC
+     LIMIT $10::INT
+), measured AS (
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+ WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
- LIMIT $9::INT
 `
 
 type ListTxsByLabelParams struct {
+	MaxBytes      int64
 	Key           string
 	Value         string
 	Before        uuid.UUID
@@ -397,6 +437,8 @@ type ListTxsByLabelParams struct {
 	States        []string
 	MaxRows       int32
 	SubmitterID   int32
+	AnyName       bool
+	Names         []string
 }
 
 type ListTxsByLabelRow struct {
@@ -407,6 +449,7 @@ type ListTxsByLabelRow struct {
 // ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
 func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) ([]ListTxsByLabelRow, error) {
 	rows, err := q.db.Query(ctx, listTxsByLabel,
+		arg.MaxBytes,
 		arg.Key,
 		arg.Value,
 		arg.Before,
@@ -417,6 +460,8 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 		arg.States,
 		arg.MaxRows,
 		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
 	)
 	if err != nil {
 		return nil, err
@@ -472,6 +517,7 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
 			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err
@@ -484,8 +530,45 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 	return items, nil
 }
 
+const queueDepths = `-- name: QueueDepths :many
+SELECT w.submitter_id::INT AS submitter_id,
+       (SELECT count(*) FROM (SELECT 1 FROM managed_tx q WHERE q.submitter_id = w.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL LIMIT $1::BIGINT) d)::BIGINT AS depth
+  FROM (SELECT unnest($2::INT[]) AS submitter_id) w
+`
+
+type QueueDepthsParams struct {
+	Most         int64
+	SubmitterIds []int32
+}
+
+type QueueDepthsRow struct {
+	SubmitterID int32
+	Depth       int64
+}
+
+// QueueDepths counts what waits for a nonce, along the index of the queues, up to so many of each submitter.
+func (q *Queries) QueueDepths(ctx context.Context, arg QueueDepthsParams) ([]QueueDepthsRow, error) {
+	rows, err := q.db.Query(ctx, queueDepths, arg.Most, arg.SubmitterIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []QueueDepthsRow
+	for rows.Next() {
+		var i QueueDepthsRow
+		if err := rows.Scan(&i.SubmitterID, &i.Depth); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const queueHead = `-- name: QueueHead :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.terminal_at IS NULL
  ORDER BY t.queue_seq
  LIMIT 1
@@ -541,13 +624,14 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 		&i.Rejected,
 		&i.Labels,
 		&i.EndedBlock,
+		&i.Restored,
 	)
 	return i, err
 }
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = $1 AND t.tx_id = $2
 `
@@ -613,13 +697,14 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.Rejected,
 		&i.ManagedTx.Labels,
 		&i.ManagedTx.EndedBlock,
+		&i.ManagedTx.Restored,
 		&i.SubmitterName,
 	)
 	return i, err
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, s.name AS submitter_name
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id
@@ -691,6 +776,7 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.Rejected,
 			&i.ManagedTx.Labels,
 			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
 			&i.SubmitterName,
 		); err != nil {
 			return nil, err

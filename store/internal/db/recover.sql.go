@@ -79,6 +79,22 @@ func (q *Queries) LockLeases(ctx context.Context) error {
 	return err
 }
 
+const markRestored = `-- name: MarkRestored :execrows
+UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
+  FROM submitter_lease l
+ WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL
+`
+
+// MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not run. What of it has a nonce may have run as well, under a form of
+// it that was signed there.
+func (q *Queries) MarkRestored(ctx context.Context) (int64, error) {
+	result, err := q.db.Exec(ctx, markRestored)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const pauseUnstarted = `-- name: PauseUnstarted :execrows
 WITH paused AS (
     UPDATE submitter s SET status = 'PAUSED'
@@ -101,22 +117,27 @@ func (q *Queries) PauseUnstarted(ctx context.Context, reason string) (int64, err
 }
 
 const protectRestored = `-- name: ProtectRestored :execrows
-UPDATE submitter_nonce_cursor n
-   SET protect_evidence = CASE WHEN n.protect_reason IS NULL THEN $1::TEXT
-                               WHEN n.protect_reason = $2::TEXT AND n.protect_evidence <> '' THEN n.protect_evidence
-                               ELSE $1::TEXT || '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
-       protect_reason   = $2::TEXT,
-       protect_at       = clock_timestamp(),
-       protections      = greatest(n.protections + $3::BIGINT, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
-       fencing_token    = l.fencing_token,
-       updated_at       = clock_timestamp()
-  FROM submitter_lease l
- WHERE l.submitter_id = n.submitter_id
+WITH protected AS (
+    UPDATE submitter_nonce_cursor n
+       SET protect_evidence = CASE WHEN n.protect_reason IS NULL THEN $2::TEXT
+                                   WHEN n.protect_reason = $1::TEXT AND n.protect_evidence <> '' THEN n.protect_evidence
+                                   ELSE $2::TEXT || '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
+           protect_reason   = $1::TEXT,
+           protect_at       = clock_timestamp(),
+           protections      = greatest(n.protections + $3::BIGINT, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
+           fencing_token    = l.fencing_token,
+           updated_at       = clock_timestamp()
+      FROM submitter_lease l
+     WHERE l.submitter_id = n.submitter_id
+ RETURNING n.submitter_id, n.protections, n.protect_evidence, n.fencing_token
+)
+INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result, fencing_token)
+SELECT p.submitter_id, 'PROTECT', $1::TEXT, p.protections, left(p.protect_evidence, 4096), 'recover', clock_timestamp(), 'APPLIED', p.fencing_token FROM protected p
 `
 
 type ProtectRestoredParams struct {
-	Evidence string
 	Reason   string
+	Evidence string
 	Raise    int64
 }
 
@@ -124,7 +145,7 @@ type ProtectRestoredParams struct {
 // in itself. Protections are counted from beyond all that the lost part can have had, so that a decision on one of those, when it is repeated, is about none of
 // these. By milliseconds of the database's time, because a backup that is restored a second time counts from the same number; the raise is for a clock that is off.
 func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams) (int64, error) {
-	result, err := q.db.Exec(ctx, protectRestored, arg.Evidence, arg.Reason, arg.Raise)
+	result, err := q.db.Exec(ctx, protectRestored, arg.Reason, arg.Evidence, arg.Raise)
 	if err != nil {
 		return 0, err
 	}

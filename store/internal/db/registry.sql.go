@@ -149,19 +149,35 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
        s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+       (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known, coalesce(p.action, '')::TEXT AS pause_action, coalesce(p.reason, '')::TEXT AS pause_reason,
+       coalesce(p.operator, '')::TEXT AS pause_operator, coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
- WHERE s.name > $1 AND ($2::INT = 0 OR s.submitter_id = $2::INT)
+  LEFT JOIN LATERAL (
+       SELECT k.action, k.reason, k.operator, k.applied_at
+         FROM (SELECT c.command_id, c.kind, c.action, c.reason, c.operator, c.applied_at, c.result,
+                      max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED') OVER () AS resumed_at
+                 FROM (SELECT q.command_id, q.kind, q.action, q.reason, q.operator, q.applied_at, q.result
+                         FROM submitter_command q
+                        WHERE q.submitter_id = s.submitter_id AND s.status = 'PAUSED'
+                        ORDER BY q.command_id DESC
+                        LIMIT 1000) c) k
+        WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED' AND k.applied_at > coalesce(k.resumed_at, '-infinity')
+        ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
+        LIMIT 1) p ON TRUE
+ WHERE s.name > $1 AND ($2::INT = 0 OR s.submitter_id = $2::INT) AND ($3::BOOLEAN OR s.name = ANY($4::TEXT[]))
  ORDER BY s.name
- LIMIT $3::INT
+ LIMIT $5::INT
 `
 
 type SubmittersParams struct {
 	AfterName   string
 	SubmitterID int32
+	AnyName     bool
+	Names       []string
 	MaxRows     int32
 }
 
@@ -189,12 +205,25 @@ type SubmittersRow struct {
 	ProtectEvidence *string
 	ProtectAt       *time.Time
 	Protections     *int64
+	PauseKnown      bool
+	PauseAction     string
+	PauseReason     string
+	PauseOperator   string
+	PausedAt        time.Time
 	Queued          int64
 	InFlight        int64
 }
 
+// Submitters tells why one is paused as well: of the pauses since it was last resumed the newest that the policy on_failure made, which nobody may overlook, or else
+// the newest. It is looked for among so many commands.
 func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]SubmittersRow, error) {
-	rows, err := q.db.Query(ctx, submitters, arg.AfterName, arg.SubmitterID, arg.MaxRows)
+	rows, err := q.db.Query(ctx, submitters,
+		arg.AfterName,
+		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -226,8 +255,68 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 			&i.ProtectEvidence,
 			&i.ProtectAt,
 			&i.Protections,
+			&i.PauseKnown,
+			&i.PauseAction,
+			&i.PauseReason,
+			&i.PauseOperator,
+			&i.PausedAt,
 			&i.Queued,
 			&i.InFlight,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const submittersOf = `-- name: SubmittersOf :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
+       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+  FROM submitter s WHERE s.name = ANY($1::TEXT[])
+`
+
+type SubmittersOfRow struct {
+	SubmitterID int32
+	Name        string
+	ChainID     int64
+	Address     []byte
+	Signer      string
+	Mode        string
+	MaxInFlight int32
+	Status      string
+	StartFrom   string
+	CreatedAt   time.Time
+	OnFailure   string
+	MaxFee      string
+}
+
+// SubmittersOf are those of these names that are there.
+func (q *Queries) SubmittersOf(ctx context.Context, names []string) ([]SubmittersOfRow, error) {
+	rows, err := q.db.Query(ctx, submittersOf, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SubmittersOfRow
+	for rows.Next() {
+		var i SubmittersOfRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.Name,
+			&i.ChainID,
+			&i.Address,
+			&i.Signer,
+			&i.Mode,
+			&i.MaxInFlight,
+			&i.Status,
+			&i.StartFrom,
+			&i.CreatedAt,
+			&i.OnFailure,
+			&i.MaxFee,
 		); err != nil {
 			return nil, err
 		}

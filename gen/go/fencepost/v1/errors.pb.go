@@ -61,8 +61,19 @@ const (
 	// FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
 	// ask again once they do.
 	ErrorReason_ERROR_REASON_DECISION_REFUSED ErrorReason = 16
-	// UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+	// UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
+	// "authorization: Bearer TOKEN", or show the certificate of a caller.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 17
+	// RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
+	// call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
+	// submitters, or raise queue.max_per_submitter or queue.max_total.
+	ErrorReason_ERROR_REASON_QUEUE_FULL ErrorReason = 18
+	// RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
+	// RetryInfo's delay. If it lasts: send less at a time, or run another node.
+	ErrorReason_ERROR_REASON_NODE_BUSY ErrorReason = 19
+	// PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
+	// which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 20
 )
 
 // Enum value maps for ErrorReason.
@@ -86,6 +97,9 @@ var (
 		15: "ERROR_REASON_PROTECTION_CHANGED",
 		16: "ERROR_REASON_DECISION_REFUSED",
 		17: "ERROR_REASON_UNAUTHENTICATED",
+		18: "ERROR_REASON_QUEUE_FULL",
+		19: "ERROR_REASON_NODE_BUSY",
+		20: "ERROR_REASON_PERMISSION_DENIED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -106,6 +120,9 @@ var (
 		"ERROR_REASON_PROTECTION_CHANGED":     15,
 		"ERROR_REASON_DECISION_REFUSED":       16,
 		"ERROR_REASON_UNAUTHENTICATED":        17,
+		"ERROR_REASON_QUEUE_FULL":             18,
+		"ERROR_REASON_NODE_BUSY":              19,
+		"ERROR_REASON_PERMISSION_DENIED":      20,
 	}
 )
 
@@ -140,7 +157,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xf6\x04\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xd3\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -160,7 +177,10 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x15ERROR_REASON_INTERNAL\x10\x0e\x12#\n" +
 	"\x1fERROR_REASON_PROTECTION_CHANGED\x10\x0f\x12!\n" +
 	"\x1dERROR_REASON_DECISION_REFUSED\x10\x10\x12 \n" +
-	"\x1cERROR_REASON_UNAUTHENTICATED\x10\x11BT\n" +
+	"\x1cERROR_REASON_UNAUTHENTICATED\x10\x11\x12\x1b\n" +
+	"\x17ERROR_REASON_QUEUE_FULL\x10\x12\x12\x1a\n" +
+	"\x16ERROR_REASON_NODE_BUSY\x10\x13\x12\"\n" +
+	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x14BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

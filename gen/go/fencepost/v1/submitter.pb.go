@@ -238,7 +238,7 @@ type StuckDecision int32
 
 const (
 	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
-	// It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+	// It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
 	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
@@ -250,6 +250,10 @@ const (
 	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4
 	// As REQUEUE, likewise.
 	StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN StuckDecision = 5
+	// Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+	StuckDecision_STUCK_DECISION_BUMP StuckDecision = 6
+	// It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+	StuckDecision_STUCK_DECISION_CANCEL StuckDecision = 7
 )
 
 // Enum value maps for StuckDecision.
@@ -261,6 +265,8 @@ var (
 		3: "STUCK_DECISION_RETRY",
 		4: "STUCK_DECISION_FAIL_UNPROVEN",
 		5: "STUCK_DECISION_REQUEUE_UNPROVEN",
+		6: "STUCK_DECISION_BUMP",
+		7: "STUCK_DECISION_CANCEL",
 	}
 	StuckDecision_value = map[string]int32{
 		"STUCK_DECISION_UNSPECIFIED":      0,
@@ -269,6 +275,8 @@ var (
 		"STUCK_DECISION_RETRY":            3,
 		"STUCK_DECISION_FAIL_UNPROVEN":    4,
 		"STUCK_DECISION_REQUEUE_UNPROVEN": 5,
+		"STUCK_DECISION_BUMP":             6,
+		"STUCK_DECISION_CANCEL":           7,
 	}
 )
 
@@ -443,6 +451,78 @@ func (x *Protection) GetProtectionId() int64 {
 	return 0
 }
 
+// Pause says who paused a submitter, and why.
+type Pause struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The words of who asked for it; when its policy did, the transaction that reverted.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// "fencepost" when its policy did.
+	Operator string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
+	Time     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	// FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+	OnFailure     bool `protobuf:"varint,4,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pause) Reset() {
+	*x = Pause{}
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pause) ProtoMessage() {}
+
+func (x *Pause) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pause.ProtoReflect.Descriptor instead.
+func (*Pause) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Pause) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Pause) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+func (x *Pause) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *Pause) GetOnFailure() bool {
+	if x != nil {
+		return x.OnFailure
+	}
+	return false
+}
+
 // Waiting is a transaction that those behind it wait for.
 type Waiting struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -464,7 +544,7 @@ type Waiting struct {
 
 func (x *Waiting) Reset() {
 	*x = Waiting{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +556,7 @@ func (x *Waiting) String() string {
 func (*Waiting) ProtoMessage() {}
 
 func (x *Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[2]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +569,7 @@ func (x *Waiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waiting.ProtoReflect.Descriptor instead.
 func (*Waiting) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Waiting) GetTxId() string {
@@ -563,7 +643,7 @@ type NonceGap struct {
 
 func (x *NonceGap) Reset() {
 	*x = NonceGap{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -575,7 +655,7 @@ func (x *NonceGap) String() string {
 func (*NonceGap) ProtoMessage() {}
 
 func (x *NonceGap) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[3]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -588,7 +668,7 @@ func (x *NonceGap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonceGap.ProtoReflect.Descriptor instead.
 func (*NonceGap) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *NonceGap) GetFirstNonce() uint64 {
@@ -659,14 +739,16 @@ type Submitter struct {
 	Gaps      []*NonceGap   `protobuf:"bytes,18,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	OnFailure FailurePolicy `protobuf:"varint,19,opt,name=on_failure,json=onFailure,proto3,enum=fencepost.v1.FailurePolicy" json:"on_failure,omitempty"`
 	// Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
-	MaxFee        string `protobuf:"bytes,20,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
+	MaxFee string `protobuf:"bytes,20,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
+	// Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+	Pause         *Pause `protobuf:"bytes,21,opt,name=pause,proto3" json:"pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Submitter) Reset() {
 	*x = Submitter{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +760,7 @@ func (x *Submitter) String() string {
 func (*Submitter) ProtoMessage() {}
 
 func (x *Submitter) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[4]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +773,7 @@ func (x *Submitter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Submitter.ProtoReflect.Descriptor instead.
 func (*Submitter) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Submitter) GetName() string {
@@ -834,6 +916,13 @@ func (x *Submitter) GetMaxFee() string {
 	return ""
 }
 
+func (x *Submitter) GetPause() *Pause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
 type RegisterSubmitterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
@@ -853,7 +942,7 @@ type RegisterSubmitterRequest struct {
 
 func (x *RegisterSubmitterRequest) Reset() {
 	*x = RegisterSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +954,7 @@ func (x *RegisterSubmitterRequest) String() string {
 func (*RegisterSubmitterRequest) ProtoMessage() {}
 
 func (x *RegisterSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[5]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +967,7 @@ func (x *RegisterSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{5}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RegisterSubmitterRequest) GetName() string {
@@ -942,7 +1031,7 @@ type UpdateSubmitterRequest struct {
 
 func (x *UpdateSubmitterRequest) Reset() {
 	*x = UpdateSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1043,7 @@ func (x *UpdateSubmitterRequest) String() string {
 func (*UpdateSubmitterRequest) ProtoMessage() {}
 
 func (x *UpdateSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[6]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1056,7 @@ func (x *UpdateSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*UpdateSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{6}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UpdateSubmitterRequest) GetSubmitter() string {
@@ -1021,7 +1110,7 @@ type UpdateSubmitterResponse struct {
 
 func (x *UpdateSubmitterResponse) Reset() {
 	*x = UpdateSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1122,7 @@ func (x *UpdateSubmitterResponse) String() string {
 func (*UpdateSubmitterResponse) ProtoMessage() {}
 
 func (x *UpdateSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[7]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1135,7 @@ func (x *UpdateSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*UpdateSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{7}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UpdateSubmitterResponse) GetSubmitter() *Submitter {
@@ -1066,7 +1155,7 @@ type RegisterSubmitterResponse struct {
 
 func (x *RegisterSubmitterResponse) Reset() {
 	*x = RegisterSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1167,7 @@ func (x *RegisterSubmitterResponse) String() string {
 func (*RegisterSubmitterResponse) ProtoMessage() {}
 
 func (x *RegisterSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[8]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1180,7 @@ func (x *RegisterSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{8}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RegisterSubmitterResponse) GetSubmitter() *Submitter {
@@ -1118,7 +1207,7 @@ type GetSubmitterRequest struct {
 
 func (x *GetSubmitterRequest) Reset() {
 	*x = GetSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1219,7 @@ func (x *GetSubmitterRequest) String() string {
 func (*GetSubmitterRequest) ProtoMessage() {}
 
 func (x *GetSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[9]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1232,7 @@ func (x *GetSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*GetSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{9}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetSubmitterRequest) GetSubmitter() string {
@@ -1162,7 +1251,7 @@ type GetSubmitterResponse struct {
 
 func (x *GetSubmitterResponse) Reset() {
 	*x = GetSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1263,7 @@ func (x *GetSubmitterResponse) String() string {
 func (*GetSubmitterResponse) ProtoMessage() {}
 
 func (x *GetSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[10]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1276,7 @@ func (x *GetSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*GetSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{10}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetSubmitterResponse) GetSubmitter() *Submitter {
@@ -1208,7 +1297,7 @@ type ListSubmittersRequest struct {
 
 func (x *ListSubmittersRequest) Reset() {
 	*x = ListSubmittersRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1309,7 @@ func (x *ListSubmittersRequest) String() string {
 func (*ListSubmittersRequest) ProtoMessage() {}
 
 func (x *ListSubmittersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[11]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1322,7 @@ func (x *ListSubmittersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmittersRequest.ProtoReflect.Descriptor instead.
 func (*ListSubmittersRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{11}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListSubmittersRequest) GetPageSize() int32 {
@@ -1260,7 +1349,7 @@ type ListSubmittersResponse struct {
 
 func (x *ListSubmittersResponse) Reset() {
 	*x = ListSubmittersResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1361,7 @@ func (x *ListSubmittersResponse) String() string {
 func (*ListSubmittersResponse) ProtoMessage() {}
 
 func (x *ListSubmittersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[12]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1374,7 @@ func (x *ListSubmittersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubmittersResponse.ProtoReflect.Descriptor instead.
 func (*ListSubmittersResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{12}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListSubmittersResponse) GetSubmitters() []*Submitter {
@@ -1315,7 +1404,7 @@ type PauseSubmitterRequest struct {
 
 func (x *PauseSubmitterRequest) Reset() {
 	*x = PauseSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1416,7 @@ func (x *PauseSubmitterRequest) String() string {
 func (*PauseSubmitterRequest) ProtoMessage() {}
 
 func (x *PauseSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[13]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1429,7 @@ func (x *PauseSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*PauseSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{13}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PauseSubmitterRequest) GetSubmitter() string {
@@ -1373,7 +1462,7 @@ type PauseSubmitterResponse struct {
 
 func (x *PauseSubmitterResponse) Reset() {
 	*x = PauseSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1474,7 @@ func (x *PauseSubmitterResponse) String() string {
 func (*PauseSubmitterResponse) ProtoMessage() {}
 
 func (x *PauseSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[14]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1487,7 @@ func (x *PauseSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*PauseSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{14}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PauseSubmitterResponse) GetSubmitter() *Submitter {
@@ -1421,7 +1510,7 @@ type ResumeSubmitterRequest struct {
 
 func (x *ResumeSubmitterRequest) Reset() {
 	*x = ResumeSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1433,7 +1522,7 @@ func (x *ResumeSubmitterRequest) String() string {
 func (*ResumeSubmitterRequest) ProtoMessage() {}
 
 func (x *ResumeSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[15]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1446,7 +1535,7 @@ func (x *ResumeSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{15}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResumeSubmitterRequest) GetSubmitter() string {
@@ -1479,7 +1568,7 @@ type ResumeSubmitterResponse struct {
 
 func (x *ResumeSubmitterResponse) Reset() {
 	*x = ResumeSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1580,7 @@ func (x *ResumeSubmitterResponse) String() string {
 func (*ResumeSubmitterResponse) ProtoMessage() {}
 
 func (x *ResumeSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[16]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1593,7 @@ func (x *ResumeSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{16}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResumeSubmitterResponse) GetSubmitter() *Submitter {
@@ -1527,7 +1616,7 @@ type ProtectSubmitterRequest struct {
 
 func (x *ProtectSubmitterRequest) Reset() {
 	*x = ProtectSubmitterRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1539,7 +1628,7 @@ func (x *ProtectSubmitterRequest) String() string {
 func (*ProtectSubmitterRequest) ProtoMessage() {}
 
 func (x *ProtectSubmitterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[17]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1552,7 +1641,7 @@ func (x *ProtectSubmitterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtectSubmitterRequest.ProtoReflect.Descriptor instead.
 func (*ProtectSubmitterRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{17}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProtectSubmitterRequest) GetSubmitter() string {
@@ -1585,7 +1674,7 @@ type ProtectSubmitterResponse struct {
 
 func (x *ProtectSubmitterResponse) Reset() {
 	*x = ProtectSubmitterResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1686,7 @@ func (x *ProtectSubmitterResponse) String() string {
 func (*ProtectSubmitterResponse) ProtoMessage() {}
 
 func (x *ProtectSubmitterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[18]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1699,7 @@ func (x *ProtectSubmitterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProtectSubmitterResponse.ProtoReflect.Descriptor instead.
 func (*ProtectSubmitterResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{18}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProtectSubmitterResponse) GetSubmitter() *Submitter {
@@ -1636,7 +1725,7 @@ type ExitProtectRequest struct {
 
 func (x *ExitProtectRequest) Reset() {
 	*x = ExitProtectRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1737,7 @@ func (x *ExitProtectRequest) String() string {
 func (*ExitProtectRequest) ProtoMessage() {}
 
 func (x *ExitProtectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[19]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1750,7 @@ func (x *ExitProtectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitProtectRequest.ProtoReflect.Descriptor instead.
 func (*ExitProtectRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{19}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExitProtectRequest) GetSubmitter() string {
@@ -1708,7 +1797,7 @@ type ExitProtectResponse struct {
 
 func (x *ExitProtectResponse) Reset() {
 	*x = ExitProtectResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +1809,7 @@ func (x *ExitProtectResponse) String() string {
 func (*ExitProtectResponse) ProtoMessage() {}
 
 func (x *ExitProtectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[20]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +1822,7 @@ func (x *ExitProtectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitProtectResponse.ProtoReflect.Descriptor instead.
 func (*ExitProtectResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{20}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExitProtectResponse) GetSubmitter() *Submitter {
@@ -1760,7 +1849,7 @@ type ResolveStuckRequest struct {
 
 func (x *ResolveStuckRequest) Reset() {
 	*x = ResolveStuckRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1861,7 @@ func (x *ResolveStuckRequest) String() string {
 func (*ResolveStuckRequest) ProtoMessage() {}
 
 func (x *ResolveStuckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[21]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1874,7 @@ func (x *ResolveStuckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveStuckRequest.ProtoReflect.Descriptor instead.
 func (*ResolveStuckRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{21}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResolveStuckRequest) GetTxId() string {
@@ -1832,7 +1921,7 @@ type ResolveStuckResponse struct {
 
 func (x *ResolveStuckResponse) Reset() {
 	*x = ResolveStuckResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +1933,7 @@ func (x *ResolveStuckResponse) String() string {
 func (*ResolveStuckResponse) ProtoMessage() {}
 
 func (x *ResolveStuckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[22]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +1946,7 @@ func (x *ResolveStuckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveStuckResponse.ProtoReflect.Descriptor instead.
 func (*ResolveStuckResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{22}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResolveStuckResponse) GetTx() *Tx {
@@ -1874,7 +1963,7 @@ type Command struct {
 	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
 	// its owner reads them anew).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+	// ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
 	// of PROTECT; else empty.
 	Action     string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	TxId       string                 `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
@@ -1885,7 +1974,7 @@ type Command struct {
 	ApplyTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=apply_time,json=applyTime,proto3" json:"apply_time,omitempty"`
 	// APPLIED, or why nothing was done.
 	Result string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
-	// The protection that an EXIT_PROTECT is about; else 0.
+	// The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
 	ProtectionId  int64 `protobuf:"varint,10,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1893,7 +1982,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +1994,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[23]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +2007,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{23}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Command) GetCommandId() int64 {
@@ -2003,7 +2092,7 @@ type ListCommandsRequest struct {
 
 func (x *ListCommandsRequest) Reset() {
 	*x = ListCommandsRequest{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[24]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2104,7 @@ func (x *ListCommandsRequest) String() string {
 func (*ListCommandsRequest) ProtoMessage() {}
 
 func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[24]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2117,7 @@ func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsRequest.ProtoReflect.Descriptor instead.
 func (*ListCommandsRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{24}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListCommandsRequest) GetSubmitter() string {
@@ -2062,7 +2151,7 @@ type ListCommandsResponse struct {
 
 func (x *ListCommandsResponse) Reset() {
 	*x = ListCommandsResponse{}
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[25]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2163,7 @@ func (x *ListCommandsResponse) String() string {
 func (*ListCommandsResponse) ProtoMessage() {}
 
 func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_submitter_proto_msgTypes[25]
+	mi := &file_fencepost_v1_submitter_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2176,7 @@ func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCommandsResponse.ProtoReflect.Descriptor instead.
 func (*ListCommandsResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{25}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListCommandsResponse) GetCommands() []*Command {
@@ -2121,7 +2210,13 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bevidence\x18\x02 \x01(\tR\bevidence\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
-	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\"\xa0\x02\n" +
+	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\"\x8a\x01\n" +
+	"\x05Pause\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
+	"\boperator\x18\x02 \x01(\tR\boperator\x12.\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1d\n" +
+	"\n" +
+	"on_failure\x18\x04 \x01(\bR\tonFailure\"\xa0\x02\n" +
 	"\aWaiting\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1d\n" +
 	"\n" +
@@ -2141,7 +2236,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"last_nonce\x18\x02 \x01(\x04B\x020\x01R\tlastNonce\x12\x13\n" +
 	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xd1\x06\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xfc\x06\n" +
 	"\tSubmitter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -2172,7 +2267,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x04gaps\x18\x12 \x03(\v2\x16.fencepost.v1.NonceGapR\x04gaps\x12:\n" +
 	"\n" +
 	"on_failure\x18\x13 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyR\tonFailure\x12\x17\n" +
-	"\amax_fee\x18\x14 \x01(\tR\x06maxFeeB\r\n" +
+	"\amax_fee\x18\x14 \x01(\tR\x06maxFee\x12)\n" +
+	"\x05pause\x18\x15 \x01(\v2\x13.fencepost.v1.PauseR\x05pauseB\r\n" +
 	"\v_next_nonceB\r\n" +
 	"\v_init_nonce\"\xd0\x03\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +
@@ -2299,14 +2395,16 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x1fPROTECTION_DECISION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPROTECTION_DECISION_RESUME\x10\x01\x12%\n" +
 	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02\x120\n" +
-	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03*\xc5\x01\n" +
+	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03*\xf9\x01\n" +
 	"\rStuckDecision\x12\x1e\n" +
 	"\x1aSTUCK_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13STUCK_DECISION_FAIL\x10\x01\x12\x1a\n" +
 	"\x16STUCK_DECISION_REQUEUE\x10\x02\x12\x18\n" +
 	"\x14STUCK_DECISION_RETRY\x10\x03\x12 \n" +
 	"\x1cSTUCK_DECISION_FAIL_UNPROVEN\x10\x04\x12#\n" +
-	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x052\xe9\n" +
+	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x05\x12\x17\n" +
+	"\x13STUCK_DECISION_BUMP\x10\x06\x12\x19\n" +
+	"\x15STUCK_DECISION_CANCEL\x10\a2\xe9\n" +
 	"\n" +
 	"\x10SubmitterService\x12\x83\x01\n" +
 	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/api/v1/submitters\x12}\n" +
@@ -2334,7 +2432,7 @@ func file_fencepost_v1_submitter_proto_rawDescGZIP() []byte {
 }
 
 var file_fencepost_v1_submitter_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fencepost_v1_submitter_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_fencepost_v1_submitter_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_fencepost_v1_submitter_proto_goTypes = []any{
 	(SubmitterMode)(0),                // 0: fencepost.v1.SubmitterMode
 	(SubmitterStatus)(0),              // 1: fencepost.v1.SubmitterStatus
@@ -2343,93 +2441,96 @@ var file_fencepost_v1_submitter_proto_goTypes = []any{
 	(StuckDecision)(0),                // 4: fencepost.v1.StuckDecision
 	(*LeaseInfo)(nil),                 // 5: fencepost.v1.LeaseInfo
 	(*Protection)(nil),                // 6: fencepost.v1.Protection
-	(*Waiting)(nil),                   // 7: fencepost.v1.Waiting
-	(*NonceGap)(nil),                  // 8: fencepost.v1.NonceGap
-	(*Submitter)(nil),                 // 9: fencepost.v1.Submitter
-	(*RegisterSubmitterRequest)(nil),  // 10: fencepost.v1.RegisterSubmitterRequest
-	(*UpdateSubmitterRequest)(nil),    // 11: fencepost.v1.UpdateSubmitterRequest
-	(*UpdateSubmitterResponse)(nil),   // 12: fencepost.v1.UpdateSubmitterResponse
-	(*RegisterSubmitterResponse)(nil), // 13: fencepost.v1.RegisterSubmitterResponse
-	(*GetSubmitterRequest)(nil),       // 14: fencepost.v1.GetSubmitterRequest
-	(*GetSubmitterResponse)(nil),      // 15: fencepost.v1.GetSubmitterResponse
-	(*ListSubmittersRequest)(nil),     // 16: fencepost.v1.ListSubmittersRequest
-	(*ListSubmittersResponse)(nil),    // 17: fencepost.v1.ListSubmittersResponse
-	(*PauseSubmitterRequest)(nil),     // 18: fencepost.v1.PauseSubmitterRequest
-	(*PauseSubmitterResponse)(nil),    // 19: fencepost.v1.PauseSubmitterResponse
-	(*ResumeSubmitterRequest)(nil),    // 20: fencepost.v1.ResumeSubmitterRequest
-	(*ResumeSubmitterResponse)(nil),   // 21: fencepost.v1.ResumeSubmitterResponse
-	(*ProtectSubmitterRequest)(nil),   // 22: fencepost.v1.ProtectSubmitterRequest
-	(*ProtectSubmitterResponse)(nil),  // 23: fencepost.v1.ProtectSubmitterResponse
-	(*ExitProtectRequest)(nil),        // 24: fencepost.v1.ExitProtectRequest
-	(*ExitProtectResponse)(nil),       // 25: fencepost.v1.ExitProtectResponse
-	(*ResolveStuckRequest)(nil),       // 26: fencepost.v1.ResolveStuckRequest
-	(*ResolveStuckResponse)(nil),      // 27: fencepost.v1.ResolveStuckResponse
-	(*Command)(nil),                   // 28: fencepost.v1.Command
-	(*ListCommandsRequest)(nil),       // 29: fencepost.v1.ListCommandsRequest
-	(*ListCommandsResponse)(nil),      // 30: fencepost.v1.ListCommandsResponse
-	(*timestamppb.Timestamp)(nil),     // 31: google.protobuf.Timestamp
-	(TxState)(0),                      // 32: fencepost.v1.TxState
-	(*fieldmaskpb.FieldMask)(nil),     // 33: google.protobuf.FieldMask
-	(*Tx)(nil),                        // 34: fencepost.v1.Tx
+	(*Pause)(nil),                     // 7: fencepost.v1.Pause
+	(*Waiting)(nil),                   // 8: fencepost.v1.Waiting
+	(*NonceGap)(nil),                  // 9: fencepost.v1.NonceGap
+	(*Submitter)(nil),                 // 10: fencepost.v1.Submitter
+	(*RegisterSubmitterRequest)(nil),  // 11: fencepost.v1.RegisterSubmitterRequest
+	(*UpdateSubmitterRequest)(nil),    // 12: fencepost.v1.UpdateSubmitterRequest
+	(*UpdateSubmitterResponse)(nil),   // 13: fencepost.v1.UpdateSubmitterResponse
+	(*RegisterSubmitterResponse)(nil), // 14: fencepost.v1.RegisterSubmitterResponse
+	(*GetSubmitterRequest)(nil),       // 15: fencepost.v1.GetSubmitterRequest
+	(*GetSubmitterResponse)(nil),      // 16: fencepost.v1.GetSubmitterResponse
+	(*ListSubmittersRequest)(nil),     // 17: fencepost.v1.ListSubmittersRequest
+	(*ListSubmittersResponse)(nil),    // 18: fencepost.v1.ListSubmittersResponse
+	(*PauseSubmitterRequest)(nil),     // 19: fencepost.v1.PauseSubmitterRequest
+	(*PauseSubmitterResponse)(nil),    // 20: fencepost.v1.PauseSubmitterResponse
+	(*ResumeSubmitterRequest)(nil),    // 21: fencepost.v1.ResumeSubmitterRequest
+	(*ResumeSubmitterResponse)(nil),   // 22: fencepost.v1.ResumeSubmitterResponse
+	(*ProtectSubmitterRequest)(nil),   // 23: fencepost.v1.ProtectSubmitterRequest
+	(*ProtectSubmitterResponse)(nil),  // 24: fencepost.v1.ProtectSubmitterResponse
+	(*ExitProtectRequest)(nil),        // 25: fencepost.v1.ExitProtectRequest
+	(*ExitProtectResponse)(nil),       // 26: fencepost.v1.ExitProtectResponse
+	(*ResolveStuckRequest)(nil),       // 27: fencepost.v1.ResolveStuckRequest
+	(*ResolveStuckResponse)(nil),      // 28: fencepost.v1.ResolveStuckResponse
+	(*Command)(nil),                   // 29: fencepost.v1.Command
+	(*ListCommandsRequest)(nil),       // 30: fencepost.v1.ListCommandsRequest
+	(*ListCommandsResponse)(nil),      // 31: fencepost.v1.ListCommandsResponse
+	(*timestamppb.Timestamp)(nil),     // 32: google.protobuf.Timestamp
+	(TxState)(0),                      // 33: fencepost.v1.TxState
+	(*fieldmaskpb.FieldMask)(nil),     // 34: google.protobuf.FieldMask
+	(*Tx)(nil),                        // 35: fencepost.v1.Tx
 }
 var file_fencepost_v1_submitter_proto_depIdxs = []int32{
-	31, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
-	31, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
-	31, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
-	32, // 3: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
-	31, // 4: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
-	31, // 5: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
-	0,  // 6: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
-	1,  // 7: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
-	5,  // 8: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
-	6,  // 9: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
-	31, // 10: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
-	7,  // 11: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
-	7,  // 12: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
-	8,  // 13: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
-	2,  // 14: fencepost.v1.Submitter.on_failure:type_name -> fencepost.v1.FailurePolicy
-	0,  // 15: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
-	2,  // 16: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
-	33, // 17: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
-	9,  // 18: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	9,  // 19: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	9,  // 20: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	9,  // 21: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
-	9,  // 22: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	9,  // 23: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	9,  // 24: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	3,  // 25: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
-	9,  // 26: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
-	4,  // 27: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
-	34, // 28: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
-	31, // 29: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
-	31, // 30: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
-	28, // 31: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
-	10, // 32: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
-	14, // 33: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
-	16, // 34: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
-	11, // 35: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
-	18, // 36: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
-	20, // 37: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
-	22, // 38: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
-	24, // 39: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
-	26, // 40: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
-	29, // 41: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
-	13, // 42: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
-	15, // 43: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
-	17, // 44: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
-	12, // 45: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
-	19, // 46: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
-	21, // 47: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
-	23, // 48: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
-	25, // 49: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
-	27, // 50: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
-	30, // 51: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
-	42, // [42:52] is the sub-list for method output_type
-	32, // [32:42] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	32, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
+	32, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
+	32, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
+	32, // 3: fencepost.v1.Pause.time:type_name -> google.protobuf.Timestamp
+	33, // 4: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
+	32, // 5: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
+	32, // 6: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
+	0,  // 7: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
+	1,  // 8: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
+	5,  // 9: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
+	6,  // 10: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
+	32, // 11: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
+	8,  // 12: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
+	8,  // 13: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
+	9,  // 14: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
+	2,  // 15: fencepost.v1.Submitter.on_failure:type_name -> fencepost.v1.FailurePolicy
+	7,  // 16: fencepost.v1.Submitter.pause:type_name -> fencepost.v1.Pause
+	0,  // 17: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
+	2,  // 18: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
+	34, // 19: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
+	10, // 20: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 21: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 22: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 23: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
+	10, // 24: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 25: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 26: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	3,  // 27: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
+	10, // 28: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
+	4,  // 29: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
+	35, // 30: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
+	32, // 31: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
+	32, // 32: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
+	29, // 33: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
+	11, // 34: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
+	15, // 35: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
+	17, // 36: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
+	12, // 37: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
+	19, // 38: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
+	21, // 39: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
+	23, // 40: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
+	25, // 41: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
+	27, // 42: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
+	30, // 43: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
+	14, // 44: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
+	16, // 45: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
+	18, // 46: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
+	13, // 47: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
+	20, // 48: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
+	22, // 49: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
+	24, // 50: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
+	26, // 51: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
+	28, // 52: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
+	31, // 53: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
+	44, // [44:54] is the sub-list for method output_type
+	34, // [34:44] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_submitter_proto_init() }
@@ -2438,15 +2539,15 @@ func file_fencepost_v1_submitter_proto_init() {
 		return
 	}
 	file_fencepost_v1_tx_proto_init()
-	file_fencepost_v1_submitter_proto_msgTypes[2].OneofWrappers = []any{}
-	file_fencepost_v1_submitter_proto_msgTypes[4].OneofWrappers = []any{}
+	file_fencepost_v1_submitter_proto_msgTypes[3].OneofWrappers = []any{}
+	file_fencepost_v1_submitter_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_submitter_proto_rawDesc), len(file_fencepost_v1_submitter_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

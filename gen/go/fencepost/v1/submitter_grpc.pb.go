@@ -64,8 +64,9 @@ type SubmitterServiceClient interface {
 	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
 	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
 	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
-	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-	// removed from it.
+	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+	// (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+	// Nothing is ever removed from it.
 	ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error)
 }
 
@@ -210,8 +211,9 @@ type SubmitterServiceServer interface {
 	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
 	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
 	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
-	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-	// removed from it.
+	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+	// (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+	// Nothing is ever removed from it.
 	ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error)
 	mustEmbedUnimplementedSubmitterServiceServer()
 }

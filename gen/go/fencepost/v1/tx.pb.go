@@ -41,9 +41,9 @@ const (
 	TxState_TX_STATE_STUCK TxState = 4
 	// Final: executed successfully.
 	TxState_TX_STATE_CONFIRMED TxState = 5
-	// Final: see Tx.executed for whether it ran (REVERTED) or never did (NO).
+	// Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
 	TxState_TX_STATE_FAILED_FINAL TxState = 6
-	// Final: will never be executed.
+	// Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
 	TxState_TX_STATE_CANCELLED TxState = 7
 )
 
@@ -160,7 +160,8 @@ type Executed int32
 
 const (
 	Executed_EXECUTED_UNSPECIFIED Executed = 0
-	// Not decided yet: it may still run.
+	// Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
+	// run after the backup. See on chain before you send the same again.
 	Executed_EXECUTED_UNKNOWN Executed = 1
 	// Final: it did not run and never will.
 	Executed_EXECUTED_NO Executed = 2
@@ -238,7 +239,7 @@ const (
 	TxEventKind_TX_EVENT_KIND_FAILED TxEventKind = 8
 	// Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
-	// Final: it will never run.
+	// Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
 	// It needs a decision; or it needed one already, and the reason is another now.
 	TxEventKind_TX_EVENT_KIND_STUCK TxEventKind = 11
@@ -435,7 +436,7 @@ type CancelOutcome int32
 
 const (
 	CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED CancelOutcome = 0
-	// It will never run.
+	// It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
 	CancelOutcome_CANCEL_OUTCOME_CANCELLED CancelOutcome = 1
 	// Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
 	// come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
@@ -874,7 +875,8 @@ type Tx struct {
 	// Set while it sits in a canonical block.
 	Receipt  *Receipt `protobuf:"bytes,9,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	Executed Executed `protobuf:"varint,10,opt,name=executed,proto3,enum=fencepost.v1.Executed" json:"executed,omitempty"`
-	// True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+	// True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+	// ledger (RESTORED_UNKNOWN).
 	RetrySafe bool `protobuf:"varint,11,opt,name=retry_safe,json=retrySafe,proto3" json:"retry_safe,omitempty"`
 	// Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
 	Reason string `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -1366,7 +1368,7 @@ type Terms struct {
 	Speed TxSpeed                `protobuf:"varint,1,opt,name=speed,proto3,enum=fencepost.v1.TxSpeed" json:"speed,omitempty"`
 	// Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
 	MaxFee string `protobuf:"bytes,2,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
-	// No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+	// No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
 	NotAfter *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=not_after,json=notAfter,proto3" json:"not_after,omitempty"`
 	// Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
 	// was included first.
@@ -2284,12 +2286,18 @@ type WatchTxRequest struct {
 	Target isWatchTxRequest_Target `protobuf_oneof:"target"`
 	// The last resume_token received; empty starts anew.
 	ResumeToken string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// End the stream with OK after the final event. Only for one transaction.
+	// End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
+	// tell the event: name the final states among them to be told how it ended.
 	UntilFinal bool `protobuf:"varint,5,opt,name=until_final,json=untilFinal,proto3" json:"until_final,omitempty"`
 	// How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
 	Heartbeat *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
 	// Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
-	Labels        []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
+	Labels []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+	// look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+	// that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+	// A resume_token belongs to its states.
+	States        []TxState `protobuf:"varint,9,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2395,6 +2403,13 @@ func (x *WatchTxRequest) GetLabels() []string {
 	return nil
 }
 
+func (x *WatchTxRequest) GetStates() []TxState {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
 type isWatchTxRequest_Target interface {
 	isWatchTxRequest_Target()
 }
@@ -2427,10 +2442,12 @@ func (*WatchTxRequest_All) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Request) isWatchTxRequest_Target() {}
 
-// Heartbeat says that the stream is alive and up to date.
+// Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
 type Heartbeat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+	Behind        bool `protobuf:"varint,2,opt,name=behind,proto3" json:"behind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2470,6 +2487,13 @@ func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *Heartbeat) GetBehind() bool {
+	if x != nil {
+		return x.Behind
+	}
+	return false
 }
 
 type WatchTxResponse struct {
@@ -2743,7 +2767,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
 	"\x11SpeedUpTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\xbf\x03\n" +
+	"\x06AllTxs\"\x81\x04\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
@@ -2754,10 +2778,12 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
 	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12W\n" +
-	"\x06labels\x18\b \x03(\tB?\xbaH<\x92\x019\x10\x10\"5r321^[a-z][a-z0-9._/-]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\x06labelsB\x0f\n" +
-	"\x06target\x12\x05\xbaH\x02\b\x01\";\n" +
+	"\x06labels\x18\b \x03(\tB?\xbaH<\x92\x019\x10\x10\"5r321^[a-z][a-z0-9._/-]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\x06labels\x12@\n" +
+	"\x06states\x18\t \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06statesB\x0f\n" +
+	"\x06target\x12\x05\xbaH\x02\b\x01\"S\n" +
 	"\tHeartbeat\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xd7\x01\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
+	"\x06behind\x18\x02 \x01(\bR\x06behind\"\xd7\x01\n" +
 	"\x0fWatchTxResponse\x12-\n" +
 	"\x05event\x18\x01 \x01(\v2\x15.fencepost.v1.TxEventH\x00R\x05event\x12.\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x10.fencepost.v1.TxH\x00R\bsnapshot\x127\n" +
@@ -2930,29 +2956,30 @@ var file_fencepost_v1_tx_proto_depIdxs = []int32{
 	29, // 42: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
 	20, // 43: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
 	37, // 44: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	35, // 45: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 46: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 47: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	31, // 48: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 49: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	17, // 50: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
-	21, // 51: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	23, // 52: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	25, // 53: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	27, // 54: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	30, // 55: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 56: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	18, // 57: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
-	22, // 58: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	24, // 59: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	26, // 60: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	28, // 61: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	32, // 62: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	56, // [56:63] is the sub-list for method output_type
-	49, // [49:56] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	0,  // 45: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
+	35, // 46: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 47: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 48: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	31, // 49: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 50: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	17, // 51: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	21, // 52: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	23, // 53: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	25, // 54: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	27, // 55: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	30, // 56: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 57: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	18, // 58: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	22, // 59: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	24, // 60: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	26, // 61: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	28, // 62: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	32, // 63: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	57, // [57:64] is the sub-list for method output_type
+	50, // [50:57] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }

@@ -35,15 +35,16 @@ const (
 // TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
 type TxServiceClient interface {
 	// CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-	// gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-	// DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+	// gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+	// DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+	// also while the queue is full.
 	CreateTx(ctx context.Context, in *CreateTxRequest, opts ...grpc.CallOption) (*CreateTxResponse, error)
 	// BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
 	// hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
 	// larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
 	// that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-	// as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-	// nothing is sent twice.
+	// as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+	// DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
 	BatchCreateTx(ctx context.Context, in *BatchCreateTxRequest, opts ...grpc.CallOption) (*BatchCreateTxResponse, error)
 	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
@@ -53,14 +54,16 @@ type TxServiceClient interface {
 	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
 	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
 	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+	// from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
 	CancelTx(ctx context.Context, in *CancelTxRequest, opts ...grpc.CallOption) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error)
-	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
-	// the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
+	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
+	// that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+	// parameter, as in events?states=TX_STATE_STUCK&heartbeat=5s.
 	WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error)
 }
 
@@ -158,15 +161,16 @@ type TxService_WatchTxClient = grpc.ServerStreamingClient[WatchTxResponse]
 // TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
 type TxServiceServer interface {
 	// CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-	// gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-	// DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+	// gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+	// DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+	// also while the queue is full.
 	CreateTx(context.Context, *CreateTxRequest) (*CreateTxResponse, error)
 	// BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
 	// hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
 	// larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
 	// that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-	// as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-	// nothing is sent twice.
+	// as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+	// DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
 	BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error)
 	// GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
@@ -176,14 +180,16 @@ type TxServiceServer interface {
 	// CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
 	// chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
 	// gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+	// CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+	// from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
 	CancelTx(context.Context, *CancelTxRequest) (*CancelTxResponse, error)
 	// SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error)
-	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
-	// the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&heartbeat=5s.
+	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
+	// that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+	// parameter, as in events?states=TX_STATE_STUCK&heartbeat=5s.
 	WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error
 	mustEmbedUnimplementedTxServiceServer()
 }

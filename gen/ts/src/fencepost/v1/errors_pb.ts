@@ -9,7 +9,7 @@ import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
  * Describes the file fencepost/v1/errors.proto.
  */
 export const file_fencepost_v1_errors: GenFile = /*@__PURE__*/
-  fileDesc("ChlmZW5jZXBvc3QvdjEvZXJyb3JzLnByb3RvEgxmZW5jZXBvc3QudjEq9gQKC0Vycm9yUmVhc29uEhwKGEVSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEh4KGkVSUk9SX1JFQVNPTl9JTlZBTElEX0ZJRUxEEAESHgoaRVJST1JfUkVBU09OX1VOS05PV05fRklFTEQQAhIiCh5FUlJPUl9SRUFTT05fUEFZTE9BRF9UT09fTEFSR0UQAxIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX05PVF9GT1VORBAEEh0KGUVSUk9SX1JFQVNPTl9UWF9OT1RfRk9VTkQQBRInCiNFUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBAGEiEKHUVSUk9SX1JFQVNPTl9TVUJNSVRURVJfRVhJU1RTEAcSIQodRVJST1JfUkVBU09OX1NVQk1JVFRFUl9QQVVTRUQQCBIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX1BST1RFQ1RFRBAJEiUKIUVSUk9SX1JFQVNPTl9SRVNVTUVfVE9LRU5fRVhQSVJFRBAKEiIKHkVSUk9SX1JFQVNPTl9TVE9SRV9VTkFWQUlMQUJMRRALEhkKFUVSUk9SX1JFQVNPTl9EUkFJTklORxAMEiAKHEVSUk9SX1JFQVNPTl9OT1RfWUVUX0FQUExJRUQQDRIZChVFUlJPUl9SRUFTT05fSU5URVJOQUwQDhIjCh9FUlJPUl9SRUFTT05fUFJPVEVDVElPTl9DSEFOR0VEEA8SIQodRVJST1JfUkVBU09OX0RFQ0lTSU9OX1JFRlVTRUQQEBIgChxFUlJPUl9SRUFTT05fVU5BVVRIRU5USUNBVEVEEBFCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z");
+  fileDesc("ChlmZW5jZXBvc3QvdjEvZXJyb3JzLnByb3RvEgxmZW5jZXBvc3QudjEq0wUKC0Vycm9yUmVhc29uEhwKGEVSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEh4KGkVSUk9SX1JFQVNPTl9JTlZBTElEX0ZJRUxEEAESHgoaRVJST1JfUkVBU09OX1VOS05PV05fRklFTEQQAhIiCh5FUlJPUl9SRUFTT05fUEFZTE9BRF9UT09fTEFSR0UQAxIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX05PVF9GT1VORBAEEh0KGUVSUk9SX1JFQVNPTl9UWF9OT1RfRk9VTkQQBRInCiNFUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBAGEiEKHUVSUk9SX1JFQVNPTl9TVUJNSVRURVJfRVhJU1RTEAcSIQodRVJST1JfUkVBU09OX1NVQk1JVFRFUl9QQVVTRUQQCBIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX1BST1RFQ1RFRBAJEiUKIUVSUk9SX1JFQVNPTl9SRVNVTUVfVE9LRU5fRVhQSVJFRBAKEiIKHkVSUk9SX1JFQVNPTl9TVE9SRV9VTkFWQUlMQUJMRRALEhkKFUVSUk9SX1JFQVNPTl9EUkFJTklORxAMEiAKHEVSUk9SX1JFQVNPTl9OT1RfWUVUX0FQUExJRUQQDRIZChVFUlJPUl9SRUFTT05fSU5URVJOQUwQDhIjCh9FUlJPUl9SRUFTT05fUFJPVEVDVElPTl9DSEFOR0VEEA8SIQodRVJST1JfUkVBU09OX0RFQ0lTSU9OX1JFRlVTRUQQEBIgChxFUlJPUl9SRUFTT05fVU5BVVRIRU5USUNBVEVEEBESGwoXRVJST1JfUkVBU09OX1FVRVVFX0ZVTEwQEhIaChZFUlJPUl9SRUFTT05fTk9ERV9CVVNZEBMSIgoeRVJST1JfUkVBU09OX1BFUk1JU1NJT05fREVOSUVEEBRCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z");
 
 /**
  * ErrorReason is the reason in google.rpc.ErrorInfo of every error (without the prefix, domain "fencepost.dev"). The comment says the gRPC code and the remedy.
@@ -138,11 +138,37 @@ export enum ErrorReason {
   DECISION_REFUSED = 16,
 
   /**
-   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
+   * "authorization: Bearer TOKEN", or show the certificate of a caller.
    *
    * @generated from enum value: ERROR_REASON_UNAUTHENTICATED = 17;
    */
   UNAUTHENTICATED = 17,
+
+  /**
+   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
+   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
+   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   *
+   * @generated from enum value: ERROR_REASON_QUEUE_FULL = 18;
+   */
+  QUEUE_FULL = 18,
+
+  /**
+   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
+   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   *
+   * @generated from enum value: ERROR_REASON_NODE_BUSY = 19;
+   */
+  NODE_BUSY = 19,
+
+  /**
+   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
+   * which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+   *
+   * @generated from enum value: ERROR_REASON_PERMISSION_DENIED = 20;
+   */
+  PERMISSION_DENIED = 20,
 }
 
 /**

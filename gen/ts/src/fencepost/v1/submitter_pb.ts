@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/submitter.proto.
  */
 export const file_fencepost_v1_submitter: GenFile = /*@__PURE__*/
-  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInMKClByb3RlY3Rpb24SDgoGcmVhc29uGAEgASgJEhAKCGV2aWRlbmNlGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKDXByb3RlY3Rpb25faWQYBCABKANCAjABItsBCgdXYWl0aW5nEg0KBXR4X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSJAoFc3RhdGUYAyABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIWCgVub25jZRgEIAEoBEICMAFIAIgBARIOCgZyZWFzb24YBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoHdmVyc2lvbhgUIAEoBEICMAFCCAoGX25vbmNlIoQBCghOb25jZUdhcBIXCgtmaXJzdF9ub25jZRgBIAEoBEICMAESFgoKbGFzdF9ub25jZRgCIAEoBEICMAESDQoFdHhfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpgFCglTdWJtaXR0ZXISDAoEbmFtZRgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhQKCGNoYWluX2lkGAMgASgEQgIwARIPCgdhZGRyZXNzGAQgASgJEg4KBnNpZ25lchgFIAEoCRIpCgRtb2RlGAYgASgOMhsuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlck1vZGUSLQoGc3RhdHVzGAcgASgOMh0uZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlclN0YXR1cxISCgpzdGFydF9mcm9tGAggASgJEiYKBWxlYXNlGAkgASgLMhcuZmVuY2Vwb3N0LnYxLkxlYXNlSW5mbxIbCgpuZXh0X25vbmNlGAogASgEQgIwAUgAiAEBEhsKCmluaXRfbm9uY2UYCyABKARCAjABSAGIAQESLAoKcHJvdGVjdGlvbhgMIAEoCzIYLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uEhIKBnF1ZXVlZBgNIAEoA0ICMAESFQoJaW5fZmxpZ2h0GA4gASgDQgIwARIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIYmxvY2tpbmcYECABKAsyFS5mZW5jZXBvc3QudjEuV2FpdGluZxIpCgpxdWV1ZV9oZWFkGBEgASgLMhUuZmVuY2Vwb3N0LnYxLldhaXRpbmcSJAoEZ2FwcxgSIAMoCzIWLmZlbmNlcG9zdC52MS5Ob25jZUdhcBIvCgpvbl9mYWlsdXJlGBMgASgOMhsuZmVuY2Vwb3N0LnYxLkZhaWx1cmVQb2xpY3kSDwoHbWF4X2ZlZRgUIAEoCUINCgtfbmV4dF9ub25jZUINCgtfaW5pdF9ub25jZSKfAwoYUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0Ei0KBG5hbWUYASABKAlCH7pIHHIaMhheW2Etel1bYS16MC05Ll8tXXswLDYzfSQSJQoIY2hhaW5faWQYAiABKARCEzABukgOMgwY//////////9/IAASKwoHYWRkcmVzcxgDIAEoCUIaukgXchUyE14weFswLTlhLWZBLUZdezQwfSQSGQoGc2lnbmVyGAQgASgJQgm6SAZyBBABGEASMwoEbW9kZRgFIAEoDjIbLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXJNb2RlQgi6SAWCAQIQARKvAQoKc3RhcnRfZnJvbRgGIAEoCUKaAbpIlgG6AZIBCgpzdGFydF9mcm9tEjttdXN0IGJlICIwIiwgImNoYWluIiBvciB0aGUgZXhhY3QgbmV4dCBub25jZSBvZiB0aGUgYWNjb3VudBpHdGhpcyA9PSAnJyB8fCB0aGlzID09ICdjaGFpbicgfHwgdGhpcy5tYXRjaGVzKCdeKDB8WzEtOV1bMC05XXswLDE3fSkkJykiiAIKFlVwZGF0ZVN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEjkKCm9uX2ZhaWx1cmUYAiABKA4yGy5mZW5jZXBvc3QudjEuRmFpbHVyZVBvbGljeUIIukgFggECEAESJQoHbWF4X2ZlZRgDIAEoCUIUukgRcg8yDV5bMC05XXswLDc4fSQSNwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQga6SAPIAQESGAoGcmVhc29uGAUgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgGIAEoCUIIukgFcgMYgAEiRQoXVXBkYXRlU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciJYChlSZWdpc3RlclN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXISDwoHY3JlYXRlZBgCIAEoCCI0ChNHZXRTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAASJCChRHZXRTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIlQKFUxpc3RTdWJtaXR0ZXJzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAIiXgoWTGlzdFN1Ym1pdHRlcnNSZXNwb25zZRIrCgpzdWJtaXR0ZXJzGAEgAygLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkibAoVUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAEEhoKCG9wZXJhdG9yGAMgASgJQgi6SAVyAxiAASJEChZQYXVzZVN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIibQoWUmVzdW1lU3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgDIAEoCUIIukgFcgMYgAEiRQoXUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciLIAQoXUHJvdGVjdFN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEnIKBnJlYXNvbhgCIAEoCUJiukhfugFVCgZyZWFzb24SGW11c3Qgc2F5IHdoeTsgaXQgaXMgYmxhbmsaMHRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdbXlxcc1xccHtafVxccHtDfV0nKXIFEAEYgAQSGgoIb3BlcmF0b3IYAyABKAlCCLpIBXIDGIABIkYKGFByb3RlY3RTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIqUCChJFeGl0UHJvdGVjdFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEiAKDXByb3RlY3Rpb25faWQYAiABKANCCTABukgEIgIgABI+CghkZWNpc2lvbhgDIAEoDjIgLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uRGVjaXNpb25CCrpIB4IBBBABIAAScgoGcmVhc29uGAQgASgJQmK6SF+6AVUKBnJlYXNvbhIZbXVzdCBzYXkgd2h5OyBpdCBpcyBibGFuaxowdGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ1teXFxzXFxwe1p9XFxwe0N9XScpcgUQARiABBIaCghvcGVyYXRvchgFIAEoCUIIukgFcgMYgAEiQQoTRXhpdFByb3RlY3RSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIqQCChNSZXNvbHZlU3R1Y2tSZXF1ZXN0EhcKBXR4X2lkGAEgASgJQgi6SAVyA7ABARI5CghkZWNpc2lvbhgCIAEoDjIbLmZlbmNlcG9zdC52MS5TdHVja0RlY2lzaW9uQgq6SAeCAQQQASAAEnIKBnJlYXNvbhgDIAEoCUJiukhfugFVCgZyZWFzb24SGW11c3Qgc2F5IHdoeTsgaXQgaXMgYmxhbmsaMHRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdbXlxcc1xccHtafVxccHtDfV0nKXIFEAEYgAQSGgoIb3BlcmF0b3IYBCABKAlCCLpIBXIDGIABEikKDmV4cGVjdF92ZXJzaW9uGBQgASgEQhEwAbpIDDIKGP//////////fyI0ChRSZXNvbHZlU3R1Y2tSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCL8AQoHQ29tbWFuZBIWCgpjb21tYW5kX2lkGAEgASgDQgIwARIMCgRraW5kGAIgASgJEg4KBmFjdGlvbhgDIAEoCRINCgV0eF9pZBgEIAEoCRIOCgZyZWFzb24YBSABKAkSEAoIb3BlcmF0b3IYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmFwcGx5X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlc3VsdBgJIAEoCRIZCg1wcm90ZWN0aW9uX2lkGAogASgDQgIwASJxChNMaXN0Q29tbWFuZHNSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAIiWAoUTGlzdENvbW1hbmRzUmVzcG9uc2USJwoIY29tbWFuZHMYASADKAsyFS5mZW5jZXBvc3QudjEuQ29tbWFuZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqSgoNU3VibWl0dGVyTW9kZRIeChpTVUJNSVRURVJfTU9ERV9VTlNQRUNJRklFRBAAEhkKFVNVQk1JVFRFUl9NT0RFX1NUUklDVBABKm0KD1N1Ym1pdHRlclN0YXR1cxIgChxTVUJNSVRURVJfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXU1VCTUlUVEVSX1NUQVRVU19BQ1RJVkUQARIbChdTVUJNSVRURVJfU1RBVFVTX1BBVVNFRBACKmYKDUZhaWx1cmVQb2xpY3kSHgoaRkFJTFVSRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIbChdGQUlMVVJFX1BPTElDWV9DT05USU5VRRABEhgKFEZBSUxVUkVfUE9MSUNZX1BBVVNFEAIqsgEKElByb3RlY3Rpb25EZWNpc2lvbhIjCh9QUk9URUNUSU9OX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASHgoaUFJPVEVDVElPTl9ERUNJU0lPTl9SRVNVTUUQARIlCiFQUk9URUNUSU9OX0RFQ0lTSU9OX0FMSUdOX0ZPUldBUkQQAhIwCixQUk9URUNUSU9OX0RFQ0lTSU9OX0FMSUdOX0ZPUldBUkRfS0VFUF9RVUVVRRADKsUBCg1TdHVja0RlY2lzaW9uEh4KGlNUVUNLX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASFwoTU1RVQ0tfREVDSVNJT05fRkFJTBABEhoKFlNUVUNLX0RFQ0lTSU9OX1JFUVVFVUUQAhIYChRTVFVDS19ERUNJU0lPTl9SRVRSWRADEiAKHFNUVUNLX0RFQ0lTSU9OX0ZBSUxfVU5QUk9WRU4QBBIjCh9TVFVDS19ERUNJU0lPTl9SRVFVRVVFX1VOUFJPVkVOEAUy6QoKEFN1Ym1pdHRlclNlcnZpY2USgwEKEVJlZ2lzdGVyU3VibWl0dGVyEiYuZmVuY2Vwb3N0LnYxLlJlZ2lzdGVyU3VibWl0dGVyUmVxdWVzdBonLmZlbmNlcG9zdC52MS5SZWdpc3RlclN1Ym1pdHRlclJlc3BvbnNlIh2C0+STAhc6ASoiEi9hcGkvdjEvc3VibWl0dGVycxJ9CgxHZXRTdWJtaXR0ZXISIS5mZW5jZXBvc3QudjEuR2V0U3VibWl0dGVyUmVxdWVzdBoiLmZlbmNlcG9zdC52MS5HZXRTdWJtaXR0ZXJSZXNwb25zZSImgtPkkwIgEh4vYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0SdwoOTGlzdFN1Ym1pdHRlcnMSIy5mZW5jZXBvc3QudjEuTGlzdFN1Ym1pdHRlcnNSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2UiGoLT5JMCFBISL2FwaS92MS9zdWJtaXR0ZXJzEokBCg9VcGRhdGVTdWJtaXR0ZXISJC5mZW5jZXBvc3QudjEuVXBkYXRlU3VibWl0dGVyUmVxdWVzdBolLmZlbmNlcG9zdC52MS5VcGRhdGVTdWJtaXR0ZXJSZXNwb25zZSIpgtPkkwIjOgEqMh4vYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0SjAEKDlBhdXNlU3VibWl0dGVyEiMuZmVuY2Vwb3N0LnYxLlBhdXNlU3VibWl0dGVyUmVxdWVzdBokLmZlbmNlcG9zdC52MS5QYXVzZVN1Ym1pdHRlclJlc3BvbnNlIi+C0+STAik6ASoiJC9hcGkvdjEvc3VibWl0dGVycy97c3VibWl0dGVyfS9wYXVzZRKQAQoPUmVzdW1lU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuUmVzdW1lU3VibWl0dGVyUmVzcG9uc2UiMILT5JMCKjoBKiIlL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9L3Jlc3VtZRKUAQoQUHJvdGVjdFN1Ym1pdHRlchIlLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVxdWVzdBomLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVzcG9uc2UiMYLT5JMCKzoBKiImL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9L3Byb3RlY3QSigEKC0V4aXRQcm90ZWN0EiAuZmVuY2Vwb3N0LnYxLkV4aXRQcm90ZWN0UmVxdWVzdBohLmZlbmNlcG9zdC52MS5FeGl0UHJvdGVjdFJlc3BvbnNlIjaC0+STAjA6ASoiKy9hcGkvdjEvc3VibWl0dGVycy97c3VibWl0dGVyfS9leGl0LXByb3RlY3QSfAoMUmVzb2x2ZVN0dWNrEiEuZmVuY2Vwb3N0LnYxLlJlc29sdmVTdHVja1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuUmVzb2x2ZVN0dWNrUmVzcG9uc2UiJYLT5JMCHzoBKiIaL2FwaS92MS90eC97dHhfaWR9L3Jlc29sdmUShgEKDExpc3RDb21tYW5kcxIhLmZlbmNlcG9zdC52MS5MaXN0Q29tbWFuZHNSZXF1ZXN0GiIuZmVuY2Vwb3N0LnYxLkxpc3RDb21tYW5kc1Jlc3BvbnNlIi+C0+STAikSJy9hcGkvdjEvc3VibWl0dGVycy97c3VibWl0dGVyfS9jb21tYW5kc0JUChBkZXYuZmVuY2Vwb3N0LnYxUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM", [file_buf_validate_validate, file_fencepost_v1_tx, file_google_api_annotations, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInMKClByb3RlY3Rpb24SDgoGcmVhc29uGAEgASgJEhAKCGV2aWRlbmNlGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKDXByb3RlY3Rpb25faWQYBCABKANCAjABImcKBVBhdXNlEg4KBnJlYXNvbhgBIAEoCRIQCghvcGVyYXRvchgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpvbl9mYWlsdXJlGAQgASgIItsBCgdXYWl0aW5nEg0KBXR4X2lkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSJAoFc3RhdGUYAyABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIWCgVub25jZRgEIAEoBEICMAFIAIgBARIOCgZyZWFzb24YBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoHdmVyc2lvbhgUIAEoBEICMAFCCAoGX25vbmNlIoQBCghOb25jZUdhcBIXCgtmaXJzdF9ub25jZRgBIAEoBEICMAESFgoKbGFzdF9ub25jZRgCIAEoBEICMAESDQoFdHhfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrwFCglTdWJtaXR0ZXISDAoEbmFtZRgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEhQKCGNoYWluX2lkGAMgASgEQgIwARIPCgdhZGRyZXNzGAQgASgJEg4KBnNpZ25lchgFIAEoCRIpCgRtb2RlGAYgASgOMhsuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlck1vZGUSLQoGc3RhdHVzGAcgASgOMh0uZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlclN0YXR1cxISCgpzdGFydF9mcm9tGAggASgJEiYKBWxlYXNlGAkgASgLMhcuZmVuY2Vwb3N0LnYxLkxlYXNlSW5mbxIbCgpuZXh0X25vbmNlGAogASgEQgIwAUgAiAEBEhsKCmluaXRfbm9uY2UYCyABKARCAjABSAGIAQESLAoKcHJvdGVjdGlvbhgMIAEoCzIYLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uEhIKBnF1ZXVlZBgNIAEoA0ICMAESFQoJaW5fZmxpZ2h0GA4gASgDQgIwARIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoIYmxvY2tpbmcYECABKAsyFS5mZW5jZXBvc3QudjEuV2FpdGluZxIpCgpxdWV1ZV9oZWFkGBEgASgLMhUuZmVuY2Vwb3N0LnYxLldhaXRpbmcSJAoEZ2FwcxgSIAMoCzIWLmZlbmNlcG9zdC52MS5Ob25jZUdhcBIvCgpvbl9mYWlsdXJlGBMgASgOMhsuZmVuY2Vwb3N0LnYxLkZhaWx1cmVQb2xpY3kSDwoHbWF4X2ZlZRgUIAEoCRIiCgVwYXVzZRgVIAEoCzITLmZlbmNlcG9zdC52MS5QYXVzZUINCgtfbmV4dF9ub25jZUINCgtfaW5pdF9ub25jZSKfAwoYUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0Ei0KBG5hbWUYASABKAlCH7pIHHIaMhheW2Etel1bYS16MC05Ll8tXXswLDYzfSQSJQoIY2hhaW5faWQYAiABKARCEzABukgOMgwY//////////9/IAASKwoHYWRkcmVzcxgDIAEoCUIaukgXchUyE14weFswLTlhLWZBLUZdezQwfSQSGQoGc2lnbmVyGAQgASgJQgm6SAZyBBABGEASMwoEbW9kZRgFIAEoDjIbLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXJNb2RlQgi6SAWCAQIQARKvAQoKc3RhcnRfZnJvbRgGIAEoCUKaAbpIlgG6AZIBCgpzdGFydF9mcm9tEjttdXN0IGJlICIwIiwgImNoYWluIiBvciB0aGUgZXhhY3QgbmV4dCBub25jZSBvZiB0aGUgYWNjb3VudBpHdGhpcyA9PSAnJyB8fCB0aGlzID09ICdjaGFpbicgfHwgdGhpcy5tYXRjaGVzKCdeKDB8WzEtOV1bMC05XXswLDE3fSkkJykiiAIKFlVwZGF0ZVN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEjkKCm9uX2ZhaWx1cmUYAiABKA4yGy5mZW5jZXBvc3QudjEuRmFpbHVyZVBvbGljeUIIukgFggECEAESJQoHbWF4X2ZlZRgDIAEoCUIUukgRcg8yDV5bMC05XXswLDc4fSQSNwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQga6SAPIAQESGAoGcmVhc29uGAUgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgGIAEoCUIIukgFcgMYgAEiRQoXVXBkYXRlU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciJYChlSZWdpc3RlclN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXISDwoHY3JlYXRlZBgCIAEoCCI0ChNHZXRTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAASJCChRHZXRTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIlQKFUxpc3RTdWJtaXR0ZXJzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAIiXgoWTGlzdFN1Ym1pdHRlcnNSZXNwb25zZRIrCgpzdWJtaXR0ZXJzGAEgAygLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkibAoVUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAEEhoKCG9wZXJhdG9yGAMgASgJQgi6SAVyAxiAASJEChZQYXVzZVN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIibQoWUmVzdW1lU3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgDIAEoCUIIukgFcgMYgAEiRQoXUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciLIAQoXUHJvdGVjdFN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEnIKBnJlYXNvbhgCIAEoCUJiukhfugFVCgZyZWFzb24SGW11c3Qgc2F5IHdoeTsgaXQgaXMgYmxhbmsaMHRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdbXlxcc1xccHtafVxccHtDfV0nKXIFEAEYgAQSGgoIb3BlcmF0b3IYAyABKAlCCLpIBXIDGIABIkYKGFByb3RlY3RTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIqUCChJFeGl0UHJvdGVjdFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEiAKDXByb3RlY3Rpb25faWQYAiABKANCCTABukgEIgIgABI+CghkZWNpc2lvbhgDIAEoDjIgLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uRGVjaXNpb25CCrpIB4IBBBABIAAScgoGcmVhc29uGAQgASgJQmK6SF+6AVUKBnJlYXNvbhIZbXVzdCBzYXkgd2h5OyBpdCBpcyBibGFuaxowdGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ1teXFxzXFxwe1p9XFxwe0N9XScpcgUQARiABBIaCghvcGVyYXRvchgFIAEoCUIIukgFcgMYgAEiQQoTRXhpdFByb3RlY3RSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIqQCChNSZXNvbHZlU3R1Y2tSZXF1ZXN0EhcKBXR4X2lkGAEgASgJQgi6SAVyA7ABARI5CghkZWNpc2lvbhgCIAEoDjIbLmZlbmNlcG9zdC52MS5TdHVja0RlY2lzaW9uQgq6SAeCAQQQASAAEnIKBnJlYXNvbhgDIAEoCUJiukhfugFVCgZyZWFzb24SGW11c3Qgc2F5IHdoeTsgaXQgaXMgYmxhbmsaMHRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdbXlxcc1xccHtafVxccHtDfV0nKXIFEAEYgAQSGgoIb3BlcmF0b3IYBCABKAlCCLpIBXIDGIABEikKDmV4cGVjdF92ZXJzaW9uGBQgASgEQhEwAbpIDDIKGP//////////fyI0ChRSZXNvbHZlU3R1Y2tSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCL8AQoHQ29tbWFuZBIWCgpjb21tYW5kX2lkGAEgASgDQgIwARIMCgRraW5kGAIgASgJEg4KBmFjdGlvbhgDIAEoCRINCgV0eF9pZBgEIAEoCRIOCgZyZWFzb24YBSABKAkSEAoIb3BlcmF0b3IYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmFwcGx5X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlc3VsdBgJIAEoCRIZCg1wcm90ZWN0aW9uX2lkGAogASgDQgIwASJxChNMaXN0Q29tbWFuZHNSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAIiWAoUTGlzdENvbW1hbmRzUmVzcG9uc2USJwoIY29tbWFuZHMYASADKAsyFS5mZW5jZXBvc3QudjEuQ29tbWFuZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqSgoNU3VibWl0dGVyTW9kZRIeChpTVUJNSVRURVJfTU9ERV9VTlNQRUNJRklFRBAAEhkKFVNVQk1JVFRFUl9NT0RFX1NUUklDVBABKm0KD1N1Ym1pdHRlclN0YXR1cxIgChxTVUJNSVRURVJfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXU1VCTUlUVEVSX1NUQVRVU19BQ1RJVkUQARIbChdTVUJNSVRURVJfU1RBVFVTX1BBVVNFRBACKmYKDUZhaWx1cmVQb2xpY3kSHgoaRkFJTFVSRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIbChdGQUlMVVJFX1BPTElDWV9DT05USU5VRRABEhgKFEZBSUxVUkVfUE9MSUNZX1BBVVNFEAIqsgEKElByb3RlY3Rpb25EZWNpc2lvbhIjCh9QUk9URUNUSU9OX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASHgoaUFJPVEVDVElPTl9ERUNJU0lPTl9SRVNVTUUQARIlCiFQUk9URUNUSU9OX0RFQ0lTSU9OX0FMSUdOX0ZPUldBUkQQAhIwCixQUk9URUNUSU9OX0RFQ0lTSU9OX0FMSUdOX0ZPUldBUkRfS0VFUF9RVUVVRRADKvkBCg1TdHVja0RlY2lzaW9uEh4KGlNUVUNLX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASFwoTU1RVQ0tfREVDSVNJT05fRkFJTBABEhoKFlNUVUNLX0RFQ0lTSU9OX1JFUVVFVUUQAhIYChRTVFVDS19ERUNJU0lPTl9SRVRSWRADEiAKHFNUVUNLX0RFQ0lTSU9OX0ZBSUxfVU5QUk9WRU4QBBIjCh9TVFVDS19ERUNJU0lPTl9SRVFVRVVFX1VOUFJPVkVOEAUSFwoTU1RVQ0tfREVDSVNJT05fQlVNUBAGEhkKFVNUVUNLX0RFQ0lTSU9OX0NBTkNFTBAHMukKChBTdWJtaXR0ZXJTZXJ2aWNlEoMBChFSZWdpc3RlclN1Ym1pdHRlchImLmZlbmNlcG9zdC52MS5SZWdpc3RlclN1Ym1pdHRlclJlcXVlc3QaJy5mZW5jZXBvc3QudjEuUmVnaXN0ZXJTdWJtaXR0ZXJSZXNwb25zZSIdgtPkkwIXOgEqIhIvYXBpL3YxL3N1Ym1pdHRlcnMSfQoMR2V0U3VibWl0dGVyEiEuZmVuY2Vwb3N0LnYxLkdldFN1Ym1pdHRlclJlcXVlc3QaIi5mZW5jZXBvc3QudjEuR2V0U3VibWl0dGVyUmVzcG9uc2UiJoLT5JMCIBIeL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9EncKDkxpc3RTdWJtaXR0ZXJzEiMuZmVuY2Vwb3N0LnYxLkxpc3RTdWJtaXR0ZXJzUmVxdWVzdBokLmZlbmNlcG9zdC52MS5MaXN0U3VibWl0dGVyc1Jlc3BvbnNlIhqC0+STAhQSEi9hcGkvdjEvc3VibWl0dGVycxKJAQoPVXBkYXRlU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlVwZGF0ZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuVXBkYXRlU3VibWl0dGVyUmVzcG9uc2UiKYLT5JMCIzoBKjIeL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9EowBCg5QYXVzZVN1Ym1pdHRlchIjLmZlbmNlcG9zdC52MS5QYXVzZVN1Ym1pdHRlclJlcXVlc3QaJC5mZW5jZXBvc3QudjEuUGF1c2VTdWJtaXR0ZXJSZXNwb25zZSIvgtPkkwIpOgEqIiQvYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0vcGF1c2USkAEKD1Jlc3VtZVN1Ym1pdHRlchIkLmZlbmNlcG9zdC52MS5SZXN1bWVTdWJtaXR0ZXJSZXF1ZXN0GiUuZmVuY2Vwb3N0LnYxLlJlc3VtZVN1Ym1pdHRlclJlc3BvbnNlIjCC0+STAio6ASoiJS9hcGkvdjEvc3VibWl0dGVycy97c3VibWl0dGVyfS9yZXN1bWUSlAEKEFByb3RlY3RTdWJtaXR0ZXISJS5mZW5jZXBvc3QudjEuUHJvdGVjdFN1Ym1pdHRlclJlcXVlc3QaJi5mZW5jZXBvc3QudjEuUHJvdGVjdFN1Ym1pdHRlclJlc3BvbnNlIjGC0+STAis6ASoiJi9hcGkvdjEvc3VibWl0dGVycy97c3VibWl0dGVyfS9wcm90ZWN0EooBCgtFeGl0UHJvdGVjdBIgLmZlbmNlcG9zdC52MS5FeGl0UHJvdGVjdFJlcXVlc3QaIS5mZW5jZXBvc3QudjEuRXhpdFByb3RlY3RSZXNwb25zZSI2gtPkkwIwOgEqIisvYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0vZXhpdC1wcm90ZWN0EnwKDFJlc29sdmVTdHVjaxIhLmZlbmNlcG9zdC52MS5SZXNvbHZlU3R1Y2tSZXF1ZXN0GiIuZmVuY2Vwb3N0LnYxLlJlc29sdmVTdHVja1Jlc3BvbnNlIiWC0+STAh86ASoiGi9hcGkvdjEvdHgve3R4X2lkfS9yZXNvbHZlEoYBCgxMaXN0Q29tbWFuZHMSIS5mZW5jZXBvc3QudjEuTGlzdENvbW1hbmRzUmVxdWVzdBoiLmZlbmNlcG9zdC52MS5MaXN0Q29tbWFuZHNSZXNwb25zZSIvgtPkkwIpEicvYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0vY29tbWFuZHNCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_buf_validate_validate, file_fencepost_v1_tx, file_google_api_annotations, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
  * LeaseInfo tells which node works for a submitter.
@@ -98,6 +98,46 @@ export const ProtectionSchema: GenMessage<Protection> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_submitter, 1);
 
 /**
+ * Pause says who paused a submitter, and why.
+ *
+ * @generated from message fencepost.v1.Pause
+ */
+export type Pause = Message<"fencepost.v1.Pause"> & {
+  /**
+   * The words of who asked for it; when its policy did, the transaction that reverted.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * "fencepost" when its policy did.
+   *
+   * @generated from field: string operator = 2;
+   */
+  operator: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 3;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+   *
+   * @generated from field: bool on_failure = 4;
+   */
+  onFailure: boolean;
+};
+
+/**
+ * Describes the message fencepost.v1.Pause.
+ * Use `create(PauseSchema)` to create a new message.
+ */
+export const PauseSchema: GenMessage<Pause> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_submitter, 2);
+
+/**
  * Waiting is a transaction that those behind it wait for.
  *
  * @generated from message fencepost.v1.Waiting
@@ -157,7 +197,7 @@ export type Waiting = Message<"fencepost.v1.Waiting"> & {
  * Use `create(WaitingSchema)` to create a new message.
  */
 export const WaitingSchema: GenMessage<Waiting> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 2);
+  messageDesc(file_fencepost_v1_submitter, 3);
 
 /**
  * NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
@@ -198,7 +238,7 @@ export type NonceGap = Message<"fencepost.v1.NonceGap"> & {
  * Use `create(NonceGapSchema)` to create a new message.
  */
 export const NonceGapSchema: GenMessage<NonceGap> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 3);
+  messageDesc(file_fencepost_v1_submitter, 4);
 
 /**
  * @generated from message fencepost.v1.Submitter
@@ -327,6 +367,13 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
    * @generated from field: string max_fee = 20;
    */
   maxFee: string;
+
+  /**
+   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   *
+   * @generated from field: fencepost.v1.Pause pause = 21;
+   */
+  pause?: Pause | undefined;
 };
 
 /**
@@ -334,7 +381,7 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
  * Use `create(SubmitterSchema)` to create a new message.
  */
 export const SubmitterSchema: GenMessage<Submitter> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 4);
+  messageDesc(file_fencepost_v1_submitter, 5);
 
 /**
  * @generated from message fencepost.v1.RegisterSubmitterRequest
@@ -386,7 +433,7 @@ export type RegisterSubmitterRequest = Message<"fencepost.v1.RegisterSubmitterRe
  * Use `create(RegisterSubmitterRequestSchema)` to create a new message.
  */
 export const RegisterSubmitterRequestSchema: GenMessage<RegisterSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 5);
+  messageDesc(file_fencepost_v1_submitter, 6);
 
 /**
  * @generated from message fencepost.v1.UpdateSubmitterRequest
@@ -438,7 +485,7 @@ export type UpdateSubmitterRequest = Message<"fencepost.v1.UpdateSubmitterReques
  * Use `create(UpdateSubmitterRequestSchema)` to create a new message.
  */
 export const UpdateSubmitterRequestSchema: GenMessage<UpdateSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 6);
+  messageDesc(file_fencepost_v1_submitter, 7);
 
 /**
  * @generated from message fencepost.v1.UpdateSubmitterResponse
@@ -455,7 +502,7 @@ export type UpdateSubmitterResponse = Message<"fencepost.v1.UpdateSubmitterRespo
  * Use `create(UpdateSubmitterResponseSchema)` to create a new message.
  */
 export const UpdateSubmitterResponseSchema: GenMessage<UpdateSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 7);
+  messageDesc(file_fencepost_v1_submitter, 8);
 
 /**
  * @generated from message fencepost.v1.RegisterSubmitterResponse
@@ -477,7 +524,7 @@ export type RegisterSubmitterResponse = Message<"fencepost.v1.RegisterSubmitterR
  * Use `create(RegisterSubmitterResponseSchema)` to create a new message.
  */
 export const RegisterSubmitterResponseSchema: GenMessage<RegisterSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 8);
+  messageDesc(file_fencepost_v1_submitter, 9);
 
 /**
  * @generated from message fencepost.v1.GetSubmitterRequest
@@ -496,7 +543,7 @@ export type GetSubmitterRequest = Message<"fencepost.v1.GetSubmitterRequest"> & 
  * Use `create(GetSubmitterRequestSchema)` to create a new message.
  */
 export const GetSubmitterRequestSchema: GenMessage<GetSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 9);
+  messageDesc(file_fencepost_v1_submitter, 10);
 
 /**
  * @generated from message fencepost.v1.GetSubmitterResponse
@@ -513,7 +560,7 @@ export type GetSubmitterResponse = Message<"fencepost.v1.GetSubmitterResponse"> 
  * Use `create(GetSubmitterResponseSchema)` to create a new message.
  */
 export const GetSubmitterResponseSchema: GenMessage<GetSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 10);
+  messageDesc(file_fencepost_v1_submitter, 11);
 
 /**
  * @generated from message fencepost.v1.ListSubmittersRequest
@@ -537,7 +584,7 @@ export type ListSubmittersRequest = Message<"fencepost.v1.ListSubmittersRequest"
  * Use `create(ListSubmittersRequestSchema)` to create a new message.
  */
 export const ListSubmittersRequestSchema: GenMessage<ListSubmittersRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 11);
+  messageDesc(file_fencepost_v1_submitter, 12);
 
 /**
  * @generated from message fencepost.v1.ListSubmittersResponse
@@ -559,7 +606,7 @@ export type ListSubmittersResponse = Message<"fencepost.v1.ListSubmittersRespons
  * Use `create(ListSubmittersResponseSchema)` to create a new message.
  */
 export const ListSubmittersResponseSchema: GenMessage<ListSubmittersResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 12);
+  messageDesc(file_fencepost_v1_submitter, 13);
 
 /**
  * @generated from message fencepost.v1.PauseSubmitterRequest
@@ -590,7 +637,7 @@ export type PauseSubmitterRequest = Message<"fencepost.v1.PauseSubmitterRequest"
  * Use `create(PauseSubmitterRequestSchema)` to create a new message.
  */
 export const PauseSubmitterRequestSchema: GenMessage<PauseSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 13);
+  messageDesc(file_fencepost_v1_submitter, 14);
 
 /**
  * @generated from message fencepost.v1.PauseSubmitterResponse
@@ -607,7 +654,7 @@ export type PauseSubmitterResponse = Message<"fencepost.v1.PauseSubmitterRespons
  * Use `create(PauseSubmitterResponseSchema)` to create a new message.
  */
 export const PauseSubmitterResponseSchema: GenMessage<PauseSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 14);
+  messageDesc(file_fencepost_v1_submitter, 15);
 
 /**
  * @generated from message fencepost.v1.ResumeSubmitterRequest
@@ -638,7 +685,7 @@ export type ResumeSubmitterRequest = Message<"fencepost.v1.ResumeSubmitterReques
  * Use `create(ResumeSubmitterRequestSchema)` to create a new message.
  */
 export const ResumeSubmitterRequestSchema: GenMessage<ResumeSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 15);
+  messageDesc(file_fencepost_v1_submitter, 16);
 
 /**
  * @generated from message fencepost.v1.ResumeSubmitterResponse
@@ -655,7 +702,7 @@ export type ResumeSubmitterResponse = Message<"fencepost.v1.ResumeSubmitterRespo
  * Use `create(ResumeSubmitterResponseSchema)` to create a new message.
  */
 export const ResumeSubmitterResponseSchema: GenMessage<ResumeSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 16);
+  messageDesc(file_fencepost_v1_submitter, 17);
 
 /**
  * @generated from message fencepost.v1.ProtectSubmitterRequest
@@ -686,7 +733,7 @@ export type ProtectSubmitterRequest = Message<"fencepost.v1.ProtectSubmitterRequ
  * Use `create(ProtectSubmitterRequestSchema)` to create a new message.
  */
 export const ProtectSubmitterRequestSchema: GenMessage<ProtectSubmitterRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 17);
+  messageDesc(file_fencepost_v1_submitter, 18);
 
 /**
  * @generated from message fencepost.v1.ProtectSubmitterResponse
@@ -703,7 +750,7 @@ export type ProtectSubmitterResponse = Message<"fencepost.v1.ProtectSubmitterRes
  * Use `create(ProtectSubmitterResponseSchema)` to create a new message.
  */
 export const ProtectSubmitterResponseSchema: GenMessage<ProtectSubmitterResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 18);
+  messageDesc(file_fencepost_v1_submitter, 19);
 
 /**
  * @generated from message fencepost.v1.ExitProtectRequest
@@ -746,7 +793,7 @@ export type ExitProtectRequest = Message<"fencepost.v1.ExitProtectRequest"> & {
  * Use `create(ExitProtectRequestSchema)` to create a new message.
  */
 export const ExitProtectRequestSchema: GenMessage<ExitProtectRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 19);
+  messageDesc(file_fencepost_v1_submitter, 20);
 
 /**
  * @generated from message fencepost.v1.ExitProtectResponse
@@ -763,7 +810,7 @@ export type ExitProtectResponse = Message<"fencepost.v1.ExitProtectResponse"> & 
  * Use `create(ExitProtectResponseSchema)` to create a new message.
  */
 export const ExitProtectResponseSchema: GenMessage<ExitProtectResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 20);
+  messageDesc(file_fencepost_v1_submitter, 21);
 
 /**
  * @generated from message fencepost.v1.ResolveStuckRequest
@@ -807,7 +854,7 @@ export type ResolveStuckRequest = Message<"fencepost.v1.ResolveStuckRequest"> & 
  * Use `create(ResolveStuckRequestSchema)` to create a new message.
  */
 export const ResolveStuckRequestSchema: GenMessage<ResolveStuckRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 21);
+  messageDesc(file_fencepost_v1_submitter, 22);
 
 /**
  * @generated from message fencepost.v1.ResolveStuckResponse
@@ -824,7 +871,7 @@ export type ResolveStuckResponse = Message<"fencepost.v1.ResolveStuckResponse"> 
  * Use `create(ResolveStuckResponseSchema)` to create a new message.
  */
 export const ResolveStuckResponseSchema: GenMessage<ResolveStuckResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 22);
+  messageDesc(file_fencepost_v1_submitter, 23);
 
 /**
  * Command is one thing that was asked of the owner of a submitter.
@@ -846,7 +893,7 @@ export type Command = Message<"fencepost.v1.Command"> & {
   kind: string;
 
   /**
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    *
    * @generated from field: string action = 3;
@@ -888,7 +935,7 @@ export type Command = Message<"fencepost.v1.Command"> & {
   result: string;
 
   /**
-   * The protection that an EXIT_PROTECT is about; else 0.
+   * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
    *
    * @generated from field: int64 protection_id = 10 [jstype = JS_STRING];
    */
@@ -900,7 +947,7 @@ export type Command = Message<"fencepost.v1.Command"> & {
  * Use `create(CommandSchema)` to create a new message.
  */
 export const CommandSchema: GenMessage<Command> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 23);
+  messageDesc(file_fencepost_v1_submitter, 24);
 
 /**
  * @generated from message fencepost.v1.ListCommandsRequest
@@ -929,7 +976,7 @@ export type ListCommandsRequest = Message<"fencepost.v1.ListCommandsRequest"> & 
  * Use `create(ListCommandsRequestSchema)` to create a new message.
  */
 export const ListCommandsRequestSchema: GenMessage<ListCommandsRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 24);
+  messageDesc(file_fencepost_v1_submitter, 25);
 
 /**
  * @generated from message fencepost.v1.ListCommandsResponse
@@ -951,7 +998,7 @@ export type ListCommandsResponse = Message<"fencepost.v1.ListCommandsResponse"> 
  * Use `create(ListCommandsResponseSchema)` to create a new message.
  */
 export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_submitter, 25);
+  messageDesc(file_fencepost_v1_submitter, 26);
 
 /**
  * SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
@@ -1092,7 +1139,7 @@ export enum StuckDecision {
   UNSPECIFIED = 0,
 
   /**
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    *
    * @generated from enum value: STUCK_DECISION_FAIL = 1;
    */
@@ -1127,6 +1174,20 @@ export enum StuckDecision {
    * @generated from enum value: STUCK_DECISION_REQUEUE_UNPROVEN = 5;
    */
   REQUEUE_UNPROVEN = 5,
+
+  /**
+   * Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+   *
+   * @generated from enum value: STUCK_DECISION_BUMP = 6;
+   */
+  BUMP = 6,
+
+  /**
+   * It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+   *
+   * @generated from enum value: STUCK_DECISION_CANCEL = 7;
+   */
+  CANCEL = 7,
 }
 
 /**
@@ -1241,8 +1302,9 @@ export const SubmitterService: GenService<{
     output: typeof ResolveStuckResponseSchema;
   },
   /**
-   * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-   * removed from it.
+   * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+   * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+   * Nothing is ever removed from it.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ListCommands
    */

@@ -315,6 +315,49 @@ class ClientTest {
         }
     }
 
+    /** What becomes of six transactions that are created at once where one can wait: null, or why not. */
+    private static List<FencepostException> createSix(Duration limit) {
+        try (FencepostClient client = FencepostClient.connect(setting("NARROW"))) {
+            client.txs().listTxs(ListTxsRequest.newBuilder().setPageSize(1).build()); // what is short of time shall not wait for a connection
+            List<CompletableFuture<FencepostException>> ended = new ArrayList<>();
+            for (int i = 0; i < 6; i++) {
+                CreateTxRequest request = CreateTxRequest.newBuilder()
+                        .setSubmitter("s02")
+                        .setRequestId("java/full/" + i)
+                        .setPayload(Payload.newBuilder().setTo("0x00000000000000000000000000000000000000aa").setValue("1"))
+                        .build();
+                CompletableFuture<FencepostException> one = new CompletableFuture<>();
+                new Thread(() -> {
+                    try {
+                        FencepostException.typed(() -> client.txs().withDeadlineAfter(limit.toMillis(), TimeUnit.MILLISECONDS).createTx(request));
+                        one.complete(null);
+                    } catch (FencepostException e) {
+                        one.complete(e);
+                    }
+                }).start();
+                ended.add(one);
+            }
+            return ended.stream().map(CompletableFuture::join).toList();
+        }
+    }
+
+    @Test
+    void aNodeWhoseQueueIsFullSaysWhenToComeAgainAndTheClientDoes() {
+        long full = 0;
+        for (FencepostException e : createSix(Duration.ofMillis(900))) { // there is not the time to come again
+            if (e != null && e.code() != Status.Code.DEADLINE_EXCEEDED) {
+                assertEquals(ErrorReason.ERROR_REASON_QUEUE_FULL, e.reason(), e.getMessage());
+                assertEquals(Status.Code.RESOURCE_EXHAUSTED, e.code());
+                assertTrue(e.retryAfter().compareTo(Duration.ofSeconds(1)) >= 0, e.retryAfter().toString());
+                full++;
+            }
+        }
+        assertTrue(full > 0, "nothing was full");
+        for (FencepostException e : createSix(Duration.ofMinutes(1))) {
+            assertEquals(null, e);
+        }
+    }
+
     @Test
     void createAndWait() {
         CreateTxRequest request = CreateTxRequest.newBuilder()

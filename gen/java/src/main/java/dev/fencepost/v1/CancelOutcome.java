@@ -21,7 +21,7 @@ public enum CancelOutcome
   CANCEL_OUTCOME_UNSPECIFIED(0),
   /**
    * <pre>
-   * It will never run.
+   * It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>CANCEL_OUTCOME_CANCELLED = 1;</code>
@@ -62,7 +62,7 @@ public enum CancelOutcome
   public static final int CANCEL_OUTCOME_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * It will never run.
+   * It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>CANCEL_OUTCOME_CANCELLED = 1;</code>

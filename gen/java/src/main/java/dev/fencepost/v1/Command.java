@@ -124,7 +124,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object action_ = "";
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *
@@ -146,7 +146,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *
@@ -400,7 +400,7 @@ private static final long serialVersionUID = 0L;
   private long protectionId_ = 0L;
   /**
    * <pre>
-   * The protection that an EXIT_PROTECT is about; else 0.
+   * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
    * </pre>
    *
    * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -1094,7 +1094,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object action_ = "";
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1115,7 +1115,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1137,7 +1137,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1155,7 +1155,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1170,7 +1170,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
      * of PROTECT; else empty.
      * </pre>
      *
@@ -1773,7 +1773,7 @@ private static final long serialVersionUID = 0L;
     private long protectionId_ ;
     /**
      * <pre>
-     * The protection that an EXIT_PROTECT is about; else 0.
+     * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
      * </pre>
      *
      * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -1785,7 +1785,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The protection that an EXIT_PROTECT is about; else 0.
+     * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
      * </pre>
      *
      * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -1801,7 +1801,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The protection that an EXIT_PROTECT is about; else 0.
+     * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
      * </pre>
      *
      * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>

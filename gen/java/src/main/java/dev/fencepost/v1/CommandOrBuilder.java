@@ -40,7 +40,7 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *
@@ -50,7 +50,7 @@ public interface CommandOrBuilder extends
   java.lang.String getAction();
   /**
    * <pre>
-   * RESUME, ALIGN_FORWARD or ALIGN_FORWARD_KEEP_QUEUE of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN or REQUEUE_UNPROVEN of RESOLVE; the protection's reason
+   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
    * of PROTECT; else empty.
    * </pre>
    *
@@ -160,7 +160,7 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * The protection that an EXIT_PROTECT is about; else 0.
+   * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
    * </pre>
    *
    * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>

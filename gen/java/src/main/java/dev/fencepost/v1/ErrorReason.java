@@ -152,12 +152,41 @@ public enum ErrorReason
   ERROR_REASON_DECISION_REFUSED(16),
   /**
    * <pre>
-   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
+   * "authorization: Bearer TOKEN", or show the certificate of a caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
    */
   ERROR_REASON_UNAUTHENTICATED(17),
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
+   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
+   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   * </pre>
+   *
+   * <code>ERROR_REASON_QUEUE_FULL = 18;</code>
+   */
+  ERROR_REASON_QUEUE_FULL(18),
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
+   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NODE_BUSY = 19;</code>
+   */
+  ERROR_REASON_NODE_BUSY(19),
+  /**
+   * <pre>
+   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
+   * which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
+   */
+  ERROR_REASON_PERMISSION_DENIED(20),
   UNRECOGNIZED(-1),
   ;
 
@@ -307,12 +336,41 @@ public enum ErrorReason
   public static final int ERROR_REASON_DECISION_REFUSED_VALUE = 16;
   /**
    * <pre>
-   * UNAUTHENTICATED: the call has no token, or none that the node knows. Send one of those in its grpc.tokens_file as "authorization: Bearer TOKEN".
+   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
+   * "authorization: Bearer TOKEN", or show the certificate of a caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
    */
   public static final int ERROR_REASON_UNAUTHENTICATED_VALUE = 17;
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
+   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
+   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   * </pre>
+   *
+   * <code>ERROR_REASON_QUEUE_FULL = 18;</code>
+   */
+  public static final int ERROR_REASON_QUEUE_FULL_VALUE = 18;
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
+   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NODE_BUSY = 19;</code>
+   */
+  public static final int ERROR_REASON_NODE_BUSY_VALUE = 19;
+  /**
+   * <pre>
+   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
+   * which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
+   */
+  public static final int ERROR_REASON_PERMISSION_DENIED_VALUE = 20;
 
 
   public final int getNumber() {
@@ -357,6 +415,9 @@ public enum ErrorReason
       case 15: return ERROR_REASON_PROTECTION_CHANGED;
       case 16: return ERROR_REASON_DECISION_REFUSED;
       case 17: return ERROR_REASON_UNAUTHENTICATED;
+      case 18: return ERROR_REASON_QUEUE_FULL;
+      case 19: return ERROR_REASON_NODE_BUSY;
+      case 20: return ERROR_REASON_PERMISSION_DENIED;
       default: return null;
     }
   }

@@ -21,7 +21,8 @@ public enum Executed
   EXECUTED_UNSPECIFIED(0),
   /**
    * <pre>
-   * Not decided yet: it may still run.
+   * Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
+   * run after the backup. See on chain before you send the same again.
    * </pre>
    *
    * <code>EXECUTED_UNKNOWN = 1;</code>
@@ -69,7 +70,8 @@ public enum Executed
   public static final int EXECUTED_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * Not decided yet: it may still run.
+   * Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
+   * run after the backup. See on chain before you send the same again.
    * </pre>
    *
    * <code>EXECUTED_UNKNOWN = 1;</code>

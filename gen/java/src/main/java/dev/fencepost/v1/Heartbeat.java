@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Heartbeat says that the stream is alive and up to date.
+ * Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Heartbeat}
@@ -79,6 +79,21 @@ private static final long serialVersionUID = 0L;
     return time_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : time_;
   }
 
+  public static final int BEHIND_FIELD_NUMBER = 2;
+  private boolean behind_ = false;
+  /**
+   * <pre>
+   * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+   * </pre>
+   *
+   * <code>bool behind = 2 [json_name = "behind"];</code>
+   * @return The behind.
+   */
+  @java.lang.Override
+  public boolean getBehind() {
+    return behind_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -96,6 +111,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(1, getTime());
     }
+    if (behind_ != false) {
+      output.writeBool(2, behind_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -103,6 +121,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(1, getTime());
+    }
+    if (behind_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(2, behind_);
     }
     return size;
   }
@@ -133,6 +155,8 @@ private static final long serialVersionUID = 0L;
       if (!getTime()
           .equals(other.getTime())) return false;
     }
+    if (getBehind()
+        != other.getBehind()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -148,6 +172,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + TIME_FIELD_NUMBER;
       hash = (53 * hash) + getTime().hashCode();
     }
+    hash = (37 * hash) + BEHIND_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getBehind());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -247,7 +274,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Heartbeat says that the stream is alive and up to date.
+   * Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Heartbeat}
@@ -294,6 +321,7 @@ private static final long serialVersionUID = 0L;
         timeBuilder_.dispose();
         timeBuilder_ = null;
       }
+      behind_ = false;
       return this;
     }
 
@@ -334,6 +362,9 @@ private static final long serialVersionUID = 0L;
             : timeBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.behind_ = behind_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -351,6 +382,9 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fencepost.v1.Heartbeat.getDefaultInstance()) return this;
       if (other.hasTime()) {
         mergeTime(other.getTime());
+      }
+      if (other.getBehind() != false) {
+        setBehind(other.getBehind());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -383,6 +417,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 10
+            case 16: {
+              behind_ = input.readBool();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -517,6 +556,50 @@ private static final long serialVersionUID = 0L;
         time_ = null;
       }
       return timeBuilder_;
+    }
+
+    private boolean behind_ ;
+    /**
+     * <pre>
+     * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+     * </pre>
+     *
+     * <code>bool behind = 2 [json_name = "behind"];</code>
+     * @return The behind.
+     */
+    @java.lang.Override
+    public boolean getBehind() {
+      return behind_;
+    }
+    /**
+     * <pre>
+     * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+     * </pre>
+     *
+     * <code>bool behind = 2 [json_name = "behind"];</code>
+     * @param value The behind to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBehind(boolean value) {
+
+      behind_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+     * </pre>
+     *
+     * <code>bool behind = 2 [json_name = "behind"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBehind() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      behind_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Heartbeat)

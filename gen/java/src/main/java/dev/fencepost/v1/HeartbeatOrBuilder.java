@@ -24,4 +24,14 @@ public interface HeartbeatOrBuilder extends
    * <code>.google.protobuf.Timestamp time = 1 [json_name = "time"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getTimeOrBuilder();
+
+  /**
+   * <pre>
+   * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+   * </pre>
+   *
+   * <code>bool behind = 2 [json_name = "behind"];</code>
+   * @return The behind.
+   */
+  boolean getBehind();
 }

@@ -21,7 +21,7 @@ public enum StuckDecision
   STUCK_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -61,6 +61,22 @@ public enum StuckDecision
    * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
    */
   STUCK_DECISION_REQUEUE_UNPROVEN(5),
+  /**
+   * <pre>
+   * Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_BUMP = 6;</code>
+   */
+  STUCK_DECISION_BUMP(6),
+  /**
+   * <pre>
+   * It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_CANCEL = 7;</code>
+   */
+  STUCK_DECISION_CANCEL(7),
   UNRECOGNIZED(-1),
   ;
 
@@ -79,7 +95,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO. Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -119,6 +135,22 @@ public enum StuckDecision
    * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
    */
   public static final int STUCK_DECISION_REQUEUE_UNPROVEN_VALUE = 5;
+  /**
+   * <pre>
+   * Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_BUMP = 6;</code>
+   */
+  public static final int STUCK_DECISION_BUMP_VALUE = 6;
+  /**
+   * <pre>
+   * It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+   * </pre>
+   *
+   * <code>STUCK_DECISION_CANCEL = 7;</code>
+   */
+  public static final int STUCK_DECISION_CANCEL_VALUE = 7;
 
 
   public final int getNumber() {
@@ -151,6 +183,8 @@ public enum StuckDecision
       case 3: return STUCK_DECISION_RETRY;
       case 4: return STUCK_DECISION_FAIL_UNPROVEN;
       case 5: return STUCK_DECISION_REQUEUE_UNPROVEN;
+      case 6: return STUCK_DECISION_BUMP;
+      case 7: return STUCK_DECISION_CANCEL;
       default: return null;
     }
   }

@@ -705,6 +705,44 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PAUSE_FIELD_NUMBER = 21;
+  private dev.fencepost.v1.Pause pause_;
+  /**
+   * <pre>
+   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+   * @return Whether the pause field is set.
+   */
+  @java.lang.Override
+  public boolean hasPause() {
+    return ((bitField0_ & 0x00000080) != 0);
+  }
+  /**
+   * <pre>
+   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+   * @return The pause.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.Pause getPause() {
+    return pause_ == null ? dev.fencepost.v1.Pause.getDefaultInstance() : pause_;
+  }
+  /**
+   * <pre>
+   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.PauseOrBuilder getPauseOrBuilder() {
+    return pause_ == null ? dev.fencepost.v1.Pause.getDefaultInstance() : pause_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -778,6 +816,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(maxFee_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 20, maxFee_);
+    }
+    if (((bitField0_ & 0x00000080) != 0)) {
+      output.writeMessage(21, getPause());
     }
     getUnknownFields().writeTo(output);
   }
@@ -862,6 +903,10 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(maxFee_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(20, maxFee_);
     }
+    if (((bitField0_ & 0x00000080) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(21, getPause());
+    }
     return size;
   }
   @java.lang.Override
@@ -944,6 +989,11 @@ private static final long serialVersionUID = 0L;
     if (onFailure_ != other.onFailure_) return false;
     if (!getMaxFee()
         .equals(other.getMaxFee())) return false;
+    if (hasPause() != other.hasPause()) return false;
+    if (hasPause()) {
+      if (!getPause()
+          .equals(other.getPause())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1016,6 +1066,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + onFailure_;
     hash = (37 * hash) + MAX_FEE_FIELD_NUMBER;
     hash = (53 * hash) + getMaxFee().hashCode();
+    if (hasPause()) {
+      hash = (37 * hash) + PAUSE_FIELD_NUMBER;
+      hash = (53 * hash) + getPause().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1152,6 +1206,7 @@ private static final long serialVersionUID = 0L;
         internalGetBlockingFieldBuilder();
         internalGetQueueHeadFieldBuilder();
         internalGetGapsFieldBuilder();
+        internalGetPauseFieldBuilder();
       }
     }
     @java.lang.Override
@@ -1204,6 +1259,11 @@ private static final long serialVersionUID = 0L;
       bitField0_ = (bitField0_ & ~0x00020000);
       onFailure_ = 0;
       maxFee_ = "";
+      pause_ = null;
+      if (pauseBuilder_ != null) {
+        pauseBuilder_.dispose();
+        pauseBuilder_ = null;
+      }
       return this;
     }
 
@@ -1325,6 +1385,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00080000) != 0)) {
         result.maxFee_ = maxFee_;
       }
+      if (((from_bitField0_ & 0x00100000) != 0)) {
+        result.pause_ = pauseBuilder_ == null
+            ? pause_
+            : pauseBuilder_.build();
+        to_bitField0_ |= 0x00000080;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1434,6 +1500,9 @@ private static final long serialVersionUID = 0L;
         maxFee_ = other.maxFee_;
         bitField0_ |= 0x00080000;
         onChanged();
+      }
+      if (other.hasPause()) {
+        mergePause(other.getPause());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1577,6 +1646,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00080000;
               break;
             } // case 162
+            case 170: {
+              input.readMessage(
+                  internalGetPauseFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00100000;
+              break;
+            } // case 170
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3509,6 +3585,161 @@ private static final long serialVersionUID = 0L;
       bitField0_ |= 0x00080000;
       onChanged();
       return this;
+    }
+
+    private dev.fencepost.v1.Pause pause_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Pause, dev.fencepost.v1.Pause.Builder, dev.fencepost.v1.PauseOrBuilder> pauseBuilder_;
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     * @return Whether the pause field is set.
+     */
+    public boolean hasPause() {
+      return ((bitField0_ & 0x00100000) != 0);
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     * @return The pause.
+     */
+    public dev.fencepost.v1.Pause getPause() {
+      if (pauseBuilder_ == null) {
+        return pause_ == null ? dev.fencepost.v1.Pause.getDefaultInstance() : pause_;
+      } else {
+        return pauseBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     */
+    public Builder setPause(dev.fencepost.v1.Pause value) {
+      if (pauseBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        pause_ = value;
+      } else {
+        pauseBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00100000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     */
+    public Builder setPause(
+        dev.fencepost.v1.Pause.Builder builderForValue) {
+      if (pauseBuilder_ == null) {
+        pause_ = builderForValue.build();
+      } else {
+        pauseBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00100000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     */
+    public Builder mergePause(dev.fencepost.v1.Pause value) {
+      if (pauseBuilder_ == null) {
+        if (((bitField0_ & 0x00100000) != 0) &&
+          pause_ != null &&
+          pause_ != dev.fencepost.v1.Pause.getDefaultInstance()) {
+          getPauseBuilder().mergeFrom(value);
+        } else {
+          pause_ = value;
+        }
+      } else {
+        pauseBuilder_.mergeFrom(value);
+      }
+      if (pause_ != null) {
+        bitField0_ |= 0x00100000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     */
+    public Builder clearPause() {
+      bitField0_ = (bitField0_ & ~0x00100000);
+      pause_ = null;
+      if (pauseBuilder_ != null) {
+        pauseBuilder_.dispose();
+        pauseBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     */
+    public dev.fencepost.v1.Pause.Builder getPauseBuilder() {
+      bitField0_ |= 0x00100000;
+      onChanged();
+      return internalGetPauseFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     */
+    public dev.fencepost.v1.PauseOrBuilder getPauseOrBuilder() {
+      if (pauseBuilder_ != null) {
+        return pauseBuilder_.getMessageOrBuilder();
+      } else {
+        return pause_ == null ?
+            dev.fencepost.v1.Pause.getDefaultInstance() : pause_;
+      }
+    }
+    /**
+     * <pre>
+     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * </pre>
+     *
+     * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.Pause, dev.fencepost.v1.Pause.Builder, dev.fencepost.v1.PauseOrBuilder> 
+        internalGetPauseFieldBuilder() {
+      if (pauseBuilder_ == null) {
+        pauseBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.Pause, dev.fencepost.v1.Pause.Builder, dev.fencepost.v1.PauseOrBuilder>(
+                getPause(),
+                getParentForChildren(),
+                isClean());
+        pause_ = null;
+      }
+      return pauseBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Submitter)

@@ -369,4 +369,31 @@ public interface SubmitterOrBuilder extends
    */
   com.google.protobuf.ByteString
       getMaxFeeBytes();
+
+  /**
+   * <pre>
+   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+   * @return Whether the pause field is set.
+   */
+  boolean hasPause();
+  /**
+   * <pre>
+   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+   * @return The pause.
+   */
+  dev.fencepost.v1.Pause getPause();
+  /**
+   * <pre>
+   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * </pre>
+   *
+   * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
+   */
+  dev.fencepost.v1.PauseOrBuilder getPauseOrBuilder();
 }

@@ -37,6 +37,11 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_Protection_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_Pause_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_Pause_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_Waiting_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -179,182 +184,188 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "on\022\032\n\010evidence\030\002 \001(\tR\010evidence\022.\n\004time\030\003" +
       " \001(\0132\032.google.protobuf.TimestampR\004time\022\'" +
       "\n\rprotection_id\030\004 \001(\003B\0020\001R\014protectionId\"" +
-      "\240\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\035\n\nrequ" +
-      "est_id\030\002 \001(\tR\trequestId\022+\n\005state\030\003 \001(\0162\025" +
-      ".fencepost.v1.TxStateR\005state\022\035\n\005nonce\030\004 " +
-      "\001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006reason\030\005 \001(\tR\006rea" +
-      "son\022\030\n\007message\030\006 \001(\tR\007message\022;\n\013create_" +
-      "time\030\007 \001(\0132\032.google.protobuf.TimestampR\n" +
-      "createTime\022\034\n\007version\030\024 \001(\004B\0020\001R\007version" +
-      "B\010\n\006_nonce\"\257\001\n\010NonceGap\022#\n\013first_nonce\030\001" +
-      " \001(\004B\0020\001R\nfirstNonce\022!\n\nlast_nonce\030\002 \001(\004" +
-      "B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006" +
-      "reason\030\004 \001(\tR\006reason\022.\n\004time\030\005 \001(\0132\032.goo" +
-      "gle.protobuf.TimestampR\004time\"\321\006\n\tSubmitt" +
-      "er\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\naccount_id\030\002 \001" +
-      "(\tR\taccountId\022\035\n\010chain_id\030\003 \001(\004B\0020\001R\007cha" +
-      "inId\022\030\n\007address\030\004 \001(\tR\007address\022\026\n\006signer" +
-      "\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001(\0162\033.fencepost" +
-      ".v1.SubmitterModeR\004mode\0225\n\006status\030\007 \001(\0162" +
-      "\035.fencepost.v1.SubmitterStatusR\006status\022\035" +
-      "\n\nstart_from\030\010 \001(\tR\tstartFrom\022-\n\005lease\030\t" +
-      " \001(\0132\027.fencepost.v1.LeaseInfoR\005lease\022&\n\n" +
-      "next_nonce\030\n \001(\004B\0020\001H\000R\tnextNonce\210\001\001\022&\n\n" +
-      "init_nonce\030\013 \001(\004B\0020\001H\001R\tinitNonce\210\001\001\0228\n\n" +
-      "protection\030\014 \001(\0132\030.fencepost.v1.Protecti" +
-      "onR\nprotection\022\032\n\006queued\030\r \001(\003B\0020\001R\006queu" +
-      "ed\022\037\n\tin_flight\030\016 \001(\003B\0020\001R\010inFlight\022;\n\013c" +
-      "reate_time\030\017 \001(\0132\032.google.protobuf.Times" +
-      "tampR\ncreateTime\0221\n\010blocking\030\020 \001(\0132\025.fen" +
-      "cepost.v1.WaitingR\010blocking\0224\n\nqueue_hea" +
-      "d\030\021 \001(\0132\025.fencepost.v1.WaitingR\tqueueHea" +
-      "d\022*\n\004gaps\030\022 \003(\0132\026.fencepost.v1.NonceGapR" +
-      "\004gaps\022:\n\non_failure\030\023 \001(\0162\033.fencepost.v1" +
-      ".FailurePolicyR\tonFailure\022\027\n\007max_fee\030\024 \001" +
-      "(\tR\006maxFeeB\r\n\013_next_nonceB\r\n\013_init_nonce" +
-      "\"\320\003\n\030RegisterSubmitterRequest\0223\n\004name\030\001 " +
-      "\001(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-]{0,63}$R\004na" +
-      "me\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 " +
-      "\000R\007chainId\0224\n\007address\030\003 \001(\tB\032\272H\027r\0252\023^0x[" +
-      "0-9a-fA-F]{40}$R\007address\022!\n\006signer\030\004 \001(\t" +
-      "B\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030\005 \001(\0162\033.fenc" +
-      "epost.v1.SubmitterModeB\010\272H\005\202\001\002\020\001R\004mode\022\272" +
-      "\001\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_fr" +
-      "om\022;must be \"0\", \"chain\" or the exact ne" +
-      "xt nonce of the account\032Gthis == \'\' || t" +
-      "his == \'chain\' || this.matches(\'^(0|[1-9" +
-      "][0-9]{0,17})$\')R\tstartFrom\"\304\002\n\026UpdateSu" +
-      "bmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005" +
-      "\020\001\030\200\001R\tsubmitter\022D\n\non_failure\030\002 \001(\0162\033.f" +
-      "encepost.v1.FailurePolicyB\010\272H\005\202\001\002\020\001R\tonF" +
-      "ailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0" +
-      ",78}$R\006maxFee\022C\n\013update_mask\030\004 \001(\0132\032.goo" +
-      "gle.protobuf.FieldMaskB\006\272H\003\310\001\001R\nupdateMa" +
-      "sk\022 \n\006reason\030\005 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010" +
-      "operator\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027Up" +
-      "dateSubmitterResponse\0225\n\tsubmitter\030\001 \001(\013" +
-      "2\027.fencepost.v1.SubmitterR\tsubmitter\"l\n\031" +
-      "RegisterSubmitterResponse\0225\n\tsubmitter\030\001" +
-      " \001(\0132\027.fencepost.v1.SubmitterR\tsubmitter" +
-      "\022\030\n\007created\030\002 \001(\010R\007created\"?\n\023GetSubmitt" +
-      "erRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001" +
-      "R\tsubmitter\"M\n\024GetSubmitterResponse\0225\n\ts" +
+      "\212\001\n\005Pause\022\026\n\006reason\030\001 \001(\tR\006reason\022\032\n\010ope" +
+      "rator\030\002 \001(\tR\010operator\022.\n\004time\030\003 \001(\0132\032.go" +
+      "ogle.protobuf.TimestampR\004time\022\035\n\non_fail" +
+      "ure\030\004 \001(\010R\tonFailure\"\240\002\n\007Waiting\022\023\n\005tx_i" +
+      "d\030\001 \001(\tR\004txId\022\035\n\nrequest_id\030\002 \001(\tR\treque" +
+      "stId\022+\n\005state\030\003 \001(\0162\025.fencepost.v1.TxSta" +
+      "teR\005state\022\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001" +
+      "\022\026\n\006reason\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(" +
+      "\tR\007message\022;\n\013create_time\030\007 \001(\0132\032.google" +
+      ".protobuf.TimestampR\ncreateTime\022\034\n\007versi" +
+      "on\030\024 \001(\004B\0020\001R\007versionB\010\n\006_nonce\"\257\001\n\010Nonc" +
+      "eGap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNonc" +
+      "e\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005" +
+      "tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006reaso" +
+      "n\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Timest" +
+      "ampR\004time\"\374\006\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004n" +
+      "ame\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010ch" +
+      "ain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001" +
+      "(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004m" +
+      "ode\030\006 \001(\0162\033.fencepost.v1.SubmitterModeR\004" +
+      "mode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1.Subm" +
+      "itterStatusR\006status\022\035\n\nstart_from\030\010 \001(\tR" +
+      "\tstartFrom\022-\n\005lease\030\t \001(\0132\027.fencepost.v1" +
+      ".LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020" +
+      "\001H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020" +
+      "\001H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030." +
+      "fencepost.v1.ProtectionR\nprotection\022\032\n\006q" +
+      "ueued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001" +
+      "(\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001(\0132\032." +
+      "google.protobuf.TimestampR\ncreateTime\0221\n" +
+      "\010blocking\030\020 \001(\0132\025.fencepost.v1.WaitingR\010" +
+      "blocking\0224\n\nqueue_head\030\021 \001(\0132\025.fencepost" +
+      ".v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.f" +
+      "encepost.v1.NonceGapR\004gaps\022:\n\non_failure" +
+      "\030\023 \001(\0162\033.fencepost.v1.FailurePolicyR\tonF" +
+      "ailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pause" +
+      "\030\025 \001(\0132\023.fencepost.v1.PauseR\005pauseB\r\n\013_n" +
+      "ext_nonceB\r\n\013_init_nonce\"\320\003\n\030RegisterSub" +
+      "mitterRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-" +
+      "z][a-z0-9._-]{0,63}$R\004name\022.\n\010chain_id\030\002" +
+      " \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007ad" +
+      "dress\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R" +
+      "\007address\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006sig" +
+      "ner\0229\n\004mode\030\005 \001(\0162\033.fencepost.v1.Submitt" +
+      "erModeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 " +
+      "\001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"0\"," +
+      " \"chain\" or the exact next nonce of the " +
+      "account\032Gthis == \'\' || this == \'chain\' |" +
+      "| this.matches(\'^(0|[1-9][0-9]{0,17})$\')" +
+      "R\tstartFrom\"\304\002\n\026UpdateSubmitterRequest\022(" +
+      "\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter" +
+      "\022D\n\non_failure\030\002 \001(\0162\033.fencepost.v1.Fail" +
+      "urePolicyB\010\272H\005\202\001\002\020\001R\tonFailure\022-\n\007max_fe" +
+      "e\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxFee\022C\n" +
+      "\013update_mask\030\004 \001(\0132\032.google.protobuf.Fie" +
+      "ldMaskB\006\272H\003\310\001\001R\nupdateMask\022 \n\006reason\030\005 \001" +
+      "(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\006 \001(\tB\010" +
+      "\272H\005r\003\030\200\001R\010operator\"P\n\027UpdateSubmitterRes" +
+      "ponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1." +
+      "SubmitterR\tsubmitter\"l\n\031RegisterSubmitte" +
+      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
+      ".v1.SubmitterR\tsubmitter\022\030\n\007created\030\002 \001(" +
+      "\010R\007created\"?\n\023GetSubmitterRequest\022(\n\tsub" +
+      "mitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024G" +
+      "etSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
+      ".fencepost.v1.SubmitterR\tsubmitter\"i\n\025Li" +
+      "stSubmittersRequest\022\'\n\tpage_size\030\001 \001(\005B\n" +
+      "\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\002 \001(\t" +
+      "B\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026ListSubmittersR" +
+      "esponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencepost." +
+      "v1.SubmitterR\nsubmitters\022&\n\017next_page_to" +
+      "ken\030\002 \001(\tR\rnextPageToken\"\211\001\n\025PauseSubmit" +
+      "terRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200" +
+      "\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006" +
+      "reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010oper" +
+      "ator\"O\n\026PauseSubmitterResponse\0225\n\tsubmit" +
+      "ter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubm" +
+      "itter\"\212\001\n\026ResumeSubmitterRequest\022(\n\tsubm" +
+      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006re" +
+      "ason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator" +
+      "\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027ResumeSubm" +
+      "itterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fence" +
+      "post.v1.SubmitterR\tsubmitter\"\345\001\n\027Protect" +
+      "SubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007" +
+      "r\005\020\001\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001(\tBb\272H_r" +
+      "\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it is b" +
+      "lank\0320this == \'\' || this.matches(\'[^\\\\s\\" +
+      "\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\003 \001(\t" +
+      "B\010\272H\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmitter" +
+      "Response\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost." +
+      "v1.SubmitterR\tsubmitter\"\332\002\n\022ExitProtectR" +
+      "equest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\ts" +
+      "ubmitter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H\004\"\002" +
+      " \000R\014protectionId\022H\n\010decision\030\003 \001(\0162 .fen" +
+      "cepost.v1.ProtectionDecisionB\n\272H\007\202\001\004\020\001 \000" +
+      "R\010decision\022z\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001" +
+      "U\n\006reason\022\031must say why; it is blank\0320th" +
+      "is == \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p" +
+      "{C}]\')R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030" +
+      "\200\001R\010operator\"L\n\023ExitProtectResponse\0225\n\ts" +
       "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
-      "\tsubmitter\"i\n\025ListSubmittersRequest\022\'\n\tp" +
-      "age_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\n" +
-      "page_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n" +
-      "\026ListSubmittersResponse\0227\n\nsubmitters\030\001 " +
-      "\003(\0132\027.fencepost.v1.SubmitterR\nsubmitters" +
-      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
-      "\"\211\001\n\025PauseSubmitterRequest\022(\n\tsubmitter\030" +
-      "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002" +
-      " \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\t" +
-      "B\010\272H\005r\003\030\200\001R\010operator\"O\n\026PauseSubmitterRe" +
-      "sponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1" +
-      ".SubmitterR\tsubmitter\"\212\001\n\026ResumeSubmitte" +
-      "rRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R" +
-      "\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006re" +
-      "ason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
-      "or\"P\n\027ResumeSubmitterResponse\0225\n\tsubmitt" +
-      "er\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmi" +
-      "tter\"\345\001\n\027ProtectSubmitterRequest\022(\n\tsubm" +
-      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022z\n\006re" +
-      "ason\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must " +
-      "say why; it is blank\0320this == \'\' || this" +
-      ".matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$" +
-      "\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030" +
-      "ProtectSubmitterResponse\0225\n\tsubmitter\030\001 " +
-      "\001(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"" +
-      "\332\002\n\022ExitProtectRequest\022(\n\tsubmitter\030\001 \001(" +
-      "\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rprotection_i" +
-      "d\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protectionId\022H\n\010deci" +
-      "sion\030\003 \001(\0162 .fencepost.v1.ProtectionDeci" +
-      "sionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\004 \001" +
-      "(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why;" +
-      " it is blank\0320this == \'\' || this.matches" +
-      "(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operat" +
-      "or\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023ExitProt" +
-      "ectResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepo" +
-      "st.v1.SubmitterR\tsubmitter\"\325\002\n\023ResolveSt" +
-      "uckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txI" +
-      "d\022C\n\010decision\030\002 \001(\0162\033.fencepost.v1.Stuck" +
-      "DecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason" +
-      "\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say " +
-      "why; it is blank\0320this == \'\' || this.mat" +
-      "ches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010op" +
-      "erator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\0228\n\016expe" +
-      "ct_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexp" +
-      "ectVersion\"8\n\024ResolveStuckResponse\022 \n\002tx" +
-      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\332\002\n\007Command" +
-      "\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004k" +
-      "ind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022" +
-      "\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006re" +
-      "ason\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013crea" +
-      "te_time\030\007 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\ncreateTime\0229\n\napply_time\030\010 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\tapplyTime\022\026\n\006resu" +
-      "lt\030\t \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B" +
-      "\0020\001R\014protectionId\"\221\001\n\023ListCommandsReques" +
-      "t\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
-      "ter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010page" +
-      "Size\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpage" +
-      "Token\"q\n\024ListCommandsResponse\0221\n\010command" +
-      "s\030\001 \003(\0132\025.fencepost.v1.CommandR\010commands" +
-      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
-      "*J\n\rSubmitterMode\022\036\n\032SUBMITTER_MODE_UNSP" +
-      "ECIFIED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017" +
-      "SubmitterStatus\022 \n\034SUBMITTER_STATUS_UNSP" +
-      "ECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033" +
-      "\n\027SUBMITTER_STATUS_PAUSED\020\002*f\n\rFailurePo" +
-      "licy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027" +
-      "FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POL" +
-      "ICY_PAUSE\020\002*\262\001\n\022ProtectionDecision\022#\n\037PR" +
-      "OTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTE" +
-      "CTION_DECISION_RESUME\020\001\022%\n!PROTECTION_DE" +
-      "CISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DEC" +
-      "ISION_ALIGN_FORWARD_KEEP_QUEUE\020\003*\305\001\n\rStu" +
-      "ckDecision\022\036\n\032STUCK_DECISION_UNSPECIFIED" +
-      "\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DEC" +
-      "ISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020" +
-      "\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037S" +
-      "TUCK_DECISION_REQUEUE_UNPROVEN\020\0052\351\n\n\020Sub" +
-      "mitterService\022\203\001\n\021RegisterSubmitter\022&.fe" +
-      "ncepost.v1.RegisterSubmitterRequest\032\'.fe" +
-      "ncepost.v1.RegisterSubmitterResponse\"\035\202\323" +
-      "\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n\014GetSubmit" +
-      "ter\022!.fencepost.v1.GetSubmitterRequest\032\"" +
-      ".fencepost.v1.GetSubmitterResponse\"&\202\323\344\223" +
-      "\002 \022\036/api/v1/submitters/{submitter}\022w\n\016Li" +
-      "stSubmitters\022#.fencepost.v1.ListSubmitte" +
-      "rsRequest\032$.fencepost.v1.ListSubmittersR" +
-      "esponse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001\n\017" +
-      "UpdateSubmitter\022$.fencepost.v1.UpdateSub" +
-      "mitterRequest\032%.fencepost.v1.UpdateSubmi" +
-      "tterResponse\")\202\323\344\223\002#2\036/api/v1/submitters" +
-      "/{submitter}:\001*\022\214\001\n\016PauseSubmitter\022#.fen" +
-      "cepost.v1.PauseSubmitterRequest\032$.fencep" +
-      "ost.v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"$/" +
-      "api/v1/submitters/{submitter}/pause:\001*\022\220" +
-      "\001\n\017ResumeSubmitter\022$.fencepost.v1.Resume" +
-      "SubmitterRequest\032%.fencepost.v1.ResumeSu" +
-      "bmitterResponse\"0\202\323\344\223\002*\"%/api/v1/submitt" +
-      "ers/{submitter}/resume:\001*\022\224\001\n\020ProtectSub" +
-      "mitter\022%.fencepost.v1.ProtectSubmitterRe" +
-      "quest\032&.fencepost.v1.ProtectSubmitterRes" +
-      "ponse\"1\202\323\344\223\002+\"&/api/v1/submitters/{submi" +
-      "tter}/protect:\001*\022\212\001\n\013ExitProtect\022 .fence" +
-      "post.v1.ExitProtectRequest\032!.fencepost.v" +
-      "1.ExitProtectResponse\"6\202\323\344\223\0020\"+/api/v1/s" +
-      "ubmitters/{submitter}/exit-protect:\001*\022|\n" +
-      "\014ResolveStuck\022!.fencepost.v1.ResolveStuc" +
-      "kRequest\032\".fencepost.v1.ResolveStuckResp" +
-      "onse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resolve" +
-      ":\001*\022\206\001\n\014ListCommands\022!.fencepost.v1.List" +
-      "CommandsRequest\032\".fencepost.v1.ListComma" +
-      "ndsResponse\"/\202\323\344\223\002)\022\'/api/v1/submitters/" +
-      "{submitter}/commandsBT\n\020dev.fencepost.v1" +
-      "P\001Z>github.com/fencepost/fencepost/gen/g" +
-      "o/fencepost/v1;fencepostv1b\006proto3"
+      "\tsubmitter\"\325\002\n\023ResolveStuckRequest\022\035\n\005tx" +
+      "_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 " +
+      "\001(\0162\033.fencepost.v1.StuckDecisionB\n\272H\007\202\001\004" +
+      "\020\001 \000R\010decision\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030" +
+      "\200\004\272\001U\n\006reason\022\031must say why; it is blank" +
+      "\0320this == \'\' || this.matches(\'[^\\\\s\\\\p{Z" +
+      "}\\\\p{C}]\')R\006reason\022$\n\010operator\030\004 \001(\tB\010\272H" +
+      "\005r\003\030\200\001R\010operator\0228\n\016expect_version\030\024 \001(\004" +
+      "B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n\024Re" +
+      "solveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
+      "st.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_id\030\001" +
+      " \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004kind\022" +
+      "\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004" +
+      "txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator" +
+      "\030\006 \001(\tR\010operator\022;\n\013create_time\030\007 \001(\0132\032." +
+      "google.protobuf.TimestampR\ncreateTime\0229\n" +
+      "\napply_time\030\010 \001(\0132\032.google.protobuf.Time" +
+      "stampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006result" +
+      "\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014protectionI" +
+      "d\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitter\030\001" +
+      " \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_size" +
+      "\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_tok" +
+      "en\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024ListCom" +
+      "mandsResponse\0221\n\010commands\030\001 \003(\0132\025.fencep" +
+      "ost.v1.CommandR\010commands\022&\n\017next_page_to" +
+      "ken\030\002 \001(\tR\rnextPageToken*J\n\rSubmitterMod" +
+      "e\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUB" +
+      "MITTER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022" +
+      " \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUB" +
+      "MITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STAT" +
+      "US_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILURE_" +
+      "POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_C" +
+      "ONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\262\001\n\022" +
+      "ProtectionDecision\022#\n\037PROTECTION_DECISIO" +
+      "N_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_R" +
+      "ESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_FOR" +
+      "WARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORW" +
+      "ARD_KEEP_QUEUE\020\003*\371\001\n\rStuckDecision\022\036\n\032ST" +
+      "UCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECI" +
+      "SION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022" +
+      "\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECIS" +
+      "ION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_RE" +
+      "QUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020" +
+      "\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\351\n\n\020Submitt" +
+      "erService\022\203\001\n\021RegisterSubmitter\022&.fencep" +
+      "ost.v1.RegisterSubmitterRequest\032\'.fencep" +
+      "ost.v1.RegisterSubmitterResponse\"\035\202\323\344\223\002\027" +
+      "\"\022/api/v1/submitters:\001*\022}\n\014GetSubmitter\022" +
+      "!.fencepost.v1.GetSubmitterRequest\032\".fen" +
+      "cepost.v1.GetSubmitterResponse\"&\202\323\344\223\002 \022\036" +
+      "/api/v1/submitters/{submitter}\022w\n\016ListSu" +
+      "bmitters\022#.fencepost.v1.ListSubmittersRe" +
+      "quest\032$.fencepost.v1.ListSubmittersRespo" +
+      "nse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001\n\017Upda" +
+      "teSubmitter\022$.fencepost.v1.UpdateSubmitt" +
+      "erRequest\032%.fencepost.v1.UpdateSubmitter" +
+      "Response\")\202\323\344\223\002#2\036/api/v1/submitters/{su" +
+      "bmitter}:\001*\022\214\001\n\016PauseSubmitter\022#.fencepo" +
+      "st.v1.PauseSubmitterRequest\032$.fencepost." +
+      "v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"$/api/" +
+      "v1/submitters/{submitter}/pause:\001*\022\220\001\n\017R" +
+      "esumeSubmitter\022$.fencepost.v1.ResumeSubm" +
+      "itterRequest\032%.fencepost.v1.ResumeSubmit" +
+      "terResponse\"0\202\323\344\223\002*\"%/api/v1/submitters/" +
+      "{submitter}/resume:\001*\022\224\001\n\020ProtectSubmitt" +
+      "er\022%.fencepost.v1.ProtectSubmitterReques" +
+      "t\032&.fencepost.v1.ProtectSubmitterRespons" +
+      "e\"1\202\323\344\223\002+\"&/api/v1/submitters/{submitter" +
+      "}/protect:\001*\022\212\001\n\013ExitProtect\022 .fencepost" +
+      ".v1.ExitProtectRequest\032!.fencepost.v1.Ex" +
+      "itProtectResponse\"6\202\323\344\223\0020\"+/api/v1/submi" +
+      "tters/{submitter}/exit-protect:\001*\022|\n\014Res" +
+      "olveStuck\022!.fencepost.v1.ResolveStuckReq" +
+      "uest\032\".fencepost.v1.ResolveStuckResponse" +
+      "\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resolve:\001*\022" +
+      "\206\001\n\014ListCommands\022!.fencepost.v1.ListComm" +
+      "andsRequest\032\".fencepost.v1.ListCommandsR" +
+      "esponse\"/\202\323\344\223\002)\022\'/api/v1/submitters/{sub" +
+      "mitter}/commandsBT\n\020dev.fencepost.v1P\001Z>" +
+      "github.com/fencepost/fencepost/gen/go/fe" +
+      "ncepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -377,146 +388,152 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Protection_descriptor,
         new java.lang.String[] { "Reason", "Evidence", "Time", "ProtectionId", });
-    internal_static_fencepost_v1_Waiting_descriptor =
+    internal_static_fencepost_v1_Pause_descriptor =
       getDescriptor().getMessageType(2);
+    internal_static_fencepost_v1_Pause_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_Pause_descriptor,
+        new java.lang.String[] { "Reason", "Operator", "Time", "OnFailure", });
+    internal_static_fencepost_v1_Waiting_descriptor =
+      getDescriptor().getMessageType(3);
     internal_static_fencepost_v1_Waiting_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Waiting_descriptor,
         new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", "Version", });
     internal_static_fencepost_v1_NonceGap_descriptor =
-      getDescriptor().getMessageType(3);
+      getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_NonceGap_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_NonceGap_descriptor,
         new java.lang.String[] { "FirstNonce", "LastNonce", "TxId", "Reason", "Time", });
     internal_static_fencepost_v1_Submitter_descriptor =
-      getDescriptor().getMessageType(4);
+      getDescriptor().getMessageType(5);
     internal_static_fencepost_v1_Submitter_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Submitter_descriptor,
-        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", });
+        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", });
     internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(5);
+      getDescriptor().getMessageType(6);
     internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor,
         new java.lang.String[] { "Name", "ChainId", "Address", "Signer", "Mode", "StartFrom", });
     internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(6);
+      getDescriptor().getMessageType(7);
     internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", "Reason", "Operator", });
     internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(7);
+      getDescriptor().getMessageType(8);
     internal_static_fencepost_v1_UpdateSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_RegisterSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(8);
+      getDescriptor().getMessageType(9);
     internal_static_fencepost_v1_RegisterSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RegisterSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", "Created", });
     internal_static_fencepost_v1_GetSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(9);
+      getDescriptor().getMessageType(10);
     internal_static_fencepost_v1_GetSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_GetSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(11);
     internal_static_fencepost_v1_GetSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ListSubmittersRequest_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(12);
     internal_static_fencepost_v1_ListSubmittersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListSubmittersRequest_descriptor,
         new java.lang.String[] { "PageSize", "PageToken", });
     internal_static_fencepost_v1_ListSubmittersResponse_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(13);
     internal_static_fencepost_v1_ListSubmittersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListSubmittersResponse_descriptor,
         new java.lang.String[] { "Submitters", "NextPageToken", });
     internal_static_fencepost_v1_PauseSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_PauseSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_PauseSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_PauseSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(15);
     internal_static_fencepost_v1_PauseSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_PauseSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_ResumeSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(17);
     internal_static_fencepost_v1_ResumeSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ProtectSubmitterRequest_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(18);
     internal_static_fencepost_v1_ProtectSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ProtectSubmitterRequest_descriptor,
         new java.lang.String[] { "Submitter", "Reason", "Operator", });
     internal_static_fencepost_v1_ProtectSubmitterResponse_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(19);
     internal_static_fencepost_v1_ProtectSubmitterResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ProtectSubmitterResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ExitProtectRequest_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(20);
     internal_static_fencepost_v1_ExitProtectRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ExitProtectRequest_descriptor,
         new java.lang.String[] { "Submitter", "ProtectionId", "Decision", "Reason", "Operator", });
     internal_static_fencepost_v1_ExitProtectResponse_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(21);
     internal_static_fencepost_v1_ExitProtectResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ExitProtectResponse_descriptor,
         new java.lang.String[] { "Submitter", });
     internal_static_fencepost_v1_ResolveStuckRequest_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(22);
     internal_static_fencepost_v1_ResolveStuckRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResolveStuckRequest_descriptor,
         new java.lang.String[] { "TxId", "Decision", "Reason", "Operator", "ExpectVersion", });
     internal_static_fencepost_v1_ResolveStuckResponse_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(23);
     internal_static_fencepost_v1_ResolveStuckResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResolveStuckResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_Command_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(24);
     internal_static_fencepost_v1_Command_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Command_descriptor,
         new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", "ProtectionId", });
     internal_static_fencepost_v1_ListCommandsRequest_descriptor =
-      getDescriptor().getMessageType(24);
+      getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_ListCommandsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListCommandsRequest_descriptor,
         new java.lang.String[] { "Submitter", "PageSize", "PageToken", });
     internal_static_fencepost_v1_ListCommandsResponse_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(26);
     internal_static_fencepost_v1_ListCommandsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListCommandsResponse_descriptor,

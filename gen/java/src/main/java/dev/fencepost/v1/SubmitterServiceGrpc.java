@@ -492,8 +492,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-     * removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+     * Nothing is ever removed from it.
      * </pre>
      */
     default void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -645,8 +646,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-     * removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+     * Nothing is ever removed from it.
      * </pre>
      */
     public void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -776,8 +778,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-     * removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+     * Nothing is ever removed from it.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) throws io.grpc.StatusException {
@@ -906,8 +909,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-     * removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+     * Nothing is ever removed from it.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) {
@@ -1045,8 +1049,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, and who cancelled what was queued; newest first. Nothing is ever
-     * removed from it.
+     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
+     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
+     * Nothing is ever removed from it.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListCommandsResponse> listCommands(

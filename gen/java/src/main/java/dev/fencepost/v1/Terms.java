@@ -124,7 +124,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp notAfter_;
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -136,7 +136,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -148,7 +148,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -714,7 +714,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> notAfterBuilder_;
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -725,7 +725,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -740,7 +740,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -758,7 +758,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -776,7 +776,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -801,7 +801,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -818,7 +818,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -830,7 +830,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -845,7 +845,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>

@@ -43,7 +43,7 @@ public interface TermsOrBuilder extends
 
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -52,7 +52,7 @@ public interface TermsOrBuilder extends
   boolean hasNotAfter();
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -61,7 +61,7 @@ public interface TermsOrBuilder extends
   com.google.protobuf.Timestamp getNotAfter();
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed. To the microsecond.
+   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>

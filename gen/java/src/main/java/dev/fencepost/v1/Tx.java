@@ -400,7 +400,8 @@ private static final long serialVersionUID = 0L;
   private boolean retrySafe_ = false;
   /**
    * <pre>
-   * True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+   * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+   * ledger (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2645,7 +2646,8 @@ java.lang.String defaultValue) {
     private boolean retrySafe_ ;
     /**
      * <pre>
-     * True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+     * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+     * ledger (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2657,7 +2659,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+     * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+     * ledger (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2673,7 +2676,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+     * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+     * ledger (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>

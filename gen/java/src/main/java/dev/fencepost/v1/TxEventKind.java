@@ -93,7 +93,7 @@ public enum TxEventKind
   TX_EVENT_KIND_CANCEL_REQUESTED(9),
   /**
    * <pre>
-   * Final: it will never run.
+   * Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCELLED = 10;</code>
@@ -237,7 +237,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_CANCEL_REQUESTED_VALUE = 9;
   /**
    * <pre>
-   * Final: it will never run.
+   * Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCELLED = 10;</code>

@@ -177,7 +177,8 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * True when it is final and did not run: sending the same intent under a new request_id cannot double it.
+   * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
+   * ledger (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>

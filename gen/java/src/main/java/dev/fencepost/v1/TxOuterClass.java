@@ -311,7 +311,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001" +
       "(\tB\010\272H\005r\003\030\200\001R\010operator\"5\n\021SpeedUpTxRespo" +
       "nse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n" +
-      "\006AllTxs\"\277\003\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
+      "\006AllTxs\"\201\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
       "\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n" +
       "\272H\007r\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.f" +
       "encepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001" +
@@ -322,70 +322,72 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "ionB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006label" +
       "s\030\010 \003(\tB?\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-" +
       "]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\006labels" +
-      "B\017\n\006target\022\005\272H\002\010\001\";\n\tHeartbeat\022.\n\004time\030\001" +
-      " \001(\0132\032.google.protobuf.TimestampR\004time\"\327" +
-      "\001\n\017WatchTxResponse\022-\n\005event\030\001 \001(\0132\025.fenc" +
-      "epost.v1.TxEventH\000R\005event\022.\n\010snapshot\030\002 " +
-      "\001(\0132\020.fencepost.v1.TxH\000R\010snapshot\0227\n\thea" +
-      "rtbeat\030\003 \001(\0132\027.fencepost.v1.HeartbeatH\000R" +
-      "\theartbeat\022!\n\014resume_token\030\004 \001(\tR\013resume" +
-      "TokenB\t\n\007message*\306\001\n\007TxState\022\030\n\024TX_STATE" +
-      "_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022T" +
-      "X_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE_TRACKING" +
-      "\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_STATE_CONFI" +
-      "RMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022TX_" +
-      "STATE_CANCELLED\020\007*}\n\nTxSubState\022\034\n\030TX_SU" +
-      "B_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB_STATE_PE" +
-      "NDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n\030TX" +
-      "_SUB_STATE_BACKING_OFF\020\003*x\n\010Executed\022\030\n\024" +
-      "EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNO" +
-      "WN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCES" +
-      "S\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventKi" +
-      "nd\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_" +
-      "EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALL" +
-      "OCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n" +
-      "\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT" +
-      "_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGE" +
-      "D\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_E" +
-      "VENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANC" +
-      "EL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLE" +
-      "D\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT" +
-      "_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUE" +
-      "D\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVE" +
-      "NT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONF" +
-      "IRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECI" +
-      "FIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPE" +
-      "RATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFI" +
-      "ED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STAN" +
-      "DARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutc" +
-      "ome\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030C" +
-      "ANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTC" +
-      "OME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREAD" +
-      "Y_FINAL\020\0032\347\006\n\tTxService\022`\n\010CreateTx\022\035.fe" +
-      "ncepost.v1.CreateTxRequest\032\036.fencepost.v" +
-      "1.CreateTxResponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:\001" +
-      "*\022u\n\rBatchCreateTx\022\".fencepost.v1.BatchC" +
-      "reateTxRequest\032#.fencepost.v1.BatchCreat" +
-      "eTxResponse\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001*" +
-      "\022u\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032\033." +
-      "fencepost.v1.GetTxResponse\"3\202\323\344\223\002-\022\022/api" +
-      "/v1/tx/{tx_id}Z\027\022\025/api/v1/tx/by-request\022" +
-      "Z\n\007ListTxs\022\034.fencepost.v1.ListTxsRequest" +
-      "\032\035.fencepost.v1.ListTxsResponse\"\022\202\323\344\223\002\014\022" +
-      "\n/api/v1/tx\022o\n\010CancelTx\022\035.fencepost.v1.C" +
-      "ancelTxRequest\032\036.fencepost.v1.CancelTxRe" +
-      "sponse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx_id}/cance" +
-      "l:\001*\022t\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUp" +
-      "TxRequest\032\037.fencepost.v1.SpeedUpTxRespon" +
-      "se\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}/speed-up:" +
-      "\001*\022\306\001\n\007WatchTx\022\034.fencepost.v1.WatchTxReq" +
-      "uest\032\035.fencepost.v1.WatchTxResponse\"|\202\323\344" +
-      "\223\002v\022\031/api/v1/tx/{tx_id}/eventsZ\036\022\034/api/v" +
-      "1/tx/by-request/eventsZ\'\022%/api/v1/submit" +
-      "ters/{submitter}/eventsZ\020\022\016/api/v1/event" +
-      "s0\001BT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
-      "ncepost/fencepost/gen/go/fencepost/v1;fe" +
-      "ncepostv1b\006proto3"
+      "\022@\n\006states\030\t \003(\0162\025.fencepost.v1.TxStateB" +
+      "\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H" +
+      "\002\010\001\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.google." +
+      "protobuf.TimestampR\004time\022\026\n\006behind\030\002 \001(\010" +
+      "R\006behind\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001 " +
+      "\001(\0132\025.fencepost.v1.TxEventH\000R\005event\022.\n\010s" +
+      "napshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010snaps" +
+      "hot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1.He" +
+      "artbeatH\000R\theartbeat\022!\n\014resume_token\030\004 \001" +
+      "(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxState\022\030" +
+      "\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUE" +
+      "UED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STAT" +
+      "E_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_S" +
+      "TATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_FINA" +
+      "L\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*}\n\nTxSubStat" +
+      "e\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SU" +
+      "B_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLUD" +
+      "ED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003*x\n\010Ex" +
+      "ecuted\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXEC" +
+      "UTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECU" +
+      "TED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n" +
+      "\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECIFIE" +
+      "D\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVEN" +
+      "T_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBM" +
+      "ITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032" +
+      "\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_K" +
+      "IND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED" +
+      "\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT" +
+      "_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIN" +
+      "D_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031" +
+      "\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KI" +
+      "ND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016" +
+      "\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT" +
+      "_KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VI" +
+      "EW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020T" +
+      "X_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED" +
+      "_UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_" +
+      "SPEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\r" +
+      "CancelOutcome\022\036\n\032CANCEL_OUTCOME_UNSPECIF" +
+      "IED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030C" +
+      "ANCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_OUTC" +
+      "OME_ALREADY_FINAL\020\0032\347\006\n\tTxService\022`\n\010Cre" +
+      "ateTx\022\035.fencepost.v1.CreateTxRequest\032\036.f" +
+      "encepost.v1.CreateTxResponse\"\025\202\323\344\223\002\017\"\n/a" +
+      "pi/v1/tx:\001*\022u\n\rBatchCreateTx\022\".fencepost" +
+      ".v1.BatchCreateTxRequest\032#.fencepost.v1." +
+      "BatchCreateTxResponse\"\033\202\323\344\223\002\025\"\020/api/v1/t" +
+      "x/batch:\001*\022u\n\005GetTx\022\032.fencepost.v1.GetTx" +
+      "Request\032\033.fencepost.v1.GetTxResponse\"3\202\323" +
+      "\344\223\002-\022\022/api/v1/tx/{tx_id}Z\027\022\025/api/v1/tx/b" +
+      "y-request\022Z\n\007ListTxs\022\034.fencepost.v1.List" +
+      "TxsRequest\032\035.fencepost.v1.ListTxsRespons" +
+      "e\"\022\202\323\344\223\002\014\022\n/api/v1/tx\022o\n\010CancelTx\022\035.fenc" +
+      "epost.v1.CancelTxRequest\032\036.fencepost.v1." +
+      "CancelTxResponse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx" +
+      "_id}/cancel:\001*\022t\n\tSpeedUpTx\022\036.fencepost." +
+      "v1.SpeedUpTxRequest\032\037.fencepost.v1.Speed" +
+      "UpTxResponse\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}" +
+      "/speed-up:\001*\022\306\001\n\007WatchTx\022\034.fencepost.v1." +
+      "WatchTxRequest\032\035.fencepost.v1.WatchTxRes" +
+      "ponse\"|\202\323\344\223\002v\022\031/api/v1/tx/{tx_id}/events" +
+      "Z\036\022\034/api/v1/tx/by-request/eventsZ\'\022%/api" +
+      "/v1/submitters/{submitter}/eventsZ\020\022\016/ap" +
+      "i/v1/events0\001BT\n\020dev.fencepost.v1P\001Z>git" +
+      "hub.com/fencepost/fencepost/gen/go/fence" +
+      "post/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -551,13 +553,13 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "Target", });
+        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
     internal_static_fencepost_v1_Heartbeat_descriptor =
       getDescriptor().getMessageType(24);
     internal_static_fencepost_v1_Heartbeat_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Heartbeat_descriptor,
-        new java.lang.String[] { "Time", });
+        new java.lang.String[] { "Time", "Behind", });
     internal_static_fencepost_v1_WatchTxResponse_descriptor =
       getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_WatchTxResponse_fieldAccessorTable = new

@@ -301,8 +301,9 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+     * also while the queue is full.
      * </pre>
      */
     default void createTx(dev.fencepost.v1.CreateTxRequest request,
@@ -316,8 +317,8 @@ public final class TxServiceGrpc {
      * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
      * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
      * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-     * nothing is sent twice.
+     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
      * </pre>
      */
     default void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
@@ -351,7 +352,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -373,8 +375,9 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
+     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     default void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -419,8 +422,9 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+     * also while the queue is full.
      * </pre>
      */
     public void createTx(dev.fencepost.v1.CreateTxRequest request,
@@ -435,8 +439,8 @@ public final class TxServiceGrpc {
      * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
      * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
      * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-     * nothing is sent twice.
+     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
      * </pre>
      */
     public void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
@@ -473,7 +477,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -497,8 +502,9 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
+     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     public void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -530,8 +536,9 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+     * also while the queue is full.
      * </pre>
      */
     public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) throws io.grpc.StatusException {
@@ -545,8 +552,8 @@ public final class TxServiceGrpc {
      * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
      * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
      * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-     * nothing is sent twice.
+     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
      * </pre>
      */
     public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) throws io.grpc.StatusException {
@@ -580,7 +587,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
@@ -602,8 +610,9 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
+     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -636,8 +645,9 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+     * also while the queue is full.
      * </pre>
      */
     public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) {
@@ -651,8 +661,8 @@ public final class TxServiceGrpc {
      * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
      * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
      * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-     * nothing is sent twice.
+     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
      * </pre>
      */
     public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) {
@@ -686,7 +696,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
@@ -708,8 +719,9 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction. A stream that breaks is resumed on any node with
-     * the last resume_token that it delivered. Over HTTP all else of the request is a parameter, as in events?until_final=true&amp;heartbeat=5s.
+     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
+     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     public java.util.Iterator<dev.fencepost.v1.WatchTxResponse> watchTx(
@@ -741,8 +753,9 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE or
-     * DEADLINE_EXCEEDED repeat the call unchanged: it cannot send twice.
+     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
+     * also while the queue is full.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CreateTxResponse> createTx(
@@ -757,8 +770,8 @@ public final class TxServiceGrpc {
      * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
      * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
      * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. After UNAVAILABLE or DEADLINE_EXCEEDED, of the call or of single results, repeat the batch unchanged, or those of it:
-     * nothing is sent twice.
+     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
+     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.BatchCreateTxResponse> batchCreateTx(
@@ -795,7 +808,8 @@ public final class TxServiceGrpc {
      * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
      * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
      * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. Idempotent.
+     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
+     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(

@@ -61,7 +61,7 @@ public enum TxState
   TX_STATE_CONFIRMED(5),
   /**
    * <pre>
-   * Final: see Tx.executed for whether it ran (REVERTED) or never did (NO).
+   * Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
    * </pre>
    *
    * <code>TX_STATE_FAILED_FINAL = 6;</code>
@@ -69,7 +69,7 @@ public enum TxState
   TX_STATE_FAILED_FINAL(6),
   /**
    * <pre>
-   * Final: will never be executed.
+   * Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
    * </pre>
    *
    * <code>TX_STATE_CANCELLED = 7;</code>
@@ -133,7 +133,7 @@ public enum TxState
   public static final int TX_STATE_CONFIRMED_VALUE = 5;
   /**
    * <pre>
-   * Final: see Tx.executed for whether it ran (REVERTED) or never did (NO).
+   * Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
    * </pre>
    *
    * <code>TX_STATE_FAILED_FINAL = 6;</code>
@@ -141,7 +141,7 @@ public enum TxState
   public static final int TX_STATE_FAILED_FINAL_VALUE = 6;
   /**
    * <pre>
-   * Final: will never be executed.
+   * Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
    * </pre>
    *
    * <code>TX_STATE_CANCELLED = 7;</code>

@@ -31,6 +31,7 @@ private static final long serialVersionUID = 0L;
     resumeToken_ = "";
     labels_ =
         com.google.protobuf.LazyStringArrayList.emptyList();
+    states_ = emptyIntList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -355,7 +356,8 @@ private static final long serialVersionUID = 0L;
   private boolean untilFinal_ = false;
   /**
    * <pre>
-   * End the stream with OK after the final event. Only for one transaction.
+   * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
+   * tell the event: name the final states among them to be told how it ended.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -457,6 +459,100 @@ private static final long serialVersionUID = 0L;
     return labels_.getByteString(index);
   }
 
+  public static final int STATES_FIELD_NUMBER = 9;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.Internal.IntList states_ =
+      emptyIntList();
+  private static final     com.google.protobuf.Internal.IntListAdapter.IntConverter<
+      dev.fencepost.v1.TxState> states_converter_ =
+          new com.google.protobuf.Internal.IntListAdapter.IntConverter<
+              dev.fencepost.v1.TxState>() {
+            public dev.fencepost.v1.TxState convert(int from) {
+              dev.fencepost.v1.TxState result = dev.fencepost.v1.TxState.forNumber(from);
+              return result == null ? dev.fencepost.v1.TxState.UNRECOGNIZED : result;
+            }
+          };
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the states.
+   */
+  @java.lang.Override
+  public java.util.List<dev.fencepost.v1.TxState> getStatesList() {
+    return new com.google.protobuf.Internal.IntListAdapter<
+        dev.fencepost.v1.TxState>(states_, states_converter_);
+  }
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @return The count of states.
+   */
+  @java.lang.Override
+  public int getStatesCount() {
+    return states_.size();
+  }
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the element to return.
+   * @return The states at the given index.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.TxState getStates(int index) {
+    return states_converter_.convert(states_.getInt(index));
+  }
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the enum numeric values on the wire for states.
+   */
+  @java.lang.Override
+  public java.util.List<java.lang.Integer>
+  getStatesValueList() {
+    return states_;
+  }
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the value to return.
+   * @return The enum numeric value on the wire of states at the given index.
+   */
+  @java.lang.Override
+  public int getStatesValue(int index) {
+    return states_.getInt(index);
+  }
+  private int statesMemoizedSerializedSize;
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -471,6 +567,7 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public void writeTo(com.google.protobuf.CodedOutputStream output)
                       throws java.io.IOException {
+    getSerializedSize();
     if (targetCase_ == 1) {
       com.google.protobuf.GeneratedMessage.writeString(output, 1, target_);
     }
@@ -494,6 +591,13 @@ private static final long serialVersionUID = 0L;
     }
     for (int i = 0; i < labels_.size(); i++) {
       com.google.protobuf.GeneratedMessage.writeString(output, 8, labels_.getRaw(i));
+    }
+    if (getStatesList().size() > 0) {
+      output.writeUInt32NoTag(74);
+      output.writeUInt32NoTag(statesMemoizedSerializedSize);
+    }
+    for (int i = 0; i < states_.size(); i++) {
+      output.writeEnumNoTag(states_.getInt(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -532,6 +636,18 @@ private static final long serialVersionUID = 0L;
       size += dataSize;
       size += 1 * getLabelsList().size();
     }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < states_.size(); i++) {
+        dataSize += com.google.protobuf.CodedOutputStream
+          .computeEnumSizeNoTag(states_.getInt(i));
+      }
+      size += dataSize;
+      if (!getStatesList().isEmpty()) {  size += 1;
+        size += com.google.protobuf.CodedOutputStream
+          .computeUInt32SizeNoTag(dataSize);
+      }statesMemoizedSerializedSize = dataSize;
+    }
     return size;
   }
   @java.lang.Override
@@ -567,6 +683,7 @@ private static final long serialVersionUID = 0L;
     }
     if (!getLabelsList()
         .equals(other.getLabelsList())) return false;
+    if (!states_.equals(other.states_)) return false;
     if (!getTargetCase().equals(other.getTargetCase())) return false;
     switch (targetCase_) {
       case 1:
@@ -611,6 +728,10 @@ private static final long serialVersionUID = 0L;
     if (getLabelsCount() > 0) {
       hash = (37 * hash) + LABELS_FIELD_NUMBER;
       hash = (53 * hash) + getLabelsList().hashCode();
+    }
+    if (getStatesCount() > 0) {
+      hash = (37 * hash) + STATES_FIELD_NUMBER;
+      hash = (53 * hash) + states_.hashCode();
     }
     switch (targetCase_) {
       case 1:
@@ -784,6 +905,7 @@ private static final long serialVersionUID = 0L;
       }
       labels_ =
           com.google.protobuf.LazyStringArrayList.emptyList();
+      states_ = emptyIntList();
       targetCase_ = 0;
       target_ = null;
       return this;
@@ -837,6 +959,10 @@ private static final long serialVersionUID = 0L;
         labels_.makeImmutable();
         result.labels_ = labels_;
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        states_.makeImmutable();
+        result.states_ = states_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -883,6 +1009,17 @@ private static final long serialVersionUID = 0L;
         } else {
           ensureLabelsIsMutable();
           labels_.addAll(other.labels_);
+        }
+        onChanged();
+      }
+      if (!other.states_.isEmpty()) {
+        if (states_.isEmpty()) {
+          states_ = other.states_;
+          states_.makeImmutable();
+          bitField0_ |= 0x00000100;
+        } else {
+          ensureStatesIsMutable();
+          states_.addAll(other.states_);
         }
         onChanged();
       }
@@ -981,6 +1118,22 @@ private static final long serialVersionUID = 0L;
               labels_.add(input.readStringRequireUtf8());
               break;
             } // case 66
+            case 72: {
+              int tmpRaw = input.readEnum();
+              ensureStatesIsMutable();
+              states_.addInt(tmpRaw);
+              break;
+            } // case 72
+            case 74: {
+              int length = input.readRawVarint32();
+              int limit = input.pushLimit(length);
+              ensureStatesIsMutable();
+              while (input.getBytesUntilLimit() > 0) {
+                states_.addInt(input.readEnum());
+              }
+              input.popLimit(limit);
+              break;
+            } // case 74
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1686,7 +1839,8 @@ private static final long serialVersionUID = 0L;
     private boolean untilFinal_ ;
     /**
      * <pre>
-     * End the stream with OK after the final event. Only for one transaction.
+     * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
+     * tell the event: name the final states among them to be told how it ended.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -1698,7 +1852,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event. Only for one transaction.
+     * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
+     * tell the event: name the final states among them to be told how it ended.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -1714,7 +1869,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event. Only for one transaction.
+     * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
+     * tell the event: name the final states among them to be told how it ended.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -2025,6 +2181,228 @@ private static final long serialVersionUID = 0L;
       ensureLabelsIsMutable();
       labels_.add(value);
       bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Internal.IntList states_ = emptyIntList();
+    private void ensureStatesIsMutable() {
+      if (!states_.isModifiable()) {
+        states_ = makeMutableCopy(states_);
+      }
+      bitField0_ |= 0x00000100;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @return A list containing the states.
+     */
+    public java.util.List<dev.fencepost.v1.TxState> getStatesList() {
+      return new com.google.protobuf.Internal.IntListAdapter<
+          dev.fencepost.v1.TxState>(states_, states_converter_);
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @return The count of states.
+     */
+    public int getStatesCount() {
+      return states_.size();
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param index The index of the element to return.
+     * @return The states at the given index.
+     */
+    public dev.fencepost.v1.TxState getStates(int index) {
+      return states_converter_.convert(states_.getInt(index));
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param index The index to set the value at.
+     * @param value The states to set.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder setStates(
+        int index, dev.fencepost.v1.TxState value) {
+      java.util.Objects.requireNonNull(value);
+      ensureStatesIsMutable();
+      states_.setInt(index, value.getNumber());
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param value The states to add.
+     * @return This builder for chaining.
+     */
+    public Builder addStates(dev.fencepost.v1.TxState value) {
+      java.util.Objects.requireNonNull(value);
+      ensureStatesIsMutable();
+      states_.addInt(value.getNumber());
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param values The states to add.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder addAllStates(
+        java.lang.Iterable<? extends dev.fencepost.v1.TxState> values) {
+      ensureStatesIsMutable();
+      for (dev.fencepost.v1.TxState value : values) {
+        states_.addInt(value.getNumber());
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStates() {
+      states_ = emptyIntList();
+      bitField0_ = (bitField0_ & ~0x00000100);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @return A list containing the enum numeric values on the wire for states.
+     */
+    public java.util.List<java.lang.Integer>
+    getStatesValueList() {
+      states_.makeImmutable();
+      return states_;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param index The index of the value to return.
+     * @return The enum numeric value on the wire of states at the given index.
+     */
+    public int getStatesValue(int index) {
+      return states_.getInt(index);
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param index The index to set the value at.
+     * @param value The enum numeric value on the wire for states to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStatesValue(
+        int index, int value) {
+      ensureStatesIsMutable();
+      states_.setInt(index, value);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param value The enum numeric value on the wire for states to add.
+     * @return This builder for chaining.
+     */
+    public Builder addStatesValue(int value) {
+      ensureStatesIsMutable();
+      states_.addInt(value);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+     * A resume_token belongs to its states.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * @param values The enum numeric values on the wire for states to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllStatesValue(
+        java.lang.Iterable<java.lang.Integer> values) {
+      ensureStatesIsMutable();
+      for (int value : values) {
+        states_.addInt(value);
+      }
       onChanged();
       return this;
     }

@@ -144,7 +144,8 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * End the stream with OK after the final event. Only for one transaction.
+   * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
+   * tell the event: name the final states among them to be told how it ended.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -219,6 +220,70 @@ public interface WatchTxRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getLabelsBytes(int index);
+
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the states.
+   */
+  java.util.List<dev.fencepost.v1.TxState> getStatesList();
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @return The count of states.
+   */
+  int getStatesCount();
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the element to return.
+   * @return The states at the given index.
+   */
+  dev.fencepost.v1.TxState getStates(int index);
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @return A list containing the enum numeric values on the wire for states.
+   */
+  java.util.List<java.lang.Integer>
+  getStatesValueList();
+  /**
+   * <pre>
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
+   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
+   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
+   * A resume_token belongs to its states.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * @param index The index of the value to return.
+   * @return The enum numeric value on the wire of states at the given index.
+   */
+  int getStatesValue(int index);
 
   dev.fencepost.v1.WatchTxRequest.TargetCase getTargetCase();
 }

@@ -2,12 +2,16 @@
 -- The feed is found by its xid alone: what else orders it, it has in its rows. And what has no nonce has no place among the nonces.
 
 -- +goose Up
+-- The new indexes are made first, beside the old: reads and renewals of leases go on meanwhile, while all else that is written waits. Only then, for a moment,
+-- is everything held up.
 ALTER TABLE managed_tx SET (fillfactor = 50);
-DROP INDEX tx_event_feed;
-CREATE INDEX tx_event_feed ON tx_event (xid);
+CREATE UNIQUE INDEX managed_tx_nonce_taken ON managed_tx (submitter_id, nonce) WHERE nonce IS NOT NULL;
+CREATE INDEX tx_event_xid ON tx_event (xid);
 ALTER TABLE managed_tx DROP CONSTRAINT managed_tx_nonce;
-CREATE UNIQUE INDEX managed_tx_nonce ON managed_tx (submitter_id, nonce) WHERE nonce IS NOT NULL;
--- min_node_schema stays: the columns and the laws are the same, and no statement names an index. While the indexes are made, nothing is written.
+ALTER INDEX managed_tx_nonce_taken RENAME TO managed_tx_nonce;
+DROP INDEX tx_event_feed;
+ALTER INDEX tx_event_xid RENAME TO tx_event_feed;
+-- min_node_schema stays: the columns and the laws are the same, and no statement names an index.
 
 -- +goose Down
 -- +goose StatementBegin

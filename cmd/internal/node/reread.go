@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/server"
+)
+
+// doorkeeper keeps who may call as the files have it now. They are looked at again and again: certificates are renewed and tokens are replaced while a node runs.
+// What is not in order is told once, and what was read before stays in force.
+type doorkeeper struct {
+	cfg   *config.Config
+	log   *slog.Logger
+	first access
+	tls   atomic.Pointer[tls.Config]
+	seen  [sha256.Size]byte // of the files as they were read last, in order or not
+}
+
+func newDoorkeeper(cfg *config.Config, log *slog.Logger) (*doorkeeper, error) {
+	d := &doorkeeper{cfg: cfg, log: log, seen: fingerprint(cfg)}
+	var wrong faults
+	if d.first, wrong = readAccess(cfg); len(wrong) > 0 {
+		return nil, wrong.problems(cfg)
+	}
+	d.tls.Store(d.first.tls)
+	return d, nil
+}
+
+// credentials are those that callers meet; nil is plain text.
+func (d *doorkeeper) credentials() credentials.TransportCredentials {
+	if d.first.tls == nil {
+		return nil
+	}
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: d.first.tls.NextProtos,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return d.tls.Load(), nil },
+	})
+}
+
+// run looks at the files until ctx ends: at each interval whether they have changed, and on each signal at what they hold, changed or not.
+func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.Signal, set func([]string, []server.Caller)) error {
+	if len(accessFiles(d.cfg)) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	timer := c.NewTimer(d.cfg.GRPC.ReloadInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			d.look(false, set)
+		case <-signals:
+			d.look(true, set)
+		case <-ctx.Done():
+			return nil
+		}
+		timer.Reset(d.cfg.GRPC.ReloadInterval)
+	}
+}
+
+func (d *doorkeeper) look(asked bool, set func([]string, []server.Caller)) {
+	now := fingerprint(d.cfg)
+	if now == d.seen && !asked {
+		return
+	}
+	d.seen = now
+	a, wrong := readAccess(d.cfg)
+	if len(wrong) > 0 {
+		d.log.Error("the certificates and tokens of callers cannot be read anew; those that were read before stay in force", "error", wrong)
+		return
+	}
+	d.tls.Store(a.tls)
+	set(a.tokens, a.callers)
+	attributes := []any{"files", accessFiles(d.cfg)}
+	if a.tls != nil {
+		attributes = append(attributes, "certificate_ends", a.tls.Certificates[0].Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	d.log.Info("the certificates and tokens of callers are read anew, and in force", attributes...)
+}
+
+// fingerprint changes with what the files hold. Their times do not tell: secrets are mounted by replacing links.
+func fingerprint(cfg *config.Config) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, file := range accessFiles(cfg) {
+		text, err := os.ReadFile(file)
+		fmt.Fprintf(h, "%d %v\n", len(text), err)
+		h.Write(text)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}

@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// mostResident is what a node may take at the worst of TestABurstDoesNotFillANode, which sends it 370 MiB of call data: about half as much again as was measured.
+const mostResident = 450 << 20
+
+// A ledger that does not answer, and callers who send far more than a node can hold: it refuses what it has no room for, with the time to come again, lives within
+// its bounds, and works on when the ledger is back.
+func TestABurstDoesNotFillANode(t *testing.T) {
+	t.Parallel()
+	c := embedded(t, time.Second, 1)
+	n := newNode(t, c, nodeOptions{confirmations: 2, poll: 200 * time.Millisecond})
+	n.create(t, "s00", "before", transfer)
+
+	holder, err := pgx.Connect(t.Context(), n.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	for _, sql := range []string{"BEGIN", "LOCK TABLE managed_tx IN ACCESS EXCLUSIVE MODE"} {
+		if _, err := holder.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const callers, connections = 3000, 6
+	data := bytes.Repeat([]byte{7}, 126<<10)
+	var mu sync.Mutex
+	told := map[string]int{}
+	var all sync.WaitGroup
+	for i := range connections {
+		conn, err := grpc.NewClient(n.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		txs := fencepostv1.NewTxServiceClient(conn)
+		for j := range callers / connections {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+				defer cancel()
+				_, err := txs.CreateTx(ctx, &fencepostv1.CreateTxRequest{
+					Submitter: "s00", RequestId: fmt.Sprint("burst/", i, "/", j), Payload: &fencepostv1.Payload{To: transfer.To, Data: data},
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				told[status.Code(err).String()]++
+			})
+		}
+	}
+	all.Wait()
+	peak := n.peak(t)
+	if told[codes.ResourceExhausted.String()] == 0 || told[codes.OK.String()] > 0 || peak > mostResident {
+		t.Errorf("answers: %v, at most %d MiB resident, want %d MiB and refusals", told, peak>>20, mostResident>>20)
+	}
+	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "the node takes transactions again", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := n.CreateTx(ctx, &fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "after", Payload: transfer})
+		return err
+	})
+}
+
+// peak is the most memory that the process has had resident, in bytes.
+func (n *node) peak(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.proc.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(text), "VmHWM:")
+	kib, err := strconv.Atoi(strings.Fields(line)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// thawed is the clock of a process that stood still for a while: time has gone on, and its timers have not fired yet.
+type thawed struct {
+	clock.Real
+	stood atomic.Int64
+}
+
+func (c *thawed) Now() time.Time { return c.Real.Now().Add(time.Duration(c.stood.Load())) }
+
+// outside counts the calls that begin after the process stood still.
+type outside struct {
+	*chaintest.Chain
+	Signer
+	clock *thawed
+	calls atomic.Int32
+}
+
+func (o *outside) count() {
+	if o.clock.stood.Load() > 0 {
+		o.calls.Add(1)
+	}
+}
+
+func (o *outside) Account(ctx context.Context, a txn.Address, settled uint64) (txn.Account, error) {
+	o.count()
+	return o.Chain.Account(ctx, a, settled)
+}
+
+func (o *outside) Quote(ctx context.Context, d txn.Draft) (txn.Quote, txn.Outcome) {
+	o.count()
+	return o.Chain.Quote(ctx, d)
+}
+
+func (o *outside) Send(ctx context.Context, s txn.Signed) txn.Outcome {
+	o.count()
+	return o.Chain.Send(ctx, s)
+}
+
+func (o *outside) Sign(ctx context.Context, name string, u txn.Unsigned) (txn.Signed, error) {
+	o.count()
+	return o.Signer.Sign(ctx, name, u)
+}
+
+// whileReading stands for the time in which a step reads the ledger: nothing passes the gate there.
+const whileReading Point = "while the ledger is read"
+
+// TestNoCallBeginsUnderALeaseThatMayHaveLapsed has a process stand still, right before each of its calls, for as long as its lease lasts. The call must not begin: the
+// owner itself finds out, long before the keeper looks.
+func TestNoCallBeginsUnderALeaseThatMayHaveLapsed(t *testing.T) {
+	t.Parallel()
+	const lease = time.Minute // the keeper looks every six seconds
+	for _, at := range []Point{BeforeStep, whileReading, BeforeQuote, BeforeSign, BeforeSend} {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 1, lease)
+			now, proxy := &thawed{}, c.behind()
+			stand := func() { now.stood.CompareAndSwap(0, int64(lease)) }
+			proxy.On(func(m pgproxy.Message) bool {
+				if at == whileReading && m.Runs() && strings.Contains(m.SQL, "InboxTxs") {
+					stand()
+				}
+				return false
+			}, pgproxy.CutMidway)
+			var log journal
+			var seen *outside
+			n := c.startOn(c.open("a", proxy.URL()), func(o *Options) {
+				seen = &outside{Chain: c.chain, Signer: o.Signer, clock: now}
+				o.Clock, o.Signer, o.Chains[0].Chain, o.Logger = now, seen, seen, log.logger()
+				o.Gate = func(_ context.Context, p Point, _ txn.SubmitterID) error {
+					if p == at {
+						stand()
+					}
+					return nil
+				}
+			})
+			c.createOn(n, 0, "one")
+			c.eventually("the owner has ended", func() error {
+				if len(log.of(t, "lease lost: "+whyOverdue)) == 0 || n.engine.router.running() > 0 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if calls := seen.calls.Load(); calls > 0 {
+				t.Errorf("%d calls began", calls)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestNodesThatDoNotKnowOfEachOther loses every heartbeat of one node, so that it knows of no other and no other knows of it. That costs time: everything is
+// done all the same, and nothing twice.
+func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
+	t.Parallel()
+	const submitters, each = 8, 3
+	c := newCluster(t, submitters, time.Second)
+	c.mine(20 * time.Millisecond)
+	proxy, err := pgproxy.Start(c.db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	for range 1000 { // more than there will be; each loses one
+		proxy.On(pgproxy.Running("Heartbeat"), pgproxy.CutMidway)
+	}
+	nodes := []*testNode{c.startOn(c.open("unheard", proxy.URL()), nil), c.start("b", nil)}
+	var ids []txn.TxID
+	for i := range each {
+		for s := range submitters {
+			ids = append(ids, c.createOn(nodes[(s+i)%2], s, fmt.Sprint(i)))
+		}
+	}
+	for _, id := range ids {
+		if tx := c.awaitFinal(id); tx.State != txn.Confirmed {
+			t.Fatalf("%s: %s", tx.State, tx.LastError)
+		}
+	}
+	if n := c.number("SELECT count(*) FROM node"); n != 1 {
+		t.Errorf("%d nodes are known, want 1", n)
+	}
+	c.checkLedger()
+}
+
+// TestNodesDoNotTellEachOtherForEver creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which
+// keeps it to itself.
+func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Basic, WorkerQueue} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 2, 5*time.Second)
+			in := func(o *Options) { o.Mode = mode }
+			a, atA := c.startBehind("a", in)
+			b, atB := c.startBehind("b", in)
+			c.eventually("both know of both", func() error {
+				if len(a.engine.members.now(time.Now()).seats)+len(b.engine.members.now(time.Now()).seats) != 4 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			if lease, err := c.admin.AcquireOne(t.Context(), c.submitters[0]); err != nil || lease == nil {
+				t.Fatal("the lease could not be taken", err)
+			}
+			told := [2]atomic.Int32{}
+			for i, proxy := range []*pgproxy.Proxy{atA, atB} {
+				watch := proxy.On(func(m pgproxy.Message) bool {
+					if m.Runs() && strings.Contains(m.SQL, "pg_notify") && bytes.HasSuffix(m.Params[len(m.Params)-1], fmt.Appendf(nil, "\n%d", c.submitters[0])) {
+						told[i].Add(1)
+					}
+					return false
+				}, pgproxy.CutMidway)
+				defer proxy.Withdraw(watch)
+			}
+			c.createOn(a, 0, "one")
+			c.eventually("it is told", func() error {
+				if told[0].Load() == 0 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			for i := range 3 { // as long as it takes for some more to be told and done
+				id := c.createOn(b, 1, fmt.Sprint(i))
+				c.eventually("sent", c.has(id))
+				c.chain.Mine(4)
+				c.awaitFinal(id)
+			}
+			if a, b := told[0].Load(), told[1].Load(); a != 1 || b != 0 {
+				t.Errorf("one node told %d times, the other %d times", a, b)
+			}
+		})
+	}
+}
+
+// has tells whether a transaction has been sent.
+func (c *cluster) has(id txn.TxID) func() error {
+	return func() error {
+		if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.State == txn.Queued || tx.State == txn.Allocated {
+			return fmt.Errorf("not yet (%v)", err)
+		}
+		return nil
+	}
+}

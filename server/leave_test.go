@@ -1,0 +1,157 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// brief makes a whole call short.
+func brief(l *Limits) {
+	l.PingAfter, l.Answer, l.CommandWait = 200*time.Millisecond, 300*time.Millisecond, 10*time.Millisecond
+}
+
+// A call that is begun and whose request never comes, and a stream that is none of a watch, make room again, although their connection is a good one.
+func TestACallThatIsNeverMadeLeaves(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(limits(brief))
+	for _, method := range []string{pb.SubmitterService_GetSubmitter_FullMethodName, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
+		stream, err := n.conn.NewStream(k.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+		k.must(err)
+		k.eventually("the call that is begun takes its room", func() bool { return n.server.turnstile.calls.Load() == 1 })
+		k.eventually("its room is there again", func() bool { return n.server.turnstile.calls.Load() == 0 })
+		if err := stream.RecvMsg(&pb.GetSubmitterResponse{}); !isCode(err, codes.DeadlineExceeded) {
+			t.Errorf("%s ends with %v", method, err)
+		}
+	}
+}
+
+// A watch that is served longer than any call may take goes on.
+func TestAWatchHasNoEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(brief))
+	stream, lines := n.watch(watchAll()), n.stream("/api/v1/events")
+	_, err := stream.Recv()
+	k.must(err)
+	lines.message()
+	end := time.NewTimer(2 * n.server.limits.wholeCall())
+	<-end.C
+	n.create("alice", "r")
+	if m, err := stream.Recv(); err != nil || m.GetEvent() == nil {
+		t.Errorf("over gRPC: %v, %v", m, err)
+	}
+	if m := lines.message(); m.GetEvent() == nil {
+		t.Errorf("over HTTP: %v", m)
+	}
+}
+
+// Callers who do not read their answers keep no room for themselves, although they answer every ping.
+func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(brief))
+	conn, err := net.Dial("tcp", n.conn.Target())
+	k.must(err)
+	defer conn.Close()
+	_, err = conn.Write([]byte(http2.ClientPreface))
+	k.must(err)
+	framer := http2.NewFramer(conn, conn)
+	k.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
+	var head bytes.Buffer
+	encoder := hpack.NewEncoder(&head)
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "node.test"}, {":path", "/api/v1/submitters/alice"}} {
+		k.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+	}
+	k.must(framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}))
+	answered := make(chan struct{})
+	go func() {
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := frame.(type) {
+			case *http2.SettingsFrame:
+				if !f.IsAck() {
+					_ = framer.WriteSettingsAck()
+				}
+			case *http2.PingFrame:
+				_ = framer.WritePing(true, f.Data)
+			case *http2.HeadersFrame:
+				close(answered)
+			}
+		}
+	}()
+	<-answered
+	if got := n.server.turnstile.calls.Load(); got != 1 {
+		t.Fatalf("%d calls are under way while one is not read", got)
+	}
+	k.eventually("its room is there again", func() bool { return n.server.turnstile.calls.Load() == 0 })
+}
+
+// A caller who may not watch any more is told nothing of what had been read for it before, however slowly it reads.
+func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	const token, rows = "a-token-of-the-caller", 3000
+	n := k.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
+		o.Callers = []Caller{{Name: "shop", Tokens: []string{token}, Submitters: []string{"alice"}}}
+	})
+	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most
+	k.ctx = metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer "+token)
+	first, err := n.watch(watchAll()).Recv()
+	k.must(err)
+	for i := 0; i < rows; i += 1000 {
+		var asks []*pb.CreateTxRequest
+		for j := range 1000 {
+			asks = append(asks, ask("alice", fmt.Sprint(i+j), "1"))
+		}
+		n.batch(asks...)
+	}
+	again := watchAll()
+	again.ResumeToken = first.GetResumeToken()
+	stream := n.watch(again)
+	_, err = stream.Recv()
+	k.must(err)
+	n.server.SetCallers(nil, []Caller{{Name: "another", Tokens: []string{"a-token-of-another"}, Submitters: []string{"alice"}}})
+	told := 1
+	for {
+		if _, err = stream.Recv(); err != nil {
+			break
+		}
+		told++
+	}
+	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
+	if told > rows/2 { // what is on its way is
+		t.Errorf("%d events are told of %d", told, rows)
+	}
+}
+
+// Health is for strangers too, who are not counted: they can send no more than a question takes.
+func TestHealthTakesNoLongRequests(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
+	const path = "/grpc.health.v1.Health/Check"
+	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", connectHeader, "1").want(t, http.StatusOK, "status", "SERVING")
+	if a := n.http("POST", path, `{"service": "`+strings.Repeat("x", healthBytes)+`"}`, "Content-Type", "application/json", connectHeader, "1"); !strings.Contains(string(a.body), "too large") {
+		t.Errorf("a long one: %d: %s", a.code, a.body)
+	}
+}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+)
+
+// counted reads a counter by one label; what has no such label is under "".
+func counted(t *testing.T, reader *sdk.ManualReader, name, label string) map[string]int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == name {
+				for _, p := range sum.DataPoints {
+					is, _ := p.Attributes.Value(attribute.Key(label))
+					found[is.AsString()] += p.Value
+				}
+			}
+		}
+	}
+	return found
+}
+
+// What becomes of the transactions that callers ask for is counted, alone and in batches alike, and what they write is logged like what owners write.
+func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	reader, log := sdk.NewManualReader(), &buffer{}
+	gate := newGate(t, k.db.TCPAddr())
+	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	k.must(err)
+	t.Cleanup(s.Close)
+	n := k.serve(func(o *Options) {
+		o.Store, o.MeterProvider = s, sdk.NewMeterProvider(sdk.WithReader(reader))
+		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	for name, label := range map[string]string{"fencepost.feed.polls": "", "fencepost.watch.ledger_reads": "", "fencepost.watch.streams": "", "fencepost.tx.create": "result"} {
+		if got := counted(t, reader, name, label); len(got) == 0 {
+			t.Errorf("%s is not there from the start", name)
+		}
+	}
+	k.register("alice")
+	first := n.create("alice", "r1")
+	n.create("alice", "r1")
+	wantStatus(t, n.call(createTx, ask("nobody", "r1", "0")), codes.NotFound, "SUBMITTER_NOT_FOUND")
+	wantStatus(t, n.call(createTx, ask("alice", "", "0")), codes.InvalidArgument, "INVALID_FIELD")
+	second := n.batch(ask("alice", "r2", "0"), ask("alice", "r1", "77"), ask("alice", "", "0"), ask("alice", "r2", "0"))[0].GetTx()
+	cancelled, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: second.GetTxId()})
+	k.must(err)
+	gate.shut(true)
+	wantStatus(t, n.call(createTx, ask("alice", "r3", "0")), codes.Unavailable, "STORE_UNAVAILABLE")
+	wantStatus(t, n.call(batchCreate, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r3", "0"), ask("alice", "r4", "0")}}), codes.Unavailable, "STORE_UNAVAILABLE")
+	want := map[string]int64{"created": 2, "repeated": 2, "refused": 4, "unavailable": 3}
+	k.eventually("all are counted", func() bool { return maps.Equal(counted(t, reader, "fencepost.tx.create", "result"), want) })
+	for event, tx := range map[string]*pb.Tx{"QUEUED": first, "QUEUED ": second, "CANCELLED": cancelled.GetTx()} {
+		line := "submitter=alice tx_id=" + tx.GetTxId() + " fencing_token=0 event=" + strings.TrimSpace(event)
+		if n := strings.Count(log.String(), line); n != 1 {
+			t.Errorf("%d lines with %q in\n%s", n, line, log)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// What paused an account by its policy is told to whoever is refused for it, and to whoever looks; the words of an operator only to the latter.
+func TestWhyItIsPausedIsTold(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	refused := func(says string) {
+		t.Helper()
+		_, err := n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
+		for _, err := range []error{err, status.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})[0].GetError())} {
+			if s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED"); !strings.Contains(s.Message(), says) {
+				t.Errorf("%v does not say %q", s, says)
+			}
+		}
+	}
+	id, err := k.store.AddCommand(k.ctx, o.id, store.Ask{Kind: txn.CommandPause, Reason: "moving funds", Operator: "dan"})
+	k.must(err)
+	o.commit(txn.Change{Status: txn.Paused, Commands: []txn.CommandResult{{ID: id, Result: txn.Applied}}})
+	refused(`"fencepost submitter show alice" tells who and why; resume it, then repeat the call`)
+	if p := n.submitter().GetPause(); p.GetReason() != "moving funds" || p.GetOperator() != "dan" || p.GetOnFailure() || p.GetTime() == nil {
+		t.Errorf("paused: %v", p)
+	}
+	o.commit(txn.Change{Status: txn.Paused, Why: "transaction x reverted"})
+	refused("and it takes no new transactions: transaction x reverted; look at what reverted, then resume it, then repeat the call")
+	if p := n.submitter().GetPause(); p.GetReason() != "transaction x reverted" || p.GetOperator() != "fencepost" || !p.GetOnFailure() {
+		t.Errorf("paused: %v", p)
+	}
+	o.commit(txn.Change{Status: txn.Active})
+	if p := n.submitter().GetPause(); p != nil {
+		t.Errorf("active: %v", p)
+	}
+}
+
+// What began and ended a protection stays in the log; nobody decides on one that ended by itself.
+func TestProtectionsStayInTheLog(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	o.commit(txn.Change{Protect: &txn.Protection{Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
+	o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Reason: "final again"}})
+	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
+	k.must(err)
+	if c := log.GetCommands(); len(c) != 2 || c[1].GetKind() != "PROTECT" || c[1].GetAction() != txn.ReasonReorgedFinal || c[1].GetReason() != "block 7" || c[1].GetProtectionId() != 1 ||
+		c[0].GetKind() != "EXIT_PROTECT" || c[0].GetAction() != "BY_ITSELF" || c[0].GetProtectionId() != 1 || c[0].GetApplyTime() == nil {
+		t.Errorf("recorded %v", c)
+	}
+	_, err = n.exit(1, resume)
+	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(), "protection 1 ended by itself at 20") {
+		t.Errorf("answered %v", s)
+	}
+}

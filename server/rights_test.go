@@ -1,0 +1,474 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// theirs is an account and one transaction of it, as requests name them.
+type theirs struct{ name, account, tx, request string }
+
+// row is one way to ask something of an RPC, and who may: "caller", "operator" or "operator of all". One that names no account is narrowed to the caller's.
+type row struct {
+	method string
+	who    string
+	path   string // over HTTP
+	ask    func(theirs) proto.Message
+	free   bool // it names no account
+}
+
+func byName(method, who, path string, ask func(string) proto.Message) []row {
+	return []row{
+		{method, who, path, func(a theirs) proto.Message { return ask(a.name) }, false},
+		{method, who, strings.ReplaceAll(path, "NAME", "ACCOUNT"), func(a theirs) proto.Message { return ask(a.account) }, false},
+	}
+}
+
+func byTx(method, who, path string, ask func(string) proto.Message) []row {
+	return []row{{method, who, path, func(a theirs) proto.Message { return ask(a.tx) }, false}}
+}
+
+func free(method, who, path string, ask proto.Message) []row {
+	return []row{{method, who, path, func(theirs) proto.Message { return ask }, true}}
+}
+
+const (
+	caller, operator, operatorOfAll = "caller", "operator", "operator of all"
+	why                             = "a test"
+)
+
+func key(name, request string) *pb.RequestKey {
+	return &pb.RequestKey{Submitter: name, RequestId: request}
+}
+
+func createFor(name string) *pb.CreateTxRequest {
+	return &pb.CreateTxRequest{Submitter: name, RequestId: "again", Payload: payload()}
+}
+
+// rows has every RPC in every way in which it can name an account.
+func rows() []row {
+	return slices.Concat(
+		byName(createTx, caller, "POST /api/v1/tx", func(s string) proto.Message { return createFor(s) }),
+		byName(batchCreate, caller, "POST /api/v1/tx/batch", func(s string) proto.Message {
+			return &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createFor(s)}}
+		}),
+		byTx(getTx, caller, "GET /api/v1/tx/TX", func(id string) proto.Message { return byID(id) }),
+		[]row{
+			{getTx, caller, "GET /api/v1/tx/by-request?submitter=NAME&request_id=REQUEST", func(a theirs) proto.Message { return byKey(a.name, a.request) }, false},
+			{getTx, caller, "GET /api/v1/tx/by-request?submitter=ACCOUNT&request_id=REQUEST", func(a theirs) proto.Message { return byKey(a.account, a.request) }, false},
+		},
+		free(listTxs, caller, "GET /api/v1/tx", &pb.ListTxsRequest{}),
+		byName(listTxs, caller, "GET /api/v1/tx?submitter=NAME", func(s string) proto.Message { return &pb.ListTxsRequest{Submitter: s} }),
+		byTx(cancelTx, caller, "POST /api/v1/tx/TX/cancel", func(id string) proto.Message { return &pb.CancelTxRequest{TxId: id} }),
+		byTx(speedUpTx, caller, "POST /api/v1/tx/TX/speed-up", func(id string) proto.Message { return &pb.SpeedUpTxRequest{TxId: id} }),
+		free(watchTx, caller, "GET /api/v1/events", watchAll()),
+		byTx(watchTx, caller, "GET /api/v1/tx/TX/events", func(id string) proto.Message { return watchID(id) }),
+		byName(watchTx, caller, "GET /api/v1/submitters/NAME/events", func(s string) proto.Message { return watchSubmitter(s) }),
+		[]row{{watchTx, caller, "GET /api/v1/tx/by-request/events?submitter=NAME&request_id=REQUEST", func(a theirs) proto.Message {
+			return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: key(a.name, a.request)}}
+		}, false}},
+		byName(getSub, caller, "GET /api/v1/submitters/NAME", func(s string) proto.Message { return &pb.GetSubmitterRequest{Submitter: s} }),
+		free(listSubs, caller, "GET /api/v1/submitters", &pb.ListSubmittersRequest{}),
+		byName(listCommands, caller, "GET /api/v1/submitters/NAME/commands", func(s string) proto.Message { return &pb.ListCommandsRequest{Submitter: s} }),
+		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(a theirs) proto.Message {
+			_, address, _, _ := txn.ParseAccountID(a.account)
+			return &pb.RegisterSubmitterRequest{Name: a.name, ChainId: uint64(chainID), Address: address.Hex(), Signer: "local"}
+		}, false}},
+		byName(updateSub, operator, "PATCH /api/v1/submitters/NAME", func(s string) proto.Message {
+			r := &pb.UpdateSubmitterRequest{Submitter: s, OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE}
+			r.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}}
+			return r
+		}),
+		byName(pauseSub, operator, "POST /api/v1/submitters/NAME/pause", func(s string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: s, Reason: why} }),
+		byName(resumeSub, operator, "POST /api/v1/submitters/NAME/resume", func(s string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: s, Reason: why} }),
+		byName(protectSub, operator, "POST /api/v1/submitters/NAME/protect", func(s string) proto.Message { return &pb.ProtectSubmitterRequest{Submitter: s, Reason: why} }),
+		byName(exitProtect, operator, "POST /api/v1/submitters/NAME/exit-protect", func(s string) proto.Message {
+			return &pb.ExitProtectRequest{Submitter: s, ProtectionId: 1, Decision: pb.ProtectionDecision_PROTECTION_DECISION_RESUME, Reason: why}
+		}),
+		byTx(resolveStuck, operator, "POST /api/v1/tx/TX/resolve", func(id string) proto.Message {
+			return &pb.ResolveStuckRequest{TxId: id, Decision: pb.StuckDecision_STUCK_DECISION_RETRY, Reason: why}
+		}),
+	)
+}
+
+// role is somebody who calls.
+type role struct {
+	name, token     string
+	known, operator bool
+	all             bool
+}
+
+var roles = []role{
+	{name: "nobody"},
+	{name: "stranger", token: "stranger-0123456789abcdef"},
+	{name: "caller", token: "caller-0123456789abcdef", known: true},
+	{name: "caller of all", token: "caller-of-all-0123456789abcdef", known: true, all: true},
+	{name: "operator", token: "operator-0123456789abcdef", known: true, operator: true},
+	{name: "operator of all", token: "operator-of-all-0123456789abcdef", known: true, operator: true, all: true},
+}
+
+// may is what the table says of a role.
+func (r role) may(who string, own, free bool) codes.Code {
+	switch {
+	case !r.known:
+		return codes.Unauthenticated
+	case who == operator && !r.operator, who == operatorOfAll && !(r.operator && r.all), !own && !free && !r.all:
+		return codes.PermissionDenied
+	}
+	return codes.OK
+}
+
+func callersOf(roles []role) (callers []Caller) {
+	for _, r := range roles {
+		if r.known {
+			c := Caller{Name: r.name, Tokens: []string{r.token}, Submitters: []string{"alice"}, Operator: r.operator}
+			if r.all {
+				c.Submitters = []string{AllSubmitters}
+			}
+			callers = append(callers, c)
+		}
+	}
+	return callers
+}
+
+// Every RPC, in every way in which it can name an account, answers every role as the table says, of an account of its own, of another and of one that there is not;
+// over gRPC and over HTTP. The last two are told alike, so that nobody learns which accounts and transactions there are.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	k.own(k.register("bob"))
+	n := k.serve(func(o *Options) { o.Callers, o.Limits.CommandWait = callersOf(roles), 20*time.Millisecond })
+	all := roles[len(roles)-1]
+	accounts := map[string]theirs{"alice": n.theirs("alice", all), "bob": n.theirs("bob", all), "carol": theirsOfNobody(t, "carol")}
+	o.live(txID(t, accounts["alice"].tx))
+
+	table := rows()
+	checkRows(t, table)
+	for _, r := range roles {
+		for _, row := range table {
+			if row.method == register && r.may(row.who, true, false) == codes.OK {
+				continue // of which there is one test below
+			}
+			t.Run(r.name+"/"+row.method+" "+row.path, func(t *testing.T) { n.checkRow(t, r, row, accounts) })
+		}
+	}
+	ctx := all.in(k.ctx)
+	info, err := n.subs.RegisterSubmitter(ctx, &pb.RegisterSubmitterRequest{Name: "dora", ChainId: uint64(chainID), Address: recipient, Signer: "local"})
+	if err != nil || !info.GetCreated() {
+		t.Errorf("an operator of all registers: %v, %v", info, err)
+	}
+}
+
+// checkRows fails for an RPC that has no row, here or in what the server goes by.
+func checkRows(t *testing.T, table []row) {
+	t.Helper()
+	for name := range methods() {
+		if !slices.ContainsFunc(table, func(r row) bool { return r.method == name }) {
+			t.Errorf("%s has no row: say who may call it", name)
+		}
+		if _, told := needs["/fencepost.v1."+name]; !told {
+			t.Errorf("the server does not know who may call %s", name)
+		}
+	}
+	if len(needs) != len(methods()) {
+		t.Errorf("the server knows who may call %d RPCs; there are %d", len(needs), len(methods()))
+	}
+	if err := everything().mayCall("/fencepost.v1.TxService/OfTomorrow"); err == nil {
+		t.Error("an RPC that nobody thought of is for everybody")
+	}
+}
+
+// theirs makes an account's transaction.
+func (n *node) theirs(name string, by role) theirs {
+	r, err := n.txs.CreateTx(by.in(n.ctx), &pb.CreateTxRequest{Submitter: name, RequestId: "r1", Payload: payload()})
+	n.must(err)
+	return theirs{name, accountOf(name), r.GetTx().GetTxId(), "r1"}
+}
+
+func accountOf(name string) string {
+	var a txn.Address
+	copy(a[:], name)
+	return txn.AccountID(chainID, a)
+}
+
+func theirsOfNobody(t *testing.T, name string) theirs {
+	t.Helper()
+	id, err := txn.NewTxID(time.Now(), 4711)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return theirs{name, accountOf(name), id.String(), "r1"}
+}
+
+func (r role) in(ctx context.Context) context.Context {
+	if r.token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+r.token)
+}
+
+func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]theirs) {
+	told := map[string][]string{}
+	for name, a := range accounts {
+		want := r.may(row.who, name == "alice", row.free)
+		for tongue, s := range map[string]*status.Status{"gRPC": n.overGRPC(t, r, row, a), "HTTP": n.overHTTP(t, r, row, a)} {
+			denied := s.Code() == codes.PermissionDenied || s.Code() == codes.Unauthenticated
+			if denied && s.Code() != want || !denied && want != codes.OK {
+				t.Errorf("of %s over %s: %v, want %v", name, tongue, s, want)
+			}
+			if reason := reasonOf(s); denied && reason != map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED", codes.Unauthenticated: "UNAUTHENTICATED"}[want] {
+				t.Errorf("of %s over %s: %v with the reason %q", name, tongue, s, reason)
+			}
+			text := strings.NewReplacer(a.name, "NAME", a.account, "ACCOUNT", a.tx, "TX").Replace(s.Message())
+			if denied && !strings.Contains(text, "; ") {
+				t.Errorf("of %s over %s: there is no remedy in %q", name, tongue, text)
+			}
+			told[name] = append(told[name], fmt.Sprint(denied, s.Code() == want, text))
+		}
+	}
+	if slices.Sort(told["bob"]); r.may(row.who, false, row.free) == codes.PermissionDenied {
+		if slices.Sort(told["carol"]); !slices.Equal(told["bob"], told["carol"]) {
+			t.Errorf("what there is is told as %q, what there is not as %q", told["bob"], told["carol"])
+		}
+	}
+}
+
+// overGRPC calls, and tells how it ended: a batch as its first request, a stream that tells something well.
+func (n *node) overGRPC(t *testing.T, r role, row row, a theirs) *status.Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(r.in(n.ctx), patience)
+	defer cancel()
+	if row.method == watchTx {
+		stream, err := n.txs.WatchTx(ctx, row.ask(a).(*pb.WatchTxRequest))
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return status.Convert(err)
+	}
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(methods()[row.method].Output().FullName())
+	n.must(err)
+	answer := kind.New().Interface()
+	if err := n.conn.Invoke(ctx, "/fencepost.v1."+row.method, row.ask(a), answer); err != nil {
+		return status.Convert(err)
+	}
+	return inBatch(answer)
+}
+
+// inBatch is how the first request of a batch ended.
+func inBatch(answer proto.Message) *status.Status {
+	if b, ok := answer.(*pb.BatchCreateTxResponse); ok {
+		return status.FromProto(b.GetResults()[0].GetError())
+	}
+	return status.New(codes.OK, "")
+}
+
+func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *status.Status {
+	t.Helper()
+	verb, path, _ := strings.Cut(strings.NewReplacer("NAME", a.name, "ACCOUNT", a.account, "TX", a.tx, "REQUEST", a.request).Replace(row.path), " ")
+	header := []string{}
+	if r.token != "" {
+		header = []string{"Authorization", "Bearer " + r.token}
+	}
+	if row.method == watchTx {
+		if l := n.stream(path, header...); l.code == http.StatusOK {
+			return status.New(codes.OK, "")
+		}
+	}
+	body := ""
+	if verb != http.MethodGet {
+		text, err := protojson.Marshal(row.ask(a))
+		n.must(err)
+		body = string(text)
+	}
+	answer := n.http(verb, path, body, header...)
+	if answer.code < http.StatusBadRequest {
+		b := &pb.BatchCreateTxResponse{}
+		if row.method != batchCreate {
+			return status.New(codes.OK, "")
+		}
+		n.must(protojson.Unmarshal(answer.body, b))
+		return inBatch(b)
+	}
+	told := status.New(codes.OK, "").Proto()
+	n.must(protojson.Unmarshal(answer.body, told))
+	if s := status.FromProto(told); httpCodes[s.Code()] != answer.code {
+		t.Errorf("%s %s: %d for %v", verb, path, answer.code, s)
+	}
+	return status.FromProto(told)
+}
+
+// What names no account is about the caller's own: lists, and a watch of all, from its snapshots to what is registered while it lasts.
+func TestListsAndWatchesAreNarrowedToTheCallersAccounts(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	k.register("bob")
+	few := Caller{Name: "few", Tokens: []string{"few-0123456789abcdef"}, Submitters: []string{"late", "alice", "alice"}}
+	none := Caller{Name: "none", Tokens: []string{"none-0123456789abcdef"}, Submitters: []string{"nothing"}}
+	n := k.serve(func(o *Options) { o.Callers = append(callersOf(roles), few, none) })
+	all, ctx := roles[len(roles)-1].in(k.ctx), role{token: few.Tokens[0]}.in(k.ctx)
+	create := func(name string) string {
+		r, err := n.txs.CreateTx(all, &pb.CreateTxRequest{Submitter: name, RequestId: rand(), Payload: payload(), Labels: map[string]string{"a": "b"}})
+		k.must(err)
+		return r.GetTx().GetTxId()
+	}
+	mine := []string{create("alice"), create("alice")}
+	create("bob")
+	stream, err := n.txs.WatchTx(ctx, watchAll())
+	k.must(err)
+	for i := range mine {
+		m, err := stream.Recv()
+		if k.must(err); m.GetSnapshot().GetTxId() != mine[1-i] {
+			t.Errorf("snapshot %d is %v", i, m)
+		}
+	}
+	first, err := stream.Recv()
+	if k.must(err); first.GetHeartbeat() == nil {
+		t.Errorf("the snapshots are followed by %v", first)
+	}
+	create("bob")
+	k.register("late")
+	mine = append(mine, create("late"))
+	m, err := stream.Recv()
+	if k.must(err); m.GetEvent().GetTxId() != mine[2] {
+		t.Errorf("told %v", m)
+	}
+	ask := watchAll()
+	ask.ResumeToken = first.GetResumeToken()
+	resumed, err := n.txs.WatchTx(ctx, ask)
+	k.must(err)
+	if m, err = resumed.Recv(); err != nil || m.GetEvent().GetTxId() != mine[2] {
+		t.Errorf("resumed it tells %v: %v", m, err)
+	}
+	for _, labels := range [][]string{nil, {"a=b"}} {
+		got, token := []string{}, ""
+		for more := true; more; more = token != "" {
+			page, err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{PageSize: 1, PageToken: token, Labels: labels})
+			k.must(err)
+			for _, tx := range page.GetTxs() {
+				got = append(got, tx.GetTxId())
+			}
+			token = page.GetNextPageToken()
+		}
+		if slices.Reverse(got); !slices.Equal(got, mine) {
+			t.Errorf("listed %v, want %v", got, mine)
+		}
+	}
+	for who, want := range map[string][]string{few.Tokens[0]: {"alice", "late"}, none.Tokens[0]: nil, roles[len(roles)-1].token: {"alice", "bob", "late"}} {
+		got := []string{}
+		page, err := n.subs.ListSubmitters(role{token: who}.in(k.ctx), &pb.ListSubmittersRequest{})
+		k.must(err)
+		for _, s := range page.GetSubmitters() {
+			got = append(got, s.GetName())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s lists %v, want %v", who, got, want)
+		}
+	}
+	page, err := n.txs.ListTxs(role{token: none.Tokens[0]}.in(k.ctx), &pb.ListTxsRequest{})
+	if k.must(err); len(page.GetTxs()) != 0 {
+		t.Errorf("who has no account lists %v", page)
+	}
+}
+
+// A batch may hold requests for accounts of others; each is refused for itself.
+func TestRightsInABatch(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	k.register("bob")
+	n := k.serve(func(o *Options) { o.Callers = callersOf(roles) })
+	r, err := n.txs.BatchCreateTx(roles[2].in(k.ctx), &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createFor("bob"), createFor("alice"), createFor("carol")}})
+	k.must(err)
+	for i, want := range []codes.Code{codes.PermissionDenied, codes.OK, codes.PermissionDenied} {
+		if got := codes.Code(r.GetResults()[i].GetError().GetCode()); got != want {
+			t.Errorf("request %d: %v, want %v", i, got, want)
+		}
+	}
+	if got := k.count("managed_tx"); got != 1 {
+		t.Errorf("%d transactions are queued", got)
+	}
+}
+
+// Callers that are replaced count at once: for calls, and for streams under way, of which those go on that would be let in as before.
+func TestCallersAreReplaced(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	before := []Caller{
+		{Name: "kept", Tokens: []string{"kept-0123456789abcdef", "old-0123456789abcdef"}, Submitters: []string{"alice"}},
+		{Name: "gone", Tokens: []string{"gone-0123456789abcdef"}, Submitters: []string{"alice"}},
+		{Name: "other", Tokens: []string{"moved-0123456789abcdef"}, Submitters: []string{"alice"}},
+	}
+	n := k.serve(func(o *Options) { o.Callers = before })
+	streams := map[string]pb.TxService_WatchTxClient{}
+	for _, token := range []string{"kept", "old", "gone", "moved"} {
+		stream, err := n.txs.WatchTx(role{token: token + "-0123456789abcdef"}.in(k.ctx), watchSubmitter("alice"))
+		k.must(err)
+		_, err = stream.Recv()
+		k.must(err)
+		streams[token] = stream
+	}
+	over := n.stream("/api/v1/submitters/alice/events", "Authorization", "Bearer gone-0123456789abcdef")
+	over.message()
+	n.server.SetCallers(nil, []Caller{
+		{Name: "kept", Tokens: []string{"kept-0123456789abcdef", "new-0123456789abcdef"}, Submitters: []string{"alice"}},
+		{Name: "another", Tokens: []string{"moved-0123456789abcdef"}, Submitters: []string{"alice"}},
+	})
+	for _, token := range []string{"old", "gone", "moved"} {
+		_, err := streams[token].Recv()
+		wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
+	}
+	if line, _ := over.next(); !strings.Contains(line, "UNAUTHENTICATED") {
+		t.Errorf("over HTTP the stream ends with %q", line)
+	}
+	for token, known := range map[string]bool{"kept": true, "new": true, "moved": true, "old": false, "gone": false} {
+		_, err := n.txs.CreateTx(role{token: token + "-0123456789abcdef"}.in(k.ctx), createFor("alice"))
+		if !known {
+			wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
+		} else if err != nil {
+			t.Errorf("%s: %v", token, err)
+		}
+	}
+	r, err := n.txs.CreateTx(role{token: "new-0123456789abcdef"}.in(k.ctx), &pb.CreateTxRequest{Submitter: "alice", RequestId: rand(), Payload: payload()})
+	k.must(err)
+	for m := (*pb.WatchTxResponse)(nil); m.GetEvent().GetTxId() != r.GetTx().GetTxId(); {
+		if m, err = streams["kept"].Recv(); err != nil {
+			t.Fatalf("the stream of a caller that was kept: %v", err)
+		}
+	}
+	k.eventually("streams that ended are forgotten", func() bool { return len(n.server.admitted.list()) == 1 })
+}
+
+// Who may do what is not lost where callers have no names: whoever is let in may do everything.
+func TestWithoutCallersEverybodyMayDoEverything(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.own(k.register("alice"))
+	for name, tweak := range map[string]func(*Options){"nothing": func(*Options) {}, "tokens": func(o *Options) { o.Tokens = []string{roles[2].token} }} {
+		n := k.serve(tweak, limits(func(l *Limits) { l.CommandWait = 20 * time.Millisecond }))
+		a := n.theirs("alice", roles[2])
+		for _, row := range rows() {
+			if s := n.overGRPC(t, roles[2], row, a); s.Code() == codes.PermissionDenied || s.Code() == codes.Unauthenticated {
+				t.Errorf("%s: %s: %v", name, row.method, s)
+			}
+		}
+	}
+}

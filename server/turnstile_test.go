@@ -1,0 +1,432 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// bounded opens a store whose queues have a limit.
+func (k *kit) bounded(name string, each, all int) *store.Store {
+	k.t.Helper()
+	s, err := store.Open(k.ctx, store.Config{
+		URL: k.db.URL, Schema: k.db.Schema, Node: name + "/boot", LeaseDuration: leaseDuration, MaxQueued: each, MaxQueuedTotal: all,
+	})
+	k.must(err)
+	k.t.Cleanup(s.Close)
+	return s
+}
+
+// wantRetry reads when to come again.
+func wantRetry(t testing.TB, s *status.Status, least, most time.Duration) {
+	t.Helper()
+	for _, d := range s.Details() {
+		if info, ok := d.(*errdetails.RetryInfo); ok {
+			if delay := info.GetRetryDelay().AsDuration(); delay < least || delay > most {
+				t.Errorf("come again after %v, want %v to %v", delay, least, most)
+			}
+			return
+		}
+	}
+	t.Errorf("%v says nothing of when to come again", s)
+}
+
+// refusals reads the counter of what was refused for a reason.
+func refusals(t testing.TB, reader *metric.ManualReader, reason string) (n int64) {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			sum, ok := m.Data.(metricdata.Sum[int64])
+			if m.Name != "fencepost.refusals" || !ok {
+				continue
+			}
+			for _, point := range sum.DataPoints {
+				if value, _ := point.Attributes.Value("reason"); value.AsString() == reason {
+					n += point.Value
+				}
+			}
+		}
+	}
+	return n
+}
+
+// A full queue is told with code, reason, remedy and when to come again, in every tongue; what it has is answered for, and it takes more once there is room.
+func TestAFullQueueIsTold(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	k.register("bob")
+	reader := metric.NewManualReader()
+	n := k.serve(func(o *Options) {
+		o.Store, o.MeterProvider = k.bounded("b", 3, 0), metric.NewMeterProvider(metric.WithReader(reader))
+	})
+	var first string
+	for i := range 3 {
+		if id := n.create("alice", fmt.Sprint("r", i)).GetTxId(); i == 0 {
+			first = id
+		}
+	}
+	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r3", "1"))
+	s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL")
+	wantRetry(t, s, time.Second, 45*time.Second)
+	for _, part := range []string{`submitter "alice"`, "3 transactions wait", "queue.max_per_submitter", "repeat the call unchanged later"} {
+		if !strings.Contains(s.Message(), part) {
+			t.Errorf("%q does not say %q", s.Message(), part)
+		}
+	}
+	if again := n.create("alice", "r0"); again.GetTxId() != first {
+		t.Errorf("what was accepted is now %v", again)
+	}
+	results := n.batch(ask("alice", "r1", "1"), ask("alice", "r4", "1"), ask("bob", "b1", "1"), ask("alice", "r5", "1"))
+	for i, r := range results {
+		if refused := i%2 == 1; refused != (r.GetError() != nil) || r.GetCreated() != (i == 2) {
+			t.Errorf("of a batch, %d: %v", i, r)
+		} else if refused {
+			wantRetry(t, wantStatus(t, status.ErrorProto(r.GetError()), codes.ResourceExhausted, "QUEUE_FULL"), time.Second, 45*time.Second)
+		}
+	}
+	a := n.http("POST", "/api/v1/tx", `{"submitter": "alice", "request_id": "r6", "payload": {"to": "`+recipient+`"}}`)
+	a.wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "QUEUE_FULL")
+	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 45 {
+		t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
+	}
+	n.http("POST", "/api/v1/tx", `{"submitter": "alice", "request_id": "r0", "payload": {"to": "`+recipient+`", "value": "1"}}`).want(t, http.StatusOK, "tx.txId", first)
+	if got := refusals(t, reader, "QUEUE_FULL"); got != 4 {
+		t.Errorf("%d refusals are counted, want 4", got)
+	}
+	_, err = k.store.CancelQueued(k.ctx, txID(t, first))
+	k.must(err)
+	k.eventually("there is room again", func() bool {
+		r, err := n.txs.CreateTx(k.ctx, ask("alice", "r3", "1"))
+		return err == nil && r.GetCreated()
+	})
+}
+
+func TestAFullLedgerIsTold(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(func(o *Options) { o.Store = k.bounded("b", 0, 1) })
+	n.create("alice", "r0")
+	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r1", "1"))
+	if s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL"); !strings.Contains(s.Message(), "1 transactions wait in all, the limit of queue.max_total") {
+		t.Errorf("it says %q", s.Message())
+	}
+}
+
+// 64 callers create three times what there is room for, at two nodes. What is accepted is within the bound, is there, and is answered for at either node.
+func TestABurstAtTwoNodes(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	const limit, callers, each = 320, 64, 15
+	var nodes []*node
+	for _, name := range []string{"b", "c"} {
+		nodes = append(nodes, k.serve(func(o *Options) { o.Store = k.bounded(name, limit, 0) }))
+	}
+	var mu sync.Mutex
+	var accepted []string
+	var all sync.WaitGroup
+	for c := range callers {
+		all.Go(func() {
+			for i := range each {
+				request := fmt.Sprint(c, "/", i)
+				r, err := nodes[c%2].txs.CreateTx(k.ctx, ask("alice", request, "1"))
+				if err == nil && r.GetCreated() {
+					mu.Lock()
+					accepted = append(accepted, request)
+					mu.Unlock()
+				} else if reasonOf(status.Convert(err)) != "QUEUE_FULL" {
+					t.Errorf("%s: %v, %v", request, r, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n, most := len(accepted), limit+callers/2; n < limit || n > most || n != k.count("managed_tx") {
+		t.Fatalf("%d are accepted, %d rows, want %d to %d", n, k.count("managed_tx"), limit, most)
+	}
+	for i, request := range slices.Concat(accepted[:10], accepted[len(accepted)-10:]) {
+		if r, err := nodes[i%2].txs.CreateTx(k.ctx, ask("alice", request, "1")); err != nil || r.GetCreated() {
+			t.Errorf("%s, which was accepted: %v, %v", request, r, err)
+		}
+	}
+}
+
+// held answers for no submitter before it is let go.
+type held struct {
+	Store
+	asked chan struct{} // a value for each call
+	let   chan struct{}
+}
+
+func (h held) Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error) {
+	h.asked <- struct{}{}
+	select {
+	case <-h.let:
+	case <-ctx.Done():
+		return store.SubmitterInfo{}, ctx.Err()
+	}
+	return h.Store.Submitter(ctx, id)
+}
+
+// A node answers so many calls at once, over whatever connections, and refuses others before it reads them, but for health. A call whose caller went away counts
+// no more.
+func TestSoManyCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	h := held{k.store, make(chan struct{}, 10), make(chan struct{})}
+	reader := metric.NewManualReader()
+	n := k.serve(limits(func(l *Limits) { l.Calls = 2 }), func(o *Options) {
+		o.Store, o.MeterProvider = h, metric.NewMeterProvider(metric.WithReader(reader))
+	})
+	get := &pb.GetSubmitterRequest{Submitter: "alice"}
+	ended := make(chan error, 2)
+	going, goAway := context.WithCancel(k.ctx)
+	go func() { _, err := n.subs.GetSubmitter(going, get); ended <- err }()
+	go func() {
+		a := n.http("GET", "/api/v1/submitters/alice", "")
+		if a.code != http.StatusOK {
+			ended <- fmt.Errorf("%d: %s", a.code, a.body)
+		}
+		ended <- nil
+	}()
+	<-h.asked
+	<-h.asked
+
+	_, err := n.subs.GetSubmitter(k.ctx, get)
+	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
+	wantRetry(t, s, time.Second, 1500*time.Millisecond)
+	if !strings.HasPrefix(s.Message(), "node: ") || !strings.Contains(s.Message(), "grpc.max_calls") {
+		t.Errorf("it says %q", s.Message())
+	}
+	a := n.http("POST", "/api/v1/tx", `{"submitter": "alice", "request_id": "r", "payload": {"to": "`+recipient+`"}}`)
+	a.wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
+	if after := a.header.Get("Retry-After"); after != "1" && after != "2" {
+		t.Errorf("Retry-After is %q", after)
+	}
+	for _, options := range [][]connect.ClientOption{nil, {connect.WithGRPCWeb()}} {
+		client := connect.NewClient[pb.CreateTxRequest, pb.CreateTxResponse](http.DefaultClient, "http://"+n.conn.Target()+pb.TxService_CreateTx_FullMethodName, options...)
+		_, err := client.CallUnary(k.ctx, connect.NewRequest(ask("alice", "r", "1")))
+		if c := (*connect.Error)(nil); !asError(err, &c) || c.Code() != connect.CodeResourceExhausted || len(c.Details()) != 2 {
+			t.Errorf("over Connect or gRPC-Web: %v", err)
+		}
+	}
+	if got := refusals(t, reader, "NODE_BUSY"); got != 4 {
+		t.Errorf("%d refusals are counted, want 4", got)
+	}
+	if r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil || r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("health: %v, %v", r, err)
+	}
+
+	goAway()
+	if err := <-ended; !isCode(err, codes.Canceled) {
+		t.Fatal(err)
+	}
+	k.eventually("a call is taken again", func() bool {
+		_, err := n.txs.CreateTx(k.ctx, ask("alice", "r", "1"))
+		return err == nil
+	})
+	close(h.let)
+	k.must(<-ended)
+	k.eventually("all calls have left", func() bool { return n.server.turnstile.calls.Load() == 0 })
+	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); err != nil {
+		t.Errorf("a heavy call, alone: %v", err)
+	}
+}
+
+// Who has no token takes no room from those who have one, also by calls that are begun and never made.
+func TestStrangersTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(func(l *Limits) { l.Calls = 1 }), func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
+	begin := func(ctx context.Context) grpc.ClientStream {
+		stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.SubmitterService_GetSubmitter_FullMethodName)
+		k.must(err)
+		return stream
+	}
+	for range 3 {
+		wantStatus(t, begin(k.ctx).RecvMsg(&pb.GetSubmitterResponse{}), codes.Unauthenticated, "UNAUTHENTICATED")
+	}
+	known := metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer a-token-of-alice")
+	begin(known)
+	k.eventually("the call that is begun takes its room", func() bool { return n.server.turnstile.calls.Load() == 1 })
+	_, err := n.subs.GetSubmitter(known, &pb.GetSubmitterRequest{Submitter: "alice"})
+	wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
+}
+
+// A call that may carry megabytes counts as 16, in every tongue.
+func TestHeavyCalls(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(func(l *Limits) { l.Calls = 20 }))
+	n.server.turnstile.calls.Add(5) // as many are under way
+	for name, call := range map[string]func() error{
+		"list": func() error { _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); return err },
+		"batch": func() error {
+			_, err := n.txs.BatchCreateTx(k.ctx, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r", "1")}})
+			return err
+		},
+	} {
+		if err := call(); reasonOf(status.Convert(err)) != "NODE_BUSY" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n.http("GET", "/api/v1/tx?page_size=1", "").wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
+	n.http("POST", "/api/v1/tx/batch", `{"requests": []}`).wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
+	n.create("alice", "light")
+}
+
+// A node serves so many watches at once; one that ends makes room for another.
+func TestSoManyWatchesAtOnce(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(limits(func(l *Limits) { l.Watches = 2 }))
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	stream, err := n.txs.WatchTx(ctx, watchAll())
+	k.must(err)
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	lines := n.stream("/api/v1/events")
+	lines.message()
+
+	refused, err := n.txs.WatchTx(k.ctx, watchAll())
+	k.must(err)
+	_, err = refused.Recv()
+	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
+	wantRetry(t, s, 5*time.Second, 7500*time.Millisecond)
+	if !strings.Contains(s.Message(), "watch.max_streams") {
+		t.Errorf("it says %q", s.Message())
+	}
+	n.http("GET", "/api/v1/submitters/alice/events", "").wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
+	n.create("alice", "calls are none of that")
+	cancel()
+	k.eventually("a watch is served again", func() bool {
+		again, err := n.txs.WatchTx(k.ctx, watchAll())
+		k.must(err)
+		_, err = again.Recv()
+		return err == nil
+	})
+}
+
+// busy is a node's ledger that holds as much as it may.
+type busy struct{ Store }
+
+func (busy) CreateTx(context.Context, store.Intent) (store.TxInfo, bool, error) {
+	return store.TxInfo{}, false, fmt.Errorf("store: create: %w", store.ErrBusy)
+}
+
+func (busy) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
+	return slices.Repeat([]store.Created{{Err: fmt.Errorf("store: create: %w", store.ErrBusy)}}, len(intents))
+}
+
+// Too much on its way to the database is told of the call as a whole, a batch too, so that clients come again with all of it.
+func TestABusyNode(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve(func(o *Options) { o.Store = busy{k.store} })
+	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r", "1"))
+	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second, 1500*time.Millisecond)
+	_, err = n.txs.BatchCreateTx(k.ctx, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r", "1"), ask("alice", "s", "1")}})
+	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second, 1500*time.Millisecond)
+}
+
+// measuring keeps how much call data the largest page had that was read of the ledger.
+type measuring struct {
+	Store
+	mu   *sync.Mutex
+	most *int
+}
+
+func (m measuring) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
+	infos, err := m.Store.Txs(ctx, filter)
+	bytes := 0
+	for _, info := range infos {
+		bytes += len(info.Payload.Data)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*m.most = max(*m.most, bytes)
+	return infos, err
+}
+
+// However much a page is asked to have, no more is read of the ledger than goes into one; and the pages have all. So it is with snapshots.
+func TestNoPageIsReadWhole(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	most := 0
+	m := measuring{k.store, &sync.Mutex{}, &most}
+	n := k.serve(func(o *Options) { o.Store = m }, limits(func(l *Limits) { l.PageEvents = 1000 }))
+	const rows, size = 60, 126 << 10
+	want := map[string]bool{}
+	var asks []*pb.CreateTxRequest
+	for i := range rows {
+		a := ask("alice", fmt.Sprint("r", i), "1")
+		a.Payload.Data = make([]byte, size)
+		if asks = append(asks, a); len(asks) == 30 {
+			n.batch(asks...)
+			asks = nil
+		}
+		want[a.RequestId] = true
+	}
+	listed := n.list(&pb.ListTxsRequest{Submitter: "alice", PageSize: 1000})
+	if slices.Sort(listed); len(listed) != rows || len(slices.Compact(listed)) != rows {
+		t.Errorf("%d rows are listed, want %d", len(listed), rows)
+	}
+	if most > pageBytes+2*size {
+		t.Errorf("a page of %d bytes is read, want %d at most", most, pageBytes+2*size)
+	}
+	m.mu.Lock()
+	most = 0
+	m.mu.Unlock()
+	stream := n.watch(watchAll())
+	shown := 0
+	for {
+		message, err := stream.Recv()
+		k.must(err)
+		if message.GetSnapshot() == nil {
+			break
+		}
+		if shown++; !want[message.GetSnapshot().GetRequestId()] {
+			t.Errorf("%s is shown twice, or was never made", message.GetSnapshot().GetRequestId())
+		}
+		delete(want, message.GetSnapshot().GetRequestId())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if shown != rows || most > snapshotBytes+2*size {
+		t.Errorf("%d snapshots, of which a page has %d bytes, want %d and %d", shown, most, rows, snapshotBytes+2*size)
+	}
+}

@@ -1,0 +1,259 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// stick takes a transaction into the state that failures are watched for.
+func (o *owner) stick(id txn.TxID) { o.move(id, txn.EventStuck, txn.Stuck, nil) }
+
+func (o *owner) unstick(id txn.TxID) {
+	o.move(id, txn.EventUnstuck, txn.Tracking, func(s *txn.Status) { s.Sub = txn.Pending })
+}
+
+// struggle takes a queued transaction to its end, by way of STUCK: seven events in all.
+func (o *owner) struggle(id txn.TxID) {
+	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.stick, o.unstick, o.include, o.confirm} {
+		step(id)
+	}
+}
+
+const stuckState, confirmedState = pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_CONFIRMED
+
+// A watch of states tells the events that lead to them, and no other: as snapshots, live, and from wherever it is resumed, on another node too.
+func TestWatchManyByStates(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	tiny := limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 })
+	nodes := []*node{k.serve(tiny), k.serve(tiny, func(o *Options) { o.Store = k.open("b") })}
+	alice, bob := k.own(k.register("alice")), k.own(k.register("bob"))
+	create := func(submitter, team string) txn.TxID {
+		r, err := nodes[0].txs.CreateTx(k.ctx, labelled(submitter, rand(), map[string]string{"team": team}))
+		k.must(err)
+		return txID(t, r.GetTx().GetTxId())
+	}
+	first := create("alice", "a")
+	alice.allocate(first)
+	alice.submit(first)
+	alice.stick(first)
+	create("alice", "a") // never anything but QUEUED
+
+	asks := []*pb.WatchTxRequest{watchAll(), watchAll(), watchSubmitter("alice")}
+	asks[0].States = []pb.TxState{stuckState, confirmedState, stuckState}
+	asks[1].States, asks[1].Labels = []pb.TxState{stuckState}, []string{"team=a"}
+	asks[2].States = []pb.TxState{confirmedState} // which no snapshot has
+	where := []string{"e.state IN ('STUCK', 'CONFIRMED')", "e.state = 'STUCK' AND t.labels->>'team' = 'a'", "e.state = 'CONFIRMED' AND s.name = 'alice'"}
+	watchers := make([]*collector, len(asks))
+	for i, ask := range asks {
+		watchers[i] = collect(t, nodes[0].watch(ask))
+		for _, snapshot := range []bool{true, false} {
+			if snapshot && i == 2 {
+				continue
+			}
+			m, err := watchers[i].stream.Recv()
+			if k.must(err); snapshot != (m.GetSnapshot().GetTxId() == first.String()) || !snapshot && m.GetHeartbeat() == nil {
+				t.Errorf("the watch for %v begins with %v", ask.GetStates(), m)
+			}
+		}
+	}
+	alice.unstick(first)
+	alice.include(first)
+	alice.confirm(first)
+	for range 3 {
+		alice.struggle(create("alice", "a"))
+		bob.struggle(create("bob", "b"))
+		bob.live(create("bob", "a"))
+	}
+	last := create("alice", "a")
+	alice.struggle(last)
+	ends := []uint64{7, 4, 7}
+	for i, c := range watchers {
+		want := k.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where[i])
+		delete(want, fmt.Sprint(first, "/4")) // a snapshot showed it
+		c.holes = true
+		c.until(last.String(), ends[i]).compare(fmt.Sprintf("the watch for %v", asks[i].GetStates()), want)
+		for n, m := range c.got {
+			delete(want, fmt.Sprint(m.GetEvent().GetTxId(), "/", m.GetEvent().GetSeq()))
+			if len(want) == 0 {
+				break
+			}
+			ask := proto.CloneOf(asks[i])
+			slices.Reverse(ask.States) // in whatever order they are named
+			ask.ResumeToken = m.GetResumeToken()
+			resumed := collect(t, nodes[n%2].watch(ask))
+			resumed.holes = true
+			resumed.until(last.String(), ends[i]).compare(fmt.Sprintf("the watch for %v, resumed after message %d", ask.GetStates(), n), want)
+		}
+	}
+}
+
+// A watch of one transaction ends with it, whether or not its final state is one of those that are asked for. It can be resumed from each of its messages.
+func TestWatchOneByStates(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n, other := k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })
+	id := n.create("alice", "r1").GetTxId()
+	asks := map[string]*pb.WatchTxRequest{"stuck": watchID(id), "stuck or confirmed": watchID(id)}
+	asks["stuck"].States, asks["stuck or confirmed"].States = []pb.TxState{stuckState}, []pb.TxState{confirmedState, stuckState}
+	streams := map[string]pb.TxService_WatchTxClient{}
+	for name, ask := range asks {
+		ask.UntilFinal = true
+		streams[name] = n.watch(ask)
+		if m, err := streams[name].Recv(); err != nil || m.GetHeartbeat() == nil {
+			t.Fatalf("%s: begins with %v: %v", name, m, err)
+		}
+	}
+	o.struggle(txID(t, id))
+	want := map[string][]uint64{"stuck": {4}, "stuck or confirmed": {4, 7}}
+	for name, ask := range asks {
+		told := toTheEnd(t, streams[name])
+		if got := seqs(told); !slices.Equal(got, want[name]) {
+			t.Errorf("%s: told %v, want %v", name, got, want[name])
+		}
+		if got := seqs(toTheEnd(t, other.watch(ask))); !slices.Equal(got, want[name]) {
+			t.Errorf("%s: told %v of what has ended, want %v", name, got, want[name])
+		}
+		for i, m := range told {
+			ask.ResumeToken = m.GetResumeToken()
+			if got := seqs(toTheEnd(t, other.watch(ask))); !slices.Equal(got, want[name][i+1:]) {
+				t.Errorf("%s: resumed after %d events it tells %v", name, i+1, got)
+			}
+		}
+	}
+}
+
+func seqs(all []*pb.WatchTxResponse) (seqs []uint64) {
+	for _, m := range all {
+		if m.GetEvent() != nil {
+			seqs = append(seqs, m.GetEvent().GetSeq())
+		}
+	}
+	return seqs
+}
+
+// The token of a watcher that nothing is told moves on with what it is not told: resumed from a heartbeat, it has nothing to look through.
+func TestTokensMoveOnThoughNothingMatches(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	s := newCounting(k.store, 2)
+	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
+	other := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }), func(o *Options) { o.Store = s })
+	one := n.create("alice", "r1").GetTxId()
+	for _, ask := range []*pb.WatchTxRequest{watchAll(), watchSubmitter("alice"), watchID(one)} {
+		ask.States, ask.Heartbeat = []pb.TxState{stuckState}, durationpb.New(time.Second)
+		stream := n.watch(ask)
+		m, err := stream.Recv()
+		k.must(err)
+		before := m.GetResumeToken()
+		id := txID(t, one)
+		if ask.GetTxId() == "" {
+			id = txID(t, n.create("alice", rand()).GetTxId())
+		}
+		o.live(id)
+		for stands := false; !stands; {
+			if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil || m.GetHeartbeat().GetBehind() {
+				t.Fatalf("told %v: %v", m, err)
+			}
+			stands = m.GetResumeToken() != before && !k.leftAfter(m.GetResumeToken(), ask)
+		}
+		s.own.Store(0)
+		ask.ResumeToken = m.GetResumeToken()
+		resumed := other.watch(ask)
+		if m, err = resumed.Recv(); err != nil || m.GetHeartbeat() == nil {
+			t.Fatalf("resumed it tells %v: %v", m, err)
+		}
+		if pages := s.own.Load(); pages > 1 {
+			t.Errorf("%v: resumed from a heartbeat it read %d pages", ask.GetTarget(), pages)
+		}
+	}
+}
+
+// leftAfter tells whether there are events after a token.
+func (k *kit) leftAfter(token string, ask *pb.WatchTxRequest) bool {
+	what := target{states: setOf(txn.Stuck)}
+	if ask.GetTxId() != "" {
+		what.tx = txID(k.t, ask.GetTxId())
+	} else if ask.GetSubmitter() != "" {
+		id, err := k.store.Lookup(k.ctx, ask.GetSubmitter())
+		k.must(err)
+		what.submitter = id
+	}
+	at, err := parseResumeToken(token, what)
+	k.must(err)
+	if ask.GetTxId() != "" {
+		return at.seq < k.must1(k.store.Tx(k.ctx, what.tx)).Version
+	}
+	_, head, err := k.store.FeedHead(k.ctx)
+	k.must(err)
+	events, err := k.store.EventsSince(k.ctx, at.position.Seen, head, at.position.After, what.submitter, 1)
+	k.must(err)
+	return len(events) > 0
+}
+
+func (k *kit) must1(info store.TxInfo, err error) store.TxInfo {
+	k.t.Helper()
+	k.must(err)
+	return info
+}
+
+// eager is a clock whose timers of one duration have fired whenever somebody looks.
+type eager struct {
+	clock.Real
+	of time.Duration
+}
+
+func (e eager) NewTimer(d time.Duration) *clock.Timer {
+	if d != e.of {
+		return e.Real.NewTimer(d)
+	}
+	fired := make(chan time.Time)
+	close(fired)
+	return clock.NewTimer(fired, func() bool { return false }, func(time.Duration) bool { return false })
+}
+
+// A stream that is resumed beats while it looks through what is not for it, and says that it is behind: a client that hears nothing for long comes back, and has
+// to get further each time.
+func TestHeartbeatsOfAStreamThatIsBehind(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	const beat = 7 * time.Second
+	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 2, 2 }), func(o *Options) { o.Clock = eager{of: beat} })
+	ask := watchAll()
+	ask.States, ask.Heartbeat = []pb.TxState{stuckState}, durationpb.New(beat)
+	m, err := n.watch(ask).Recv()
+	k.must(err)
+	ask.ResumeToken = m.GetResumeToken()
+	for range 3 {
+		o.live(txID(t, n.create("alice", rand()).GetTxId()))
+	}
+	stuck := n.create("alice", rand()).GetTxId()
+	o.struggle(txID(t, stuck))
+	for behind := 0; ; behind++ {
+		m, err := n.watch(ask).Recv() // and no more of this stream
+		k.must(err)
+		if e := m.GetEvent(); e != nil {
+			if e.GetTxId() != stuck || behind < 3 {
+				t.Errorf("told %v after %d heartbeats", e, behind)
+			}
+			return
+		}
+		if !m.GetHeartbeat().GetBehind() || m.GetResumeToken() == ask.GetResumeToken() {
+			t.Fatalf("after %d heartbeats it tells %v", behind, m)
+		}
+		ask.ResumeToken = m.GetResumeToken()
+	}
+}

@@ -1,0 +1,32 @@
+package txn
+
+// A ledger that was restored from a backup does not know what was signed after that. So of what it has as queued, or in flight, one more form may have run, under a
+// nonce that the ledger believes free, or used by somebody else. An end that says "did not run" tells the caller that the same may be sent again; here that would be
+// a guess about money. Whatever leads to it (a cancel, a deadline, a refusal, an operator's decision), such a transaction ends as UNKNOWN, and its caller has to look
+// on chain. A receipt of one of our forms is proof as ever: SUCCESS and REVERTED stay what they are.
+
+// unproven is an end as not run of what may have run before the ledger was restored.
+func unproven(next Status) Status {
+	next.LastError = RestoredMayHaveRun(next.Reason, next.LastError)
+	next.Executed, next.Reason = Unknown, ReasonRestored
+	return next
+}
+
+// RestoredMayHaveRun is the sentence of such an end: what ended it, and why nobody can tell whether it ran.
+func RestoredMayHaveRun(reason, message string) string {
+	if message != "" {
+		reason += ": " + message
+	}
+	return "it is ended (" + reason + "), but it may have run: the ledger was restored from a backup that has it, and what was sent after the backup is not known. " +
+		"See on chain whether it ran before you send the same again"
+}
+
+// mayBeLost tells why a transaction is not given back to the queue after a restore; empty: nothing forbids it. Whoever used its nonce may be itself, in a form that
+// was signed after the backup.
+func mayBeLost(tx Tx, c Command) string {
+	if !tx.Restored || c.Action != ActionRequeue {
+		return ""
+	}
+	return "the ledger was restored while it was in flight, so what used its nonce may be this transaction, in a form that was signed after the backup and is not known: " +
+		"compare the two (receiver, value, data) in a block explorer. If it ran, say FAIL; if it did not, REQUEUE_UNPROVEN"
+}

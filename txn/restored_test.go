@@ -1,0 +1,124 @@
+package txn
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// restoredWorld is a world whose ledger was restored with all that is in it.
+func restoredWorld(w *world) *world {
+	for _, txs := range [][]Tx{w.view.Open, w.view.Queue} {
+		for i := range txs {
+			txs[i].Restored = true
+		}
+	}
+	return w
+}
+
+// restoredEnds are the ways in which something ends without having run, by what the ledger knows, each with the reason that it has when nothing was restored.
+var restoredEnds = map[string]struct {
+	reason string
+	end    func(t *testing.T, mark func(*world) *world) *world
+}{
+	"cancelled in the queue": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
+		w := mark(newWorld(1, guarded))
+		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Queue[0].ID}}
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+		return w
+	}},
+	"too late in the queue": {ReasonDeadline, func(t *testing.T, mark func(*world) *world) *world {
+		w := mark(newWorld(1, guarded))
+		w.view.Queue[0].LateAt = w.view.Now.Add(-time.Second)
+		w.settle(t)
+		return w
+	}},
+	"no key": {ReasonSignerKeyMissing, func(t *testing.T, mark func(*world) *world) *world {
+		w := mark(newWorld(1, guarded))
+		w.apply(t, Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}))
+		return w
+	}},
+	"would revert": {ReasonPrepareReverted, func(t *testing.T, mark func(*world) *world) *world {
+		w := mark(newWorld(1, guarded))
+		for range refusalBlocks {
+			w.apply(t, Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: ExecutionReverted}}))
+			w.head++
+			w.view.Head = w.head
+		}
+		return w
+	}},
+	"waited too long": {ReasonPrepareTimeout, func(t *testing.T, mark func(*world) *world) *world {
+		w := mark(newWorld(1, guarded))
+		w.view.Policy.PrepareMaxAge = time.Minute
+		for range 2 {
+			w.apply(t, Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: InsufficientFunds}}))
+			w.view.Now = w.view.Now.Add(time.Hour)
+		}
+		return w
+	}},
+	"given back, and cancelled in the queue": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
+		w, id, _ := givenBack(t)
+		mark(w).exit(t, Command{Kind: CommandCancel, Tx: id}, ahead)
+		w.settle(t)
+		return w
+	}},
+	"failed, its nonce used by somebody else": {ReasonNonceElsewhere, func(t *testing.T, mark func(*world) *world) *world {
+		w := mark(lost(t))
+		w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead)
+		return w
+	}},
+	"cancelled in flight": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
+		w := mark(cancelling(t, guarded, Accepted))
+		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.include(until[Broadcast](t, w).Attempt.Hash, true)
+		w.blocks(t, int(guarded.Confirmations))
+		return w
+	}},
+}
+
+// What was in a ledger that was restored may have run in the part that was lost: no way to the end says that it did not.
+func TestWhatWasRestoredNeverEndsAsNotRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range restoredEnds {
+		as := func(w *world) *world { return w }
+		for marked, mark := range map[bool]func(*world) *world{false: as, true: restoredWorld} {
+			w := c.end(t, mark)
+			if len(w.final) == 0 {
+				t.Fatalf("%s: it has not ended", name)
+			}
+			end := w.final[0]
+			switch {
+			case !marked && (end.Executed != No || end.Reason != c.reason):
+				t.Errorf("%s, nothing was restored: %+v", name, end.Status)
+			case marked && (end.Executed != Unknown || end.Reason != ReasonRestored || !strings.HasPrefix(end.LastError, "it is ended ("+c.reason) ||
+				!strings.Contains(end.LastError, "it may have run")):
+				t.Errorf("%s: %+v", name, end.Status)
+			}
+		}
+	}
+}
+
+// A receipt is proof as ever.
+func TestWhatWasRestoredAndRunsIsTold(t *testing.T) {
+	t.Parallel()
+	for success, want := range map[bool]Executed{true: Success, false: Reverted} {
+		w := restoredWorld(newWorld(1, guarded))
+		w.include(until[Broadcast](t, w).Attempt.Hash, success)
+		w.blocks(t, int(guarded.Confirmations))
+		if len(w.final) != 1 || w.final[0].Executed != want || w.final[0].Reason == ReasonRestored {
+			t.Errorf("%v: %+v", success, w.final)
+		}
+	}
+}
+
+// Who used its nonce may be itself, in a form that was signed after the backup: it is not sent once more before somebody vouches that it was not.
+func TestWhatWasRestoredIsNotRequeuedUnseen(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[Action]string{ActionRequeue: ResultRefused, ActionRequeueUnproven: Applied} {
+		w := restoredWorld(lost(t))
+		got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}, ahead)
+		if code, _, _ := strings.Cut(got, ":"); code != want || want == ResultRefused && !strings.Contains(got, "in a form that was signed after the backup") {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+}
