@@ -164,8 +164,13 @@ func (c *chained) decide(t *rapid.T, id *int64) {
 	for _, tx := range c.view.Open {
 		ask(Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID})
 	}
+	for _, tx := range c.view.Queue {
+		if c.ran(slices.Concat(tx.Attempts, c.lost[tx.ID])) > 0 {
+			ask(Command{Kind: CommandCancel, Tx: tx.ID})
+		}
+	}
 	if cursor := c.view.Cursor; cursor != nil && cursor.Protected != nil {
-		for _, action := range []Action{ActionResume, ActionAlign} {
+		for _, action := range c.exits {
 			ask(Command{Kind: CommandExitProtect, Action: action, Expect: cursor.Protections})
 		}
 	}
@@ -174,16 +179,23 @@ func (c *chained) decide(t *rapid.T, id *int64) {
 
 // truth compares an end with the chain.
 func (c *chained) truth(t *rapid.T, tx Tx) {
-	ran := 0
-	for _, a := range tx.Attempts {
-		if r := c.included[a.Hash]; r != nil && a.Kind != Cancel && r.Success {
-			ran++
-		}
-	}
+	ran := c.ran(slices.Concat(tx.Attempts, c.lost[tx.ID]))
 	switch {
+	case tx.Restored && tx.Reason == ReasonRestored: // nobody can tell
 	case tx.Executed == Success && ran == 0, tx.Executed != Success && ran > 0, ran > 1 && tx.Reason != ProtectRanBefore:
 		t.Fatalf("%s %s %s %q: ran %d times; %v", tx.State, tx.Executed, tx.Reason, tx.LastError, ran, c.kinds[tx.ID])
 	case tx.Reason == ReasonDeadline && tx.LateAt.IsZero():
 		t.Fatalf("it had no deadline: %+v", tx.Status)
 	}
+}
+
+// ran is how many of these forms ran.
+func (c *chained) ran(forms []Attempt) int {
+	blocks := map[Hash]bool{}
+	for _, a := range forms {
+		if r := c.included[a.Hash]; r != nil && a.Kind != Cancel && r.Success {
+			blocks[r.BlockHash] = true
+		}
+	}
+	return len(blocks)
 }
