@@ -30,13 +30,13 @@ func (c *chained) backup() ledgerOf {
 // restore brings the ledger back to a backup, as fencepost recover does; chain and pools stay what they are.
 func (c *chained) restore(b ledgerOf, id int64) {
 	c.view.Open, c.view.Queue, c.view.Ended, c.final, c.gaps, c.view.Submitter = b.open, b.queue, b.ended, b.final, b.gaps, b.submitter
-	c.view.Commands, c.view.Account, c.view.Suspicion, c.view.Used = nil, nil, nil, nil
+	c.view.Commands = nil
 	for _, txs := range [][]Tx{c.view.Open, c.view.Queue} {
 		for i := range txs {
-			txs[i].Restored, txs[i].Turn, txs[i].Doubted = true, Turn{}, txs[i].HandedOver()
-			txs[i].RefusedAt = 0
+			txs[i].Restored = true
 		}
 	}
+	c.forgetAll()
 	cursor := *b.cursor
 	cursor.Protections = id
 	cursor.Protected = &Protected{ID: id, Reason: ProtectRestored, Evidence: "restored"}
@@ -126,9 +126,6 @@ func restoredChain(t *rapid.T, deepest int) {
 	some := func(name string, n int) {
 		for i := range rapid.IntRange(0, n).Draw(t, name) {
 			c.weather(t, deepest)
-			if rapid.IntRange(0, 7).Draw(t, "lags") == 0 {
-				c.lag = rapid.IntRange(0, 12).Draw(t, "lag")
-			}
 			if rapid.IntRange(0, 4).Draw(t, "asked") == 0 {
 				k := c.anyCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx"))
 				if name == "after" { // nobody vouches for anything
