@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -65,7 +67,7 @@ func told(kind txn.Kind) func(*frozen, *member) {
 
 func (f *frozen) told(kind txn.Kind) {
 	f.t.Helper()
-	eventually(f.t, 20*time.Second, string(kind)+" is told", func() error {
+	eventually(f.t, 40*time.Second, string(kind)+" is told", func() error {
 		if f.kind.mines {
 			f.mine()
 		}
@@ -92,11 +94,12 @@ func (f *frozen) haveSecond(m *member) { m.node.create(f.t, f.submitter, "second
 // haveLate is haveSecond of one whose deadline passes meanwhile.
 func (f *frozen) haveLate(m *member) {
 	f.t.Helper()
-	if _, err := m.CreateTx(f.t.Context(), &fencepostv1.CreateTxRequest{
-		Submitter: f.submitter, RequestId: "second", Payload: transfer, Terms: &fencepostv1.Terms{NotAfter: timestamppb.New(time.Now().Add(time.Second))},
-	}); err != nil {
-		f.t.Fatal(err)
-	}
+	f.must(func(ctx context.Context) error {
+		_, err := m.CreateTx(ctx, &fencepostv1.CreateTxRequest{
+			Submitter: f.submitter, RequestId: "second", Payload: transfer, Terms: &fencepostv1.Terms{NotAfter: timestamppb.New(time.Now().Add(2 * time.Second))},
+		})
+		return err
+	})
 	f.await("the deadline has passed", "bool_or(not_after < clock_timestamp())")
 }
 
@@ -134,7 +137,7 @@ func (f *frozen) haveLost(m *member) {
 	f.loseNonce(m)
 	eventually(f.t, 20*time.Second, "the lost nonce is found", func() error {
 		f.mine()
-		return f.holds("SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor WHERE submitter_id = $1")
+		return f.isProtected()
 	})
 	f.chain("dev_mine", auditDepth)
 }
@@ -212,9 +215,11 @@ func (f *frozen) awaitStatus(status txn.SubmitterStatus) {
 
 func (f *frozen) awaitProtection() {
 	f.t.Helper()
-	eventually(f.t, 20*time.Second, "the submitter is protected", func() error {
-		return f.holds("SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor WHERE submitter_id = $1")
-	})
+	eventually(f.t, 20*time.Second, "the submitter is protected", f.isProtected)
+}
+
+func (f *frozen) isProtected() error {
+	return f.holds("SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor WHERE submitter_id = $1")
 }
 
 // guard has a node protect the submitter.
@@ -250,11 +255,16 @@ func (f *frozen) guardAgain(other *member) {
 	f.guard(other)
 }
 
+// must asks again only while nobody could answer.
 func (f *frozen) must(call func(context.Context) error) {
 	f.t.Helper()
-	if err := call(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
+	eventually(f.t, 20*time.Second, "the call is answered", func() error {
+		err := call(f.t.Context())
+		if err != nil && status.Code(err) != codes.Unavailable {
+			f.t.Fatal(err)
+		}
+		return err
+	})
 }
 
 func (f *frozen) cancel() {

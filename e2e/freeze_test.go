@@ -121,7 +121,7 @@ func (f *frozen) catch(step byte, action pgproxy.Action) (victim, other *member,
 	f.kind.trigger(f)
 	victim, other, rule = a, b, onA
 	unused := onB
-	block, limit := time.NewTicker(200*time.Millisecond), time.After(20*time.Second)
+	block, limit := time.NewTicker(200*time.Millisecond), time.After(40*time.Second)
 	defer block.Stop()
 	for seen := false; !seen; {
 		select {
