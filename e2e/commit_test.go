@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // fenced reads what a commit says from its parameters on the wire, each found by the name that the statement's text gives it.
@@ -72,11 +73,50 @@ func number(b []byte) (n int64) {
 }
 
 // The kinds of commit that a test asks for.
-func (f fenced) moves(kind string) bool {
-	return slices.ContainsFunc(f.column("kind"), func(b []byte) bool { return string(b) == kind })
+
+func moves(kind txn.Kind) func(fenced) bool {
+	return func(f fenced) bool { return f.holds("kind", string(kind)) }
 }
 
-func (f fenced) sets(column, value string) bool {
+func sets(status txn.SubmitterStatus) func(fenced) bool {
+	return func(f fenced) bool { return f.holds("new_status", string(status)) }
+}
+
+func both(a, b func(fenced) bool) func(fenced) bool {
+	return func(f fenced) bool { return a(f) && b(f) }
+}
+
+func (f fenced) startsCursor() bool   { return f.notNegative("init_nonce") }
+func (f fenced) protects() bool       { return f.notNegative("protect_expect") }
+func (f fenced) unprotects() bool     { return f.notNegative("unprotect_expect") }
+func (f fenced) protectsItself() bool { return f.protects() && !f.isTrue("protect_asked") }
+func (f fenced) endsItself() bool     { return f.unprotects() && !f.isTrue("unprotect_asked") }
+func (f fenced) failsLate() bool      { return moves(txn.EventFailed)(f) && f.isTrue("late") }
+
+// pausesItself is told with why, which no command tells.
+func (f fenced) pausesItself() bool { return sets(txn.Paused)(f) && !f.holds("status_reason", "") }
+
+// passesOver is the end of a protection after which the cursor stands higher.
+func (f fenced) passesOver() bool {
+	from, to := f.column("unprotect_expect"), f.column("unprotect_to")
+	return f.unprotects() && len(from) == 1 && len(to) == 1 && number(to[0]) > number(from[0])
+}
+
+// releases is the schedule that frees a nonce's place without an event, claims one that does not.
+func (f fenced) releases() bool { return f.schedules() && f.isTrue("released") }
+func (f fenced) claims() bool   { return f.schedules() && !f.isTrue("released") }
+
+func (f fenced) schedules() bool {
+	kinds := f.column("kind")
+	return len(kinds) == 1 && len(kinds[0]) == 0
+}
+
+// endsCommandAlone changes nothing but a command.
+func (f fenced) endsCommandAlone() bool {
+	return len(f.column("command_id")) > 0 && len(f.column("kind")) == 0 && f.holds("new_status", "") && !f.protects() && !f.unprotects()
+}
+
+func (f fenced) holds(column, value string) bool {
 	return slices.ContainsFunc(f.column(column), func(b []byte) bool { return string(b) == value })
 }
 
@@ -84,10 +124,8 @@ func (f fenced) notNegative(column string) bool {
 	return slices.ContainsFunc(f.column(column), func(b []byte) bool { return number(b) >= 0 })
 }
 
-// releases is the schedule that frees a nonce's place without an event.
-func (f fenced) releases() bool {
-	kinds, released := f.column("kind"), f.column("released")
-	return len(kinds) == 1 && len(kinds[0]) == 0 && len(released) == 1 && number(released[0]) != 0
+func (f fenced) isTrue(column string) bool {
+	return slices.ContainsFunc(f.column(column), func(b []byte) bool { return number(b) != 0 })
 }
 
 // token is the fencing token under which a submitter is written; 0: it is not in this commit.

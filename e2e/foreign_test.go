@@ -101,14 +101,7 @@ func (s *foreign) call(t *testing.T, submitter int, request string) (id string) 
 
 // useElsewhere sends a transfer with the submitter's key past Fencepost, and waits until it is in a block.
 func (s *foreign) useElsewhere(t *testing.T, submitter int, nonce uint64) common.Hash {
-	to := common.HexToAddress("0xbb")
-	tx, err := types.SignNewTx(s.cl.chain.keys[submitter], types.LatestSignerForChainID(new(big.Int).SetUint64(s.cl.chain.id)), &types.DynamicFeeTx{
-		ChainID: new(big.Int).SetUint64(s.cl.chain.id), Nonce: nonce, To: &to, Gas: params.TxGas, Value: big.NewInt(1),
-		GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(100 * params.GWei),
-	})
-	if err == nil {
-		err = s.cl.chain.SendTransaction(context.Background(), tx)
-	}
+	tx, err := s.cl.chain.spend(submitter, nonce)
 	if err != nil {
 		t.Errorf("use the key elsewhere: %v", err)
 	}
@@ -141,6 +134,18 @@ func (s *foreign) protected(t *testing.T, submitter int, theirs common.Hash) {
 	if err := s.cl.pool.QueryRow(t.Context(), query, name).Scan(&confirmed); err != nil || confirmed != 0 {
 		t.Errorf("%d were confirmed under protection (%v)", confirmed, err)
 	}
+}
+
+// spend sends a transfer with one of the keys past Fencepost. It pays so much that it takes the place of whatever else has the nonce.
+func (c *testChain) spend(key int, nonce uint64) (*types.Transaction, error) {
+	to, id := common.HexToAddress("0xbb"), new(big.Int).SetUint64(c.id)
+	tx, err := types.SignNewTx(c.keys[key], types.LatestSignerForChainID(id), &types.DynamicFeeTx{
+		ChainID: id, Nonce: nonce, To: &to, Gas: params.TxGas, Value: big.NewInt(1), GasTipCap: big.NewInt(10 * params.GWei), GasFeeCap: big.NewInt(200 * params.GWei),
+	})
+	if err == nil {
+		err = c.SendTransaction(context.Background(), tx)
+	}
+	return tx, err
 }
 
 func (s *foreign) confirmed(t *testing.T, id string, nonce uint64) {

@@ -17,31 +17,8 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 )
 
-// commitCase is one kind of commit: what has to be there before it, what brings it about, how it is known on the wire, and the event that it writes, if any.
-type commitCase struct {
-	name    string
-	blocks  int // mined after the transaction was sent, before the trigger; -1: there is no transaction yet
-	trigger func(f *frozen)
-	match   func(fenced) bool
-	event   string
-}
-
-var commitCases = []commitCase{
-	{"cursor init", -1, (*frozen).create, func(f fenced) bool { return f.notNegative("init_nonce") }, ""},
-	{"allocation", -1, (*frozen).create, func(f fenced) bool { return f.moves("ALLOCATED") }, "ALLOCATED"},
-	{"sent", -1, (*frozen).create, func(f fenced) bool { return f.moves("SUBMITTED") }, "SUBMITTED"},
-	{"included", 0, (*frozen).mine, func(f fenced) bool { return f.moves("INCLUDED") }, "INCLUDED"},
-	{"released", 1, (*frozen).mine, fenced.releases, ""},
-	{"final", 3, (*frozen).mine, func(f fenced) bool { return f.moves("CONFIRMED") }, "CONFIRMED"},
-	{"cancel", 0, (*frozen).cancel, func(f fenced) bool { return f.moves("CANCEL_REQUESTED") }, "CANCEL_REQUESTED"},
-	{"replacement", 0, (*frozen).cancel, func(f fenced) bool { return f.moves("REPLACED") }, "REPLACED"},
-	{"pause", 0, (*frozen).pause, func(f fenced) bool { return f.sets("new_status", "PAUSED") }, ""},
-	{"protect", 0, (*frozen).protect, func(f fenced) bool { return f.notNegative("protect_expect") }, ""},
-	{"end of protect", 0, (*frozen).exitProtect, func(f fenced) bool { return f.notNegative("unprotect_expect") }, ""},
-}
-
-// TestAFrozenOwnerWritesNothing stops a process in the middle of each kind of commit until another has taken over and gone on, and then lets it continue: the
-// commit before the server has it, between its execution and its end, and after its end with the answer still on the way.
+// TestAFrozenOwnerWritesNothing stops a process in the middle of each kind of commit (see commitCases) until another has taken over and gone on, and then lets
+// it continue: the commit before the server has it, between its execution and its end, and after its end with the answer still on the way.
 func TestAFrozenOwnerWritesNothing(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]struct {
@@ -57,9 +34,13 @@ func TestAFrozenOwnerWritesNothing(t *testing.T) {
 			t.Parallel()
 			c := embedded(t, 0, len(commitCases))
 			o := nodeOptions{confirmations: 3, release: 2, poll: 50 * time.Millisecond, lease: "duration: 1600ms, renew_interval: 500ms, sweep_interval: 100ms"}
-			cl := newCluster(t, c, 2, o, freshDatabase(t))
+			cl := prepareCluster(t, c, 2, o, freshDatabase(t))
+			for _, m := range cl.members {
+				m.edit(t, "resubmit: {interval: 5s, max_attempts: 20}", "resubmit: {interval: 200ms, max_attempts: 25}, finality: {tell_blocks: true}")
+			}
+			cl.startAll(t)
 			for i, kind := range commitCases {
-				f := &frozen{cl: cl, kind: kind, submitter: cl.members[0].names[i]}
+				f := &frozen{cl: cl, kind: kind, key: i, submitter: cl.members[0].names[i]}
 				t.Run(kind.name, func(t *testing.T) {
 					f.t = t
 					f.run(hold.step, hold.action, hold.done)
@@ -77,6 +58,7 @@ type frozen struct {
 	t         *testing.T
 	cl        *cluster
 	kind      commitCase
+	key       int
 	submitter string
 	id        int
 	tx        string
@@ -90,9 +72,7 @@ func (f *frozen) run(step byte, action pgproxy.Action, done bool) {
 		f.await("the transaction is sent", "state = 'TRACKING'")
 		f.mineAndFollow(f.kind.blocks)
 	}
-	if f.kind.name == "end of protect" {
-		f.guard(f.cl.members[0])
-	}
+	f.have(f.kind.before, f.cl.members[0])
 	victim, other, rule := f.catch(step, action)
 	victim.freeze(f.t)
 	f.t.Cleanup(func() {
@@ -100,9 +80,7 @@ func (f *frozen) run(step byte, action pgproxy.Action, done bool) {
 			victim.thaw(f.t)
 		}
 	})
-	if f.kind.name == "final" { // without other work nobody takes over what is done already
-		other.node.create(f.t, f.submitter, "during", transfer)
-	}
+	f.have(f.kind.meanwhile, other)
 	f.goOn(other)
 	before := f.dump()
 	rule.Release()
@@ -114,6 +92,14 @@ func (f *frozen) run(step byte, action pgproxy.Action, done bool) {
 	}
 	f.heldWas(done)
 	f.finish(victim)
+}
+
+// have has a story's own part done through a node, if it has one.
+func (f *frozen) have(part func(*frozen, *member), m *member) {
+	f.t.Helper()
+	if part != nil {
+		part(f, m)
+	}
 }
 
 // catch brings the commit about and holds it, whichever node makes it.
@@ -135,12 +121,21 @@ func (f *frozen) catch(step byte, action pgproxy.Action) (victim, other *member,
 	f.kind.trigger(f)
 	victim, other, rule = a, b, onA
 	unused := onB
-	select {
-	case <-onA.Fired():
-	case <-onB.Fired():
-		victim, other, rule, unused = b, a, onB, onA
-	case <-time.After(20 * time.Second):
-		f.t.Fatal("the commit was not seen")
+	block, limit := time.NewTicker(200*time.Millisecond), time.After(40*time.Second)
+	defer block.Stop()
+	for seen := false; !seen; {
+		select {
+		case <-onA.Fired():
+			seen = true
+		case <-onB.Fired():
+			victim, other, rule, unused, seen = b, a, onB, onA, true
+		case <-block.C:
+			if f.kind.mines {
+				f.mine()
+			}
+		case <-limit:
+			f.t.Fatal("the commit was not seen")
+		}
 	}
 	if !other.db.Withdraw(unused) {
 		f.t.Fatal("both nodes made the commit")
@@ -155,29 +150,10 @@ func (f *frozen) goOn(other *member) {
 		return f.holds("SELECT owner_node LIKE $2 || '/%' AND fencing_token > $3 FROM submitter_lease WHERE submitter_id = $1", other.name, f.token.Load())
 	})
 	f.end()
-	f.undo(other)
+	f.have(f.kind.undo, other)
 	eventually(f.t, 10*time.Second, "no command is left", func() error {
 		return f.holds("SELECT count(*) = 0 FROM submitter_command WHERE submitter_id = $1 AND applied_at IS NULL")
 	})
-}
-
-// undo has the other node take back what the held commit says too. Only the fence keeps the old commit from being done again then: a pause expects nothing of any
-// row, and a protection only the nonce at which the cursor still stands.
-func (f *frozen) undo(other *member) {
-	f.t.Helper()
-	switch f.kind.name {
-	case "pause":
-		f.await("the submitter is paused", "(SELECT status = 'PAUSED' FROM submitter s WHERE s.submitter_id = $1)")
-		if _, err := other.ResumeSubmitter(f.t.Context(), &fencepostv1.ResumeSubmitterRequest{Submitter: f.submitter}); err != nil {
-			f.t.Fatal(err)
-		}
-	case "protect":
-		f.await("the submitter is protected", "(SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor c WHERE c.submitter_id = $1)")
-		f.leave(other, 1)
-	case "end of protect":
-		f.leave(other, 1) // once more: while blocks were made the decision may have been refused
-		f.guard(other)
-	}
 }
 
 // end mines until the newest transaction is final.
@@ -208,101 +184,61 @@ func (f *frozen) wakesUp(victim *member) {
 	})
 }
 
-// heldWas looks whether the event of the held commit is there under the token of the frozen owner, as it must be if, and only if, the server had ended the
+// heldWas looks whether what the held commit writes is there under the token of the frozen owner, as it must be if, and only if, the server had ended the
 // commit before the takeover.
 func (f *frozen) heldWas(done bool) {
 	f.t.Helper()
-	if f.kind.event == "" {
+	f.under(done, "tx_event", string(f.kind.event))
+	f.under(done, "submitter_command", string(f.kind.command))
+}
+
+func (f *frozen) under(done bool, table, kind string) {
+	f.t.Helper()
+	if kind == "" {
 		return
 	}
 	var tokens []int64
-	f.scan(&tokens, "SELECT coalesce(array_agg(fencing_token), '{}') FROM tx_event WHERE submitter_id = $1 AND kind = $2", f.id, f.kind.event)
+	f.scan(&tokens, "SELECT coalesce(array_agg(fencing_token), '{}') FROM "+table+" WHERE submitter_id = $1 AND kind = $2", f.id, kind)
 	if slices.Contains(tokens, f.token.Load()) != done {
-		f.t.Errorf("%s is there under the tokens %v; the frozen owner's is %d", f.kind.event, tokens, f.token.Load())
+		f.t.Errorf("%s is there under the tokens %v; the frozen owner's is %d", kind, tokens, f.token.Load())
 	}
 }
 
-// finish sends one more through the node that was frozen, and holds all to the laws.
+// finish sends one more through the node that was frozen, and holds all to the laws: each number from 0 on is a transaction's or a recorded gap.
 func (f *frozen) finish(victim *member) {
 	f.t.Helper()
-	if f.kind.name == "end of protect" {
-		f.leave(victim, 2)
-	}
-	victim.node.create(f.t, f.submitter, "after", transfer)
+	f.have(f.kind.after, victim)
+	last := victim.node.create(f.t, f.submitter, "after", transfer).GetTxId()
 	f.end()
 	var nonces []int64
-	// A cancel that is included first ends the transaction, under its nonce.
-	f.scan(&nonces, "SELECT array_agg(nonce ORDER BY queue_seq) FROM managed_tx WHERE submitter_id = $1 AND nonce IS NOT NULL AND state IN ('CONFIRMED', 'CANCELLED')", f.id)
+	f.scan(&nonces, `SELECT array_agg(nonce ORDER BY nonce) FROM (
+		SELECT nonce FROM managed_tx WHERE submitter_id = $1 AND nonce IS NOT NULL
+		 UNION ALL SELECT generate_series(first_nonce, last_nonce) FROM nonce_gap WHERE submitter_id = $1) used`, f.id)
 	for i, n := range nonces {
-		if n != int64(i) || len(nonces) < 2 {
-			f.t.Errorf("the transactions have the nonces %v", nonces)
+		if n != int64(i) {
+			f.t.Fatalf("the nonces %v are used, or recorded as gaps", nonces)
 		}
+	}
+	if err := f.holds("SELECT state = 'CONFIRMED' AND nonce = $3 FROM managed_tx WHERE submitter_id = $1 AND tx_id = $2", last, len(nonces)-1); err != nil {
+		f.t.Errorf("the last one, of the nonces %v: %v", nonces, err)
 	}
 }
 
 func (f *frozen) create() {
-	f.tx = f.cl.create(f.t, f.submitter, "first", transfer).GetTxId()
-}
-
-func (f *frozen) mine() {
-	var hash string
-	if err := f.cl.chain.Client.Client().CallContext(context.Background(), &hash, "dev_mine", 1); err != nil {
-		f.t.Error(err)
+	payload := transfer
+	if f.kind.payload != nil {
+		payload = f.kind.payload(f)
 	}
+	f.tx = f.cl.create(f.t, f.submitter, "first", payload).GetTxId()
 }
 
 // mineAndFollow mines block after block, each once the ledger has what the one before showed.
 func (f *frozen) mineAndFollow(blocks int) {
 	f.t.Helper()
-	for i, seen := range []string{"sub_state = 'INCLUDED'", "released_at IS NOT NULL", "TRUE"}[:blocks] {
+	for i, seen := range []string{"sub_state = 'INCLUDED'", "released_at IS NOT NULL", "TRUE", "terminal_at IS NOT NULL"}[:blocks] {
 		f.mine()
 		f.await(fmt.Sprintf("block %d is seen", i+1), seen)
 	}
-}
-
-func (f *frozen) cancel() {
-	f.ask(func(ctx context.Context, m *member) { _, _ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx}) })
-}
-
-func (f *frozen) pause() {
-	f.ask(func(ctx context.Context, m *member) {
-		_, _ = m.PauseSubmitter(ctx, &fencepostv1.PauseSubmitterRequest{Submitter: f.submitter})
-	})
-}
-
-func (f *frozen) protect() {
-	f.ask(func(ctx context.Context, m *member) { _, _ = m.ProtectSubmitter(ctx, f.protection()) })
-}
-
-func (f *frozen) exitProtect() {
-	f.ask(func(ctx context.Context, m *member) { _, _ = m.ExitProtect(ctx, f.ending(1)) })
-}
-
-func (f *frozen) protection() *fencepostv1.ProtectSubmitterRequest {
-	return &fencepostv1.ProtectSubmitterRequest{Submitter: f.submitter, Reason: "a test", Operator: "e2e"}
-}
-
-func (f *frozen) ending(id int64) *fencepostv1.ExitProtectRequest {
-	return &fencepostv1.ExitProtectRequest{
-		Submitter: f.submitter, ProtectionId: id, Decision: fencepostv1.ProtectionDecision_PROTECTION_DECISION_RESUME, Reason: "the test goes on", Operator: "e2e",
-	}
-}
-
-// guard has a node protect the submitter.
-func (f *frozen) guard(through *member) {
-	f.t.Helper()
-	if _, err := through.ProtectSubmitter(f.t.Context(), f.protection()); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-// leave ends a protection.
-func (f *frozen) leave(through *member, id int64) {
-	f.t.Helper()
-	eventually(f.t, 20*time.Second, "the protection is ended", func() error {
-		_, err := through.ExitProtect(f.t.Context(), f.ending(id))
-		return err
-	})
 }
 
 // ask asks through the node that does not own the submitter: a call that is under way on the other would go on when that wakes up.

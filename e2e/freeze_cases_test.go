@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// commitCase is one kind of commit: what has to be there before it, what brings it about, how it is known on the wire, and what it writes.
+type commitCase struct {
+	name    string
+	blocks  int                                // mined after the transaction was sent, before the trigger; -1: there is no transaction yet
+	before  func(*frozen, *member)             // what else has to be there; nil: nothing
+	payload func(*frozen) *fencepostv1.Payload // nil: a transfer
+	trigger func(*frozen)
+	mines   bool // blocks are made until the commit is seen
+	match   func(fenced) bool
+	event   txn.Kind        // that it writes, if any
+	command txn.CommandKind // that it ends, if any
+
+	meanwhile func(*frozen, *member) // what the other node needs so that it can take over and come to an end
+	// What the other node takes back of what the held commit says too. Only the fence keeps the old commit from being done again then: a pause expects nothing of
+	// any row, and a protection only the nonce at which the cursor still stands.
+	undo  func(*frozen, *member)
+	after func(*frozen, *member) // what the one that was frozen is asked for, so that another transaction can be sent
+}
+
+// commitCases are all kinds of commit. There is one statement that writes under a lease, so that its kinds are what a txn.Change may hold: each part of it, each
+// event and each command has a case, which TestEachKindOfCommitHasItsCase checks, and where one part is written for several reasons (a decision of somebody or of
+// the owner itself; with numbers passed over or without; from a queue, from a pool or from what was final), each reason has.
+var commitCases = []commitCase{
+	{name: "cursor init", blocks: -1, trigger: (*frozen).create, match: fenced.startsCursor},
+	{name: "delayed", blocks: -1, payload: (*frozen).reverting, trigger: (*frozen).create, match: moves(txn.EventDelayed), event: txn.EventDelayed},
+	{name: "allocation", blocks: -1, trigger: (*frozen).create, match: moves(txn.EventAllocated), event: txn.EventAllocated},
+	{name: "sent", blocks: -1, trigger: (*frozen).create, match: moves(txn.EventSubmitted), event: txn.EventSubmitted},
+	{name: "claim of a hand-over", trigger: (*frozen).nothing, match: fenced.claims},
+	{name: "sent again", trigger: (*frozen).dropPending, match: moves(txn.EventResubmitted), event: txn.EventResubmitted},
+	{name: "included", trigger: (*frozen).mine, match: moves(txn.EventIncluded), event: txn.EventIncluded},
+	{name: "blocks above", blocks: 1, trigger: (*frozen).mine, match: moves(txn.EventConfirmations), event: txn.EventConfirmations},
+	{name: "released", blocks: 1, trigger: (*frozen).mine, match: fenced.releases},
+	// Without other work nobody takes over what is done already.
+	{name: "final", blocks: 3, trigger: (*frozen).mine, match: moves(txn.EventConfirmed), event: txn.EventConfirmed, meanwhile: (*frozen).createDuring},
+	{name: "final and reverted", blocks: 3, payload: (*frozen).revertingOnceSent, trigger: (*frozen).mine, match: moves(txn.EventFailed), event: txn.EventFailed, meanwhile: (*frozen).createDuring},
+	{name: "failed in the queue", before: (*frozen).haveLate, trigger: (*frozen).mine, mines: true, match: fenced.failsLate, event: txn.EventFailed},
+	{name: "reorg", blocks: 1, trigger: (*frozen).reorg, match: moves(txn.EventReorged), event: txn.EventReorged, meanwhile: told(txn.EventReorged)},
+	{name: "reorg of what was final", blocks: 4, before: (*frozen).haveMore, trigger: (*frozen).reorg, match: both(moves(txn.EventReorged), fenced.protectsItself),
+		event: txn.EventReorged, meanwhile: told(txn.EventReorged)},
+	{name: "end of a protection by itself", blocks: 4, before: (*frozen).haveReorged, trigger: (*frozen).nothing, mines: true, match: fenced.endsItself},
+
+	{name: "cancel", trigger: (*frozen).cancel, match: moves(txn.EventCancelRequested), event: txn.EventCancelRequested, command: txn.CommandCancel},
+	{name: "replacement", trigger: (*frozen).cancel, match: moves(txn.EventReplaced), event: txn.EventReplaced},
+	{name: "final of a cancel", before: (*frozen).haveCancelled, trigger: (*frozen).mine, match: moves(txn.EventCancelled), event: txn.EventCancelled, meanwhile: (*frozen).createDuring},
+	{name: "speed-up", trigger: (*frozen).speedUp, match: moves(txn.EventReplaced), event: txn.EventReplaced, command: txn.CommandSpeedUp},
+
+	{name: "stuck", trigger: (*frozen).nothing, match: moves(txn.EventStuck), event: txn.EventStuck, meanwhile: told(txn.EventStuck)},
+	{name: "put back on its way", before: (*frozen).haveStuck, trigger: (*frozen).retry, match: moves(txn.EventUnstuck), event: txn.EventUnstuck, command: txn.CommandResolve},
+	{name: "stuck and protected by itself", before: (*frozen).loseNonce, trigger: (*frozen).nothing, mines: true, match: both(moves(txn.EventStuck), fenced.protectsItself),
+		event: txn.EventStuck, meanwhile: (*frozen).failLost},
+	{name: "given back to the queue", before: (*frozen).haveLost, trigger: (*frozen).requeue, match: moves(txn.EventRequeued), event: txn.EventRequeued, command: txn.CommandResolve,
+		meanwhile: (*frozen).leaveFirst},
+
+	{name: "pause", trigger: (*frozen).pause, match: sets(txn.Paused), command: txn.CommandPause, undo: (*frozen).resumeAgain},
+	{name: "pause by itself", before: (*frozen).pauseOnFailure, payload: (*frozen).revertingOnceSent, trigger: (*frozen).mine, match: fenced.pausesItself,
+		event: txn.EventIncluded, undo: (*frozen).resumeAgain},
+	{name: "resume", before: (*frozen).pauseNow, trigger: (*frozen).resume, match: sets(txn.Active), command: txn.CommandResume, undo: (*frozen).pauseAgain, after: (*frozen).resumeNow},
+	{name: "change of a policy", trigger: (*frozen).update, match: fenced.endsCommandAlone, command: txn.CommandUpdate},
+	{name: "protect", trigger: (*frozen).protect, match: fenced.protects, command: txn.CommandProtect, undo: (*frozen).leaveAgain},
+	{name: "end of protect", before: (*frozen).guard, trigger: (*frozen).exitProtect, match: fenced.unprotects, command: txn.CommandExitProtect,
+		undo: (*frozen).guardAgain, after: (*frozen).leaveSecond},
+	{name: "end of protect above a gap", before: (*frozen).haveForeign, trigger: (*frozen).align, match: fenced.passesOver, command: txn.CommandExitProtect},
+}
+
+// notFenced are the events that no commit of an owner writes, and who does. CancelTx of what was never taken out of the queue is no such commit either, but its
+// event is one of an owner, too.
+var notFenced = map[txn.Kind]string{txn.EventQueued: "CreateTx, on whichever node, under no lease"}
+
+// changeParts names a case for each part of a change.
+var changeParts = map[string]string{
+	"Init": "cursor init", "Take": "allocation", "Writes": "included", "Protect": "protect", "Unprotect": "end of protect", "Status": "pause", "Why": "pause by itself",
+	"Commands": "change of a policy",
+}
+
+// TestEachKindOfCommitHasItsCase compares the cases with all that a change may hold, all events and all commands: what is new needs a case.
+func TestEachKindOfCommitHasItsCase(t *testing.T) {
+	t.Parallel()
+	has := func(what string, is func(commitCase) bool) {
+		if !slices.ContainsFunc(commitCases, is) {
+			t.Errorf("no case of TestAFrozenOwnerWritesNothing has %s", what)
+		}
+	}
+	for _, m := range txn.Moves {
+		if notFenced[m.Kind] == "" {
+			has("the event "+string(m.Kind), func(c commitCase) bool { return c.event == m.Kind })
+		}
+	}
+	for _, kind := range txn.CommandKinds {
+		has("the command "+string(kind), func(c commitCase) bool { return c.command == kind })
+	}
+	for _, part := range reflect.VisibleFields(reflect.TypeFor[txn.Change]()) {
+		has(fmt.Sprintf("the part %s of a change, which changeParts calls %q", part.Name, changeParts[part.Name]), func(c commitCase) bool { return c.name == changeParts[part.Name] })
+	}
+	names := map[string]bool{}
+	for _, c := range commitCases {
+		if names[c.name] {
+			t.Errorf("two cases are called %q", c.name)
+		}
+		names[c.name] = true
+	}
+}
