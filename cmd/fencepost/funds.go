@@ -25,10 +25,10 @@ func funding(s *pb.Submitter, w *pb.Waiting) (heading string, ways []string) {
 		also = ", which is sent under the same nonce and needs the gas of a transfer"
 	}
 	return fmt.Sprintf("The account cannot pay. Send money to %s on chain %d: what waits for it goes on by itself then, and nothing is to be decided. You can:",
-		s.GetAddress(), s.GetChainId()), []string{
-		"fencepost tx watch " + w.GetTxId() + "   # see it go on",
-		"fencepost tx cancel " + w.GetTxId() + "   # or have it not run" + also,
-	}
+			s.GetAddress(), s.GetChainId()), []string{
+			"fencepost tx watch " + w.GetTxId() + "   # see it go on",
+			"fencepost tx cancel " + w.GetTxId() + "   # or have it not run" + also,
+		}
 }
 
 // remedy is what to do about a transaction that waits for money.
