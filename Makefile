@@ -140,6 +140,21 @@ chaos: $(BIN)/gotestsum $(BIN)/geth ## Hurt three nodes under load at random for
 	PG_BIN=$$(scripts/setup); export PG_BIN CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) CHAOS_MODE=$(CHAOS_MODE); \
 	  gotestsum --format standard-verbose -- -count=1 -timeout 12h -run '^TestChaos/^$(CHAOS_CHAIN)$$' ./e2e
 
+# How much: small (under two minutes), full, counts, or watchers, which are ten thousand. ROUNDS: how often; unset is by size. ONLY: an expression for the names of scenarios.
+SIZE ?= small
+ROUNDS ?= 0
+ONLY ?=
+
+.PHONY: bench
+bench: ## Measure this machine's limits and Fencepost in one run, and print the ratios; SIZE=full takes long, SIZE=watchers has 10,000 of them, ARGS=-json prints JSON
+	go build -o bin/bench ./bench
+	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/bench -size $(SIZE) -rounds $(ROUNDS) -only '$(ONLY)' $(ARGS)
+
+.PHONY: bench-check
+bench-check: ## Count what a transaction costs (statements, commits, WAL, calls) and compare it with bench/budgets.yaml
+	go build -o bin/bench ./bench
+	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/bench -size counts -check $(ARGS)
+
 .PHONY: run
 run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
 	@# Built and then executed, not `go run`: signals and the exit code are the program's own. The guide that it prints uses fencepost and grpcurl.

@@ -54,6 +54,7 @@ type endpoint struct {
 	dials      atomic.Uint64 // connections opened so far
 	byHashOnly atomic.Bool   // it does not serve the receipts of a block as a whole
 	sends      sendRest
+	outbox     outbox
 
 	mu       sync.Mutex
 	client   *rpc.Client // nil: not connected

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 
@@ -240,4 +241,25 @@ func cost(gas uint64, fees txn.Fees, value txn.Wei) (total txn.Wei, ok bool) {
 	}
 	_, overflow := total.AddOverflow(&total, &value)
 	return total, !overflow
+}
+
+// What any transaction takes, by the yellow paper and EIP-2028. Chains that take more say so when they get it.
+const (
+	createGas  = 32_000
+	zeroGas    = 4
+	nonZeroGas = 16
+)
+
+// OwnGasFits is INVALID for a payload whose own gas limit is not enough for its data: nothing with less is ever included. Otherwise it is ACCEPTED.
+func OwnGasFits(p txn.Payload) txn.Outcome {
+	least := uint64(leastGas)
+	if p.To == nil {
+		least += createGas
+	}
+	zeros := uint64(bytes.Count(p.Data, []byte{0}))
+	least += zeros*zeroGas + (uint64(len(p.Data))-zeros)*nonZeroGas
+	if p.GasLimit > 0 && p.GasLimit < least {
+		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("the gas limit of %d is below %d, which a transaction with these data takes at least", p.GasLimit, least)}
+	}
+	return txn.Outcome{Class: txn.Accepted}
 }

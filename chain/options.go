@@ -21,6 +21,8 @@ type Options struct {
 	MaxInFlight int           // calls under way per endpoint; 100
 	BatchLimit  int           // calls in one JSON-RPC batch; 100
 	GasMargin   float64       // an estimate is multiplied by it; 1.2
+	// TrustGasLimits leaves the simulation of drafts out that bring their gas limit: that they revert, or take more, is found out on the chain.
+	TrustGasLimits bool
 	// LagGrace is how long a view that lies behind the highest head seen is kept out when no endpoint has a newer one. After it the chain is taken to have
 	// gone back. 30 s.
 	LagGrace time.Duration

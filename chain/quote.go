@@ -21,6 +21,9 @@ type market struct {
 	balance  hexutil.Big
 	estimate hexutil.Uint64
 
+	from   *endpoint // that answered
+	number uint64    // of the head
+
 	noHistory, noPrice bool
 	refused            *fault // what the node says against the draft; nil: nothing
 }
@@ -32,20 +35,40 @@ type feeHistory struct {
 
 // question is what is asked of the market.
 type question struct {
-	draft *txn.Draft // nil: for fees alone
-	speed txn.Speed
+	draft    *txn.Draft // nil: for fees alone
+	speed    txn.Speed
+	simulate bool // the draft
 }
 
-// Quote simulates a draft and says what sending it takes now. All of it comes from one batch to one endpoint.
+// simulates tells whether a draft is tried out before it is sent.
+func (o Options) simulates(draft txn.Draft) bool {
+	return draft.Payload.GasLimit == 0 || !o.TrustGasLimits
+}
+
+// Quote simulates a draft and says what sending it takes now. All of it comes from one batch to one endpoint. Where gas limits are trusted a draft that brings its
+// own is not simulated, as long as that is enough for any transaction with these data; and what was known already is not asked for.
 //
 // What the chain says of the draft is an outcome: it would revert, the account cannot pay, no block would take it below the cap. A chain that could not be
 // asked is UNAVAILABLE, or RATE_LIMITED with the provider's hint.
 func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
-	facts, o := c.market(ctx, "quote", question{&draft, draft.Speed})
+	simulate := c.o.simulates(draft)
+	if !simulate {
+		if o := OwnGasFits(draft.Payload); o.Class != txn.Accepted {
+			return txn.Quote{}, o
+		}
+		if quote, ok := c.quoteKnown(ctx, draft); ok {
+			return quote, txn.Outcome{Class: txn.Accepted}
+		}
+	}
+	facts, o := c.market(ctx, "quote", question{&draft, draft.Speed, simulate})
 	if o.Class != txn.Accepted {
 		return txn.Quote{}, o
 	}
-	return c.o.Fees.Quote(draft, facts, c.o.GasMargin)
+	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
+	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok && o.Class == txn.Accepted && c.o.TrustGasLimits {
+		c.known.sawBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
+	}
+	return quote, o
 }
 
 // Fees are what the market asks at a speed of a replacement, within its limit alone. An outcome that is not ACCEPTED means what it means for Quote.
@@ -59,15 +82,29 @@ func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.
 
 // Gas is what a draft takes by simulation now, with the margin. An outcome that is not ACCEPTED means what it means for Quote.
 func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
-	facts, o := c.market(ctx, "estimate gas", question{&draft, draft.Speed})
+	facts, o := c.market(ctx, "estimate gas", question{&draft, draft.Speed, true})
 	if o.Class != txn.Accepted {
 		return 0, o
 	}
 	return facts.Gas(c.o.GasMargin), o
 }
 
-// market asks the endpoints in turn and makes numbers of the answers of one. What none of them settles is told as far as they know it.
+// market makes numbers of the answers of one endpoint.
 func (c *Client) market(ctx context.Context, what string, q question) (Market, txn.Outcome) {
+	m, o := c.ask(ctx, what, q)
+	if o.Class != txn.Accepted {
+		return Market{}, o
+	}
+	facts, err := m.facts()
+	if err != nil {
+		return Market{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+	}
+	facts.Floor = c.floors.At(c.o.Clock.Now())
+	return facts, o
+}
+
+// ask asks the endpoints in turn. What none of them settles is told as far as they know it.
+func (c *Client) ask(ctx context.Context, what string, q question) (market, txn.Outcome) {
 	var (
 		m    market
 		last *fault
@@ -86,22 +123,17 @@ func (c *Client) market(ctx context.Context, what string, q question) (Market, t
 	})
 	switch {
 	case err != nil && told.kept != nil:
-		return Market{}, *told.kept
+		return market{}, *told.kept
 	case err != nil:
 		o := txn.Outcome{Class: txn.Unavailable, Detail: cleanText(err.Error())}
 		if last != nil && last.class == txn.RateLimited {
 			o.Class, o.RetryAfter = last.class, last.retryAfter
 		}
-		return Market{}, o
+		return market{}, o
 	case m.refused != nil:
-		return Market{}, *told.kept
+		return market{}, *told.kept
 	}
-	facts, err := m.facts()
-	if err != nil {
-		return Market{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
-	}
-	facts.Floor = c.floors.At(c.o.Clock.Now())
-	return facts, txn.Outcome{Class: txn.Accepted}
+	return m, txn.Outcome{Class: txn.Accepted}
 }
 
 // estimates are what endpoints said against a draft.
@@ -189,8 +221,10 @@ func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question
 		{Method: "eth_gasPrice", Result: &m.price},
 	}
 	if q.draft != nil {
-		elems = append(elems, rpc.BatchElem{Method: "eth_getBalance", Args: []any{q.draft.From, "latest"}, Result: &m.balance},
-			rpc.BatchElem{Method: "eth_estimateGas", Args: []any{callArgs(*q.draft)}, Result: &m.estimate})
+		elems = append(elems, rpc.BatchElem{Method: "eth_getBalance", Args: []any{q.draft.From, "latest"}, Result: &m.balance})
+	}
+	if q.simulate {
+		elems = append(elems, rpc.BatchElem{Method: "eth_estimateGas", Args: []any{callArgs(*q.draft)}, Result: &m.estimate})
 	}
 	if err := client.BatchCallContext(ctx, elems); err != nil {
 		return err
@@ -206,12 +240,19 @@ func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question
 			return f // it would serve this later: a substitute now is a worse price
 		}
 	}
+	if block, err := m.head.block(); err == nil {
+		m.from, m.number = e, block.Number
+		e.sawHead(block.Number)
+	}
 	m.noHistory, m.noPrice = elems[1].Error != nil || m.history == nil, elems[2].Error != nil || m.price == nil
 	if q.draft == nil {
 		return nil
 	}
 	if elems[3].Error != nil {
 		return elems[3].Error
+	}
+	if !q.simulate {
+		return nil
 	}
 	return m.simulated(e, elems[4].Error)
 }

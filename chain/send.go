@@ -60,6 +60,9 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		}
 		o := e.send(ctx, signed)
 		c.floors.Learn(c.o.Clock.Now(), signed, o, c.o.Fees.MaxFee)
+		if o.Class == txn.InsufficientFunds {
+			c.known.doubt(signed)
+		}
 		best = better(best, o)
 		if rankOf(best.Class) <= somewhere || ctx.Err() != nil || round.over() {
 			break
@@ -96,12 +99,17 @@ func better(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
 	return kept
 }
 
-// send is one try at one endpoint.
-func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
+// sendAlone is one try at one endpoint, in a request of its own.
+func (e *endpoint) sendAlone(ctx context.Context, signed txn.Signed) txn.Outcome {
 	var answered txn.Hash
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
 		return client.CallContext(ctx, &answered, "eth_sendRawTransaction", hexutil.Encode(signed.Raw))
 	})
+	return e.outcomeOf(signed, answered, f)
+}
+
+// outcomeOf reads what came of a try: the hash that was answered, or a fault.
+func (e *endpoint) outcomeOf(signed txn.Signed, answered txn.Hash, f *fault) txn.Outcome {
 	if e.sends.note(e.o.Clock.Now(), f) {
 		e.o.Logger.Warn("RPC endpoint takes no transactions", "chain", e.o.Name, "endpoint", e.label, "class", string(f.class), "reason", f.detail)
 	}

@@ -28,6 +28,7 @@ type actor struct {
 	progress               // what the keeper knows of it
 	wakes    chan struct{} // something may have changed; no data
 	mail     atomic.Bool   // callers may have written: read the inbox before the next step
+	more     atomic.Bool   // transactions may have been queued: read the inbox before the next step that could take one
 
 	standing atomic.Pointer[standing] // for the auditor; nil before the ledger was read
 
@@ -99,6 +100,12 @@ func (a *actor) deliver() {
 	a.wake()
 }
 
+// queue says that transactions may have been queued for this submitter.
+func (a *actor) queue() {
+	a.more.Store(true)
+	a.wake()
+}
+
 // run takes steps until the lease is lost, there is nothing left to do, or ctx ends.
 func (a *actor) run(ctx context.Context) error {
 	defer a.forget()
@@ -138,6 +145,9 @@ func (a *actor) refresh(ctx context.Context) error {
 			return err
 		}
 	}
+	if a.couldTake() && a.more.Swap(false) {
+		a.mail.Store(true)
+	}
 	done := a.inbox.More && len(a.inbox.Commands) == 0 // with those of one look
 	if !a.mail.Swap(false) && !done {
 		return nil
@@ -159,6 +169,18 @@ func (a *actor) refresh(ctx context.Context) error {
 	}
 	a.inbox = inbox
 	return nil
+}
+
+// couldTake tells whether a slot is free for what may be queued, and nothing is known to be, or only what waits: how long it has waited the ledger tells anew.
+func (a *actor) couldTake() bool {
+	inFlight := 0
+	for _, tx := range a.ledger.Open {
+		if !tx.Released {
+			inFlight++
+		}
+	}
+	ready := len(a.inbox.Queue) > 0 && a.inbox.Queue[0].WaitingSince.IsZero()
+	return !ready && inFlight < max(1, int(a.ledger.Submitter.Limit))
 }
 
 // stand shows the auditor where the cursor stands.
@@ -335,6 +357,7 @@ func (a *actor) step(ctx context.Context) error {
 		return err
 	}
 	outcome, err := a.e.Store.Commit(a.lease, change)
+	a.busyAt = a.e.Clock.Now() // however long that took among thousands of others, it was work and no rest
 	a.tellCommit(ctx, next, change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/fencepost/fencepost/txn"
@@ -87,7 +89,7 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 	}
 	a.put(tx)
 	if queued && len(a.inbox.Queue) == 0 {
-		a.mail.Store(true) // there may be more behind what was read
+		a.more.Store(true) // there may be more behind what was read
 	}
 }
 
@@ -114,7 +116,7 @@ func (a *actor) put(tx txn.Tx) {
 		a.unfollow(tx)
 		if tx.Receipt != nil {
 			tx.Attempts = nil
-			a.audited = append(slices.Clone(a.audited), tx)
+			a.audited = append(a.audited, tx) // a view of before ends before it
 		}
 	case tx.Nonce == nil:
 		a.account = nil // it waits for something outside: look again when its time comes
@@ -154,14 +156,17 @@ func (a *actor) tellCommand(k txn.Command, result string) {
 
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.
 func (a *actor) tell(tx txn.Tx, w txn.Write) {
-	log := a.log.Debug
+	level := slog.LevelDebug
 	switch w.Kind {
 	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
-		log = a.log.Warn
+		level = slog.LevelWarn
+	}
+	if !a.log.Enabled(context.Background(), level) {
+		return // what a line would tell takes longer to write than the move itself
 	}
 	attributes := []any{"tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version}
 	if tx.TxHash != (txn.Hash{}) { // before anything is signed there is none
 		attributes = append(attributes, "tx_hash", tx.TxHash.Hex())
 	}
-	log("transaction moved", append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
+	a.log.Log(context.Background(), level, "transaction moved", append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
 }

@@ -44,13 +44,14 @@ func (a *actor) letGo(v txn.View) {
 			a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(e txn.Tx) bool { return e.ID == tx.ID })
 		}
 	}
-	if len(a.audited) == 0 {
-		return
-	}
-	a.audited = slices.DeleteFunc(slices.Clone(a.audited), func(tx txn.Tx) bool {
+	compared := func(tx txn.Tx) bool {
 		hash, known := v.Canonical(tx.Receipt.BlockNumber)
 		return deep(tx.Receipt.BlockNumber) && known && hash == tx.Receipt.BlockHash
-	})
+	}
+	if !slices.ContainsFunc(a.audited, compared) {
+		return
+	}
+	a.audited = slices.DeleteFunc(slices.Clone(a.audited), compared)
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -15,12 +16,14 @@ const gatherLimit = 1024
 // gathered combines what the owners of this node ask for one by one. Those that ask while an answer is under way are served together by the next statement, so a
 // node with a thousand busy submitters asks a few times, not a thousand.
 type gathered[T any] struct {
+	clock    clock.Clock // nil: nobody waits for a crowd
 	ask      func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]T, error)
 	unwanted func(context.Context, []T) // gets the answers whose owners have left; may be nil
 
 	wg      sync.WaitGroup // statements under way
 	mu      sync.Mutex
 	busy    bool
+	crowd   bool               // the last batch was one
 	cut     context.CancelFunc // of the statements under way
 	waiting []*request[T]
 }
@@ -61,7 +64,12 @@ func (g *gathered[T]) get(ctx context.Context, id txn.SubmitterID) (answer T, er
 
 // serve answers until nobody waits.
 func (g *gathered[T]) serve(ctx context.Context) {
-	for batch := g.take(); batch != nil; batch = g.take() {
+	for {
+		g.await(ctx)
+		batch := g.take()
+		if batch == nil {
+			return
+		}
 		ids := make([]txn.SubmitterID, len(batch))
 		for i, r := range batch {
 			ids[i] = r.id
@@ -70,6 +78,24 @@ func (g *gathered[T]) serve(ctx context.Context) {
 		if left := g.tell(batch, all, err); len(left) > 0 && g.unwanted != nil {
 			g.unwanted(ctx, left)
 		}
+	}
+}
+
+const (
+	// crowdFrom is how many must have asked together for the next batch to wait for others: then a block has woken hundreds, who ask as they get their turn.
+	crowdFrom = 8
+	// crowdWait is how long it waits.
+	crowdWait = 10 * time.Millisecond
+)
+
+// await lets owners that were woken together ask together. Where there is no crowd it takes no time.
+func (g *gathered[T]) await(ctx context.Context) {
+	runtime.Gosched()
+	g.mu.Lock()
+	crowd, empty := g.crowd, len(g.waiting) == 0
+	g.mu.Unlock()
+	if crowd && !empty && g.clock != nil {
+		_ = clock.Sleep(ctx, g.clock, crowdWait) // cut short, the statement fails
 	}
 }
 
@@ -104,6 +130,7 @@ func (g *gathered[T]) take() (batch []*request[T]) {
 		}
 		g.waiting = g.waiting[1:]
 	}
+	g.crowd = len(batch) >= crowdFrom
 	if g.busy = len(batch) > 0; !g.busy {
 		g.cut()
 	}

@@ -80,6 +80,33 @@ func TestHeadsThatCanNeverBeSent(t *testing.T) {
 	})
 }
 
+// Where gas limits are trusted a head that brings one is not simulated: it takes its nonce, reverts on the chain, and the one behind it goes on. One that cannot
+// be enough for its data still ends without a nonce.
+func TestHeadsWhereGasLimitsAreTrusted(t *testing.T) {
+	t.Parallel()
+	v := newVenue(t, "memory", quick, nil)
+	v.onMemory(chaintest.New(chaintest.Options{TrustGasLimits: true}))
+	v.node()
+	reverts := v.reverting()
+	unlimited := v.create(0, "reverts in simulation", reverts)
+	reverts.GasLimit = 20_000
+	tooLow := v.create(0, "too low", reverts)
+	reverts.GasLimit = 100_000
+	own := v.create(0, "reverts on the chain", reverts)
+	behind := v.create(0, "behind", transfer())
+	for id, reason := range map[txn.TxID]string{unlimited: txn.ReasonPrepareReverted, tooLow: txn.ReasonInvalid} {
+		if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil || tx.Reason != reason {
+			t.Errorf("%s: %+v", tx.RequestID, tx.Status)
+		}
+	}
+	if tx := v.finish(own); tx.State != txn.Failed || tx.Executed != txn.Reverted || *tx.Nonce != 0 {
+		t.Errorf("%s: %+v", tx.RequestID, tx.Status)
+	}
+	if tx := v.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 1 {
+		t.Errorf("the one behind it is %+v", tx.Status)
+	}
+}
+
 // What keeps a head from being sent goes away. It kept its place, took no nonce, and goes on by itself; so does the one behind it.
 func TestHeadsThatWait(t *testing.T) {
 	t.Parallel()

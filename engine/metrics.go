@@ -38,6 +38,8 @@ type metrics struct {
 	inFlight   metric.Int64Gauge
 	stuck      metric.Int64Gauge
 	submitters metric.Int64Gauge
+
+	accepted, done metric.MeasurementOption // labels of what every transaction counts, made once
 }
 
 // takeoverBounds reach from a hand-over to a lease of ten minutes, in seconds.
@@ -75,6 +77,7 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
 		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (something of it has the sub-state UNFUNDED: the account could not pay for it when it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
+	all.accepted, all.done = labelled("class", string(txn.Accepted)), labelled("outcome", store.Done.String())
 	all.takeovers = i.histogram("fencepost_takeover", takeoverBounds,
 		"time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")
 	all.lookUps = i.histogram("fencepost_receipt_lookup", lookUpBounds, "time that one look-up of receipts took, of however many")
@@ -180,7 +183,11 @@ func (m metrics) renewed(ctx context.Context, result string, n int) {
 
 // sent counts a hand-over, and whether the same bytes had been handed over before.
 func (m metrics) sent(ctx context.Context, c txn.Class, again bool) {
-	m.sends.Add(ctx, 1, labelled("class", string(c)))
+	label := m.accepted
+	if c != txn.Accepted {
+		label = labelled("class", string(c))
+	}
+	m.sends.Add(ctx, 1, label)
 	if again {
 		result := map[bool]string{true: "ok", false: "error"}[c == txn.Accepted || c == txn.AlreadyKnown]
 		m.resubmits.Add(ctx, 1, labelled("result", result))
@@ -204,10 +211,11 @@ func (m metrics) lookedUp(ctx context.Context, answers []txn.ReceiptAnswer, took
 
 // tellCommit counts the fate of a change, and logs each that is not written. What is written is told by whoever applies it.
 func (a *actor) tellCommit(ctx context.Context, step txn.Step, c txn.Change, o store.Outcome) {
-	a.e.metrics.commits.Add(ctx, 1, labelled("outcome", o.String()))
 	if o == store.Done {
+		a.e.metrics.commits.Add(ctx, 1, a.e.metrics.done)
 		return
 	}
+	a.e.metrics.commits.Add(ctx, 1, labelled("outcome", o.String()))
 	op := opOf(step)
 	log := a.log
 	if len(c.Writes) > 0 {

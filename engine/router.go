@@ -47,6 +47,7 @@ func newRouter(e *Engine) *router {
 		foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, doubted: map[txn.SubmitterID]bool{}, handed: make(chan struct{}, 1),
 		ended: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
 	}
+	r.inboxes.clock = e.Clock
 	r.inboxes.ask = func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
 		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
 		defer cancel()
@@ -77,7 +78,7 @@ func (r *router) run(ctx, actors context.Context) {
 			}
 			r.acquire(ctx, actors, r.inDoubt())
 		case <-poll.C:
-			r.deliverAll()
+			r.poll(ctx)
 			poll.Reset(r.e.PollInterval)
 		case <-sweep.C:
 			sweep.Reset(r.sweep(ctx, actors))
@@ -89,6 +90,7 @@ func (r *router) run(ctx, actors context.Context) {
 // nodes, of which one is the owner or should be; what they told is not, or two nodes could tell each other for ever.
 func (r *router) woken(ctx, actors context.Context) (look bool) {
 	written, told, look := r.e.Store.TakeWoken()
+	written = append(written, r.queue(r.e.Store.TakeQueued())...)
 	place := r.e.members.now(r.e.Clock.Now())
 	here := r.forUs(place, r.deliver(written))
 	missed := r.acquire(ctx, actors, append(here.ours, r.forUs(place, r.deliver(told)).ours...))
@@ -122,12 +124,36 @@ func (r *router) deliver(ids []txn.SubmitterID) []txn.SubmitterID {
 	return others
 }
 
-func (r *router) deliverAll() {
+// queue tells the owners among ids that there may be more in their queues, and returns the others.
+func (r *router) queue(ids []txn.SubmitterID) []txn.SubmitterID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, a := range r.actors {
-		a.deliver()
+	var others []txn.SubmitterID
+	for _, id := range ids {
+		if a := r.actors[id]; a != nil && !a.over.Load() {
+			a.queue()
+		} else {
+			others = append(others, id)
+		}
 	}
+	return others
+}
+
+// poll finds what no wake-up has told of: one look at the commands for all owners, and those who could take a transaction look for one. When that look fails,
+// everybody looks for itself.
+func (r *router) poll(ctx context.Context) {
+	ids, _ := r.owned()
+	if len(ids) == 0 {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration/4)
+	defer cancel()
+	asked, err := r.e.Store.Asked(limited, ids)
+	if err != nil {
+		asked = ids
+	}
+	r.deliver(asked)
+	r.queue(ids)
 }
 
 // split is a list of submitters without an owner here, by who should look for a lease first.
@@ -256,7 +282,7 @@ func (r *router) end(ctx context.Context, a *actor, err error) {
 		signal(r.handed)
 	}
 	if ctx.Err() == nil && r.e.keeper.holds(a.lease) {
-		mailed := a.mail.Load()
+		mailed := a.mail.Load() || a.more.Load()
 		r.back, r.mailed = append(r.back, a.lease), r.mailed || mailed
 		if mailed || !errors.Is(err, errIdle) {
 			signal(r.handed) // what nobody needs at the moment goes with the next sweep: each release has all other nodes look

@@ -22,9 +22,11 @@ type database struct {
 	network string
 	address string
 	conn    *pgx.Conn
-	base    time.Time // what its clock tells when the run begins
-	began   time.Time // and the bubble's, then
-	clock   time.Time // the bubble's, when it was last set
+	base    time.Time        // what its clock tells when the run begins
+	began   time.Time        // and the bubble's, then
+	clock   time.Time        // the bubble's, when it was last set
+	step    time.Duration    // by which its clock has jumped
+	ends    [2]time.Duration // between which that has been
 	ctx     context.Context
 }
 
@@ -32,10 +34,15 @@ type database struct {
 // search_path that puts pg_catalog last makes every unqualified clock_timestamp() mean this one; defaults, which were bound when the tables were made, are bound
 // anew.
 const clockSQL = `
-CREATE SEQUENCE sim_clock MINVALUE 0 START 0;
-CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
+CREATE SEQUENCE sim_clock MINVALUE 0 START 0; -- that of the run, which only goes forward
+CREATE SEQUENCE sim_step MINVALUE -1000000000000 START 0;
+CREATE FUNCTION sim_time() RETURNS timestamptz LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
 BEGIN
     RETURN pg_catalog.timestamptz 'epoch' + (SELECT last_value FROM sim_clock) * interval '1 microsecond';
+END $$;
+CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
+BEGIN
+    RETURN sim_time() + (SELECT last_value FROM sim_step) * interval '1 microsecond';
 END $$;
 DO $$
 DECLARE d RECORD;
@@ -53,7 +60,7 @@ END $$;`
 // dbtest, which would refuse what the oracles are to find.
 const watchSQL = `
 CREATE TABLE sim_write (
-    no BIGINT GENERATED ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT clock_timestamp(), xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    no BIGINT GENERATED ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT sim_time(), xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
     what TEXT NOT NULL, submitter_id INT NOT NULL, token BIGINT NOT NULL, live BIGINT NOT NULL, owner TEXT NOT NULL, lapsed BOOLEAN NOT NULL, guarded BOOLEAN NOT NULL
 );
 CREATE FUNCTION sim_watch() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -161,6 +168,14 @@ func (d *database) tick() error {
 	}
 	d.clock = now
 	_, err := d.conn.Exec(d.ctx, "SELECT setval('sim_clock', $1)", d.base.Add(now.Sub(d.began)).UnixMicro())
+	return err
+}
+
+// jump sets the clock of the database forward or back.
+func (d *database) jump(by time.Duration) error {
+	d.step += by
+	d.ends = [2]time.Duration{min(d.ends[0], d.step), max(d.ends[1], d.step)}
+	_, err := d.conn.Exec(d.ctx, "SELECT setval('sim_step', $1)", d.step.Microseconds())
 	return err
 }
 

@@ -11,7 +11,7 @@
 // leaves a node passes the scheduler ([World]): messages to PostgreSQL and their answers, dials, calls of the chain and of the signer, the points of
 // engine.Gate, and every firing of a timer. The scheduler lets exactly one thing happen, waits until the process is still again, and chooses the next by a
 // random source that the seed starts. PostgreSQL is asked only by the scheduler itself, one exchange at a time; the nodes' connections are pipes in memory.
-// Its clock_timestamp() is one of the schema's, which tells the time of the bubble.
+// Its clock_timestamp() is one of the schema's, which tells the time of the bubble, or is off by as much as a fault has let it jump.
 //
 // # Faults
 //

@@ -207,7 +207,7 @@ func (w *World) lapseOf(c *fencedCommit) (time.Duration, bool) {
 	}
 	var lapse time.Time
 	err := w.db.conn.QueryRow(w.db.ctx, "SELECT max(expires_at) FROM submitter_lease WHERE submitter_id = ANY($1)", c.submitters).Scan(&lapse)
-	return lapse.Sub(w.db.base) + w.db.began.Sub(w.began) + time.Millisecond, err == nil
+	return lapse.Sub(w.db.base) - w.db.step + w.db.began.Sub(w.began) + time.Millisecond, err == nil
 }
 
 // terminated waits until the sessions that a takeover has ended are gone.

@@ -34,7 +34,7 @@ func (f Fault) String() string {
 		s += fmt.Sprintf(" on %s number %d", f.On, f.Count)
 	}
 	s += ": " + f.Do
-	if f.For > 0 {
+	if f.For != 0 {
 		s += fmt.Sprintf(" for %.1fs", f.For.Seconds())
 	}
 	if f.N != 0 {
@@ -63,6 +63,7 @@ const (
 	doStall      = "no blocks"
 	doExternal   = "key used elsewhere" // N: the submitter, and whether it is the next nonce or the one after that
 	doJump       = "clock jumps"
+	doStep       = "clock of the database jumps"
 )
 
 // Faults of one thing that passes. doFreeze and doCrash are among them: after it has happened.
@@ -130,8 +131,8 @@ func (w *World) trip(n *node, what string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// worldly are the faults that happen to the chain, whichever node they are named with.
-var worldly = []string{doReorg, doReorgDrop, doReorgStale, doReorgKeep, doForgetPool, doStall, doExternal}
+// worldly are the faults that happen to the chain or the database, whichever node they are named with.
+var worldly = []string{doStep, doReorg, doReorgDrop, doReorgStale, doReorgKeep, doForgetPool, doStall, doExternal}
 
 func (w *World) struck(f Fault, n *node) {
 	w.faults[f.Do]++
@@ -178,6 +179,11 @@ func (w *World) strikeOne(f Fault, n *node) {
 		n.noSigner = until
 	case doJump:
 		n.clock.jump(f.For)
+	case doStep:
+		w.lapses = append(w.lapses, span{w.now(), w.now()}) // a lease can lapse while it is written under
+		if err := w.db.jump(f.For); err != nil {
+			w.violated("sim", "the clock of the database cannot be set: %v", err)
+		}
 	default:
 		w.bendChain(f, until)
 	}

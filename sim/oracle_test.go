@@ -153,7 +153,8 @@ func (w *World) judgeTimes() {
 		"applied_at FROM submitter_command", "started_at FROM node", "created_at FROM nonce_gap",
 	} {
 		name, table, _ := strings.Cut(column, " FROM ")
-		n, err := w.db.number(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT BETWEEN $1 AND clock_timestamp()", table, name), w.db.base)
+		n, err := w.db.number(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT BETWEEN $1 AND sim_time() + $2 * interval '1 microsecond'", table, name),
+			w.db.base.Add(w.db.ends[0]), w.db.ends[1].Microseconds())
 		if err != nil || n > 0 {
 			w.violated("L12", "%d times in %s are not of the clock of the database (%v)", n, column, err)
 		}

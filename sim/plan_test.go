@@ -181,6 +181,9 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 		return Fault{Node: d.IntN(p.Nodes), Do: doJump, For: between(d, -time.Minute, time.Minute)}
 	},
 	func(d *rand.Rand, p Plan) Fault {
+		return Fault{Node: -1, Do: doStep, For: between(d, -time.Minute, time.Minute)}
+	},
+	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: -1, On: "sql:" + one(d, "Commit", "Take"), Count: 1 + d.IntN(3), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
 	},
 	func(d *rand.Rand, p Plan) Fault { // a commit that arrives when its lease is not what it was

@@ -124,7 +124,7 @@ func TestASeedIsARun(t *testing.T) {
 	}
 }
 
-// TestTheClockIsTheWorlds: whatever the database stamps or judges by a clock, it does by that of the bubble, in statements, defaults and functions.
+// TestTheClockIsTheWorlds: whatever the database stamps or judges by a clock, it does by that of the bubble, in statements, defaults and functions. A plan may let it jump.
 func TestTheClockIsTheWorlds(t *testing.T) {
 	t.Parallel()
 	db := openDatabase(t)
@@ -133,8 +133,11 @@ func TestTheClockIsTheWorlds(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.close()
-		for range 3 {
+		for _, step := range []time.Duration{0, -time.Hour, 2 * time.Minute} {
 			time.Sleep(1000 * time.Hour)
+			if err := db.jump(step); err != nil {
+				t.Fatal(err)
+			}
 			if err := db.tick(); err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +148,7 @@ func TestTheClockIsTheWorlds(t *testing.T) {
 			if err := db.conn.QueryRow(db.ctx, "INSERT INTO chain (chain_id, genesis_hash) VALUES (nextval('command_id'), decode(repeat('00', 32), 'hex')) RETURNING created_at").Scan(&stamped); err != nil {
 				t.Fatal(err)
 			}
-			want := db.base.Add(time.Since(db.began))
+			want := db.base.Add(time.Since(db.began) + db.step)
 			if !told.Equal(want) || !stamped.Equal(want) {
 				t.Errorf("it is %v, the database tells %v and stamps %v", want, told, stamped)
 			}

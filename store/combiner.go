@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 )
 
@@ -92,7 +93,12 @@ func (c *combiner[T]) close() {
 }
 
 func (c *combiner[T]) sendAll() {
-	for group := c.gather(); group != nil; group = c.gather() {
+	for {
+		runtime.Gosched() // who was woken together with the first may come as well; when nobody is about to, this takes no time
+		group := c.gather()
+		if group == nil {
+			return
+		}
 		if why := c.send(false, group); why != nil {
 			c.setAside(group, why)
 			continue

@@ -59,7 +59,7 @@ func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
 		}
 	}
 	for submitter := range woken {
-		s.wakes.wake(submitter)
+		s.wakes.queue(submitter)
 		s.wakes.told()
 	}
 	return fates

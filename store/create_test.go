@@ -253,10 +253,17 @@ func TestWakeUps(t *testing.T) {
 			}
 		}
 	}
-	expect("a new transaction")
+	if ids := s.TakeQueued(); !slices.Equal(ids, []txn.SubmitterID{id}) {
+		t.Fatalf("queued for %v", ids)
+	}
+	select {
+	case <-s.Woken():
+	default:
+		t.Fatal("nobody is woken by a new transaction")
+	}
 	told("a new transaction", true)
 	k.queue(s, id, "r1")
-	if ids, _, _ := s.TakeWoken(); len(ids) != 0 {
+	if ids := s.TakeQueued(); len(ids) != 0 {
 		t.Fatalf("a repeated call wakes %v", ids)
 	}
 	_, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandPause})

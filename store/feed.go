@@ -36,8 +36,10 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 	if s.settled.snapshot != "" && now.FeedEpoch == s.settled.epoch && !now.News {
 		return s.settled.epoch, s.settled.snapshot, nil
 	}
-	if err := s.read().Settle(ctx); err != nil {
-		return 0, "", s.failed(ctx, verb, err)
+	if !now.Settled {
+		if err := s.read().Settle(ctx); err != nil {
+			return 0, "", s.failed(ctx, verb, err)
+		}
 	}
 	s.settled.epoch, s.settled.snapshot = now.FeedEpoch, now.Snapshot
 	return now.FeedEpoch, now.Snapshot, nil

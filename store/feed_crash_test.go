@@ -68,6 +68,22 @@ func TestFeedOutlivesACrash(t *testing.T) {
 			t.Fatalf("round %d: after the crash a reader that resumes from %s gets the event %d times", round, settled, n)
 		}
 
+		// It takes nothing to settle what the last transaction has settled that told an event.
+		k.burn()
+		k.queue(k.open("d"), id, fmt.Sprint("last ", round))
+		const next = "SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT"
+		before := value[string](k, next)
+		_, settled, err = k.open("e").FeedHead(k.ctx)
+		k.must(err)
+		if after := value[string](k, next); after != before {
+			t.Errorf("round %d: a head behind an event took transaction %s", round, before)
+		}
+		k.crash(restart)
+		tx = k.queue(k.open("f"), id, fmt.Sprint("settled by an event ", round))
+		if n := k.since(k.open("g"), settled, tx.ID); n != 1 {
+			t.Fatalf("round %d: after the crash a reader that resumes from %s, which an event had settled, gets the event %d times", round, settled, n)
+		}
+
 		// And this is what it guards against.
 		k.burn()
 		unsettled := value[string](k, "SELECT pg_current_snapshot()::TEXT")

@@ -103,9 +103,11 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
-	commands, err := s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands})
-	if err != nil {
-		return nil, s.failed(ctx, verb, err)
+	var commands []db.InboxCommandsRow
+	if len(txs) == 0 || txs[0].Asked {
+		if commands, err = s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands}); err != nil {
+			return nil, s.failed(ctx, verb, err)
+		}
 	}
 	boxes := make(map[txn.SubmitterID]Inbox, len(ids))
 	for _, id := range ids {
@@ -127,6 +129,19 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (m
 		boxes[txn.SubmitterID(k.SubmitterID)] = box
 	}
 	return boxes, nil
+}
+
+// Asked tells which of the submitters have a command that nobody has applied.
+func (s *Store) Asked(ctx context.Context, ids []txn.SubmitterID) ([]txn.SubmitterID, error) {
+	rows, err := s.own().Asked(ctx, plain(ids))
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("look for commands to %d submitters", len(ids)), err)
+	}
+	asked := make([]txn.SubmitterID, len(rows))
+	for i, id := range rows {
+		asked[i] = txn.SubmitterID(id)
+	}
+	return asked, nil
 }
 
 // How many transactions are looked at for the final ones that an owner compares with the chain. Each waits for the block of the one before it, so there are not

@@ -13,6 +13,7 @@ const maxWoken = 1 << 16
 type wakes struct {
 	mu     sync.Mutex
 	ids    map[txn.SubmitterID]struct{} // written for on this node
+	queued map[txn.SubmitterID]struct{} // got more transactions on this node
 	heard  map[txn.SubmitterID]struct{} // of which another node told
 	look   bool
 	woken  chan struct{}
@@ -20,7 +21,7 @@ type wakes struct {
 }
 
 func newWakes() *wakes {
-	return &wakes{ids: map[txn.SubmitterID]struct{}{}, heard: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
+	return &wakes{ids: map[txn.SubmitterID]struct{}{}, queued: map[txn.SubmitterID]struct{}{}, heard: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
 }
 
 func signal(c chan struct{}) {
@@ -33,6 +34,8 @@ func signal(c chan struct{}) {
 func (w *wakes) told() { signal(w.events) }
 
 func (w *wakes) wake(ids ...txn.SubmitterID) { w.note(w.ids, ids) }
+
+func (w *wakes) queue(ids ...txn.SubmitterID) { w.note(w.queued, ids) }
 
 func (w *wakes) hear(ids ...txn.SubmitterID) { w.note(w.heard, ids) }
 
@@ -57,10 +60,17 @@ func (w *wakes) wakeAll() {
 	signal(w.woken)
 }
 
-// Woken signals that TakeWoken has something.
+// Woken signals that TakeWoken or TakeQueued has something.
 func (s *Store) Woken() <-chan struct{} { return s.wakes.woken }
 
-// TakeWoken returns the submitters for which somebody wrote an intent since the last call: ids on this node, heard on another one that did not own them. Only
+// TakeQueued returns the submitters for which transactions were created on this node since the last call. Their owners need not look before they can take one.
+func (s *Store) TakeQueued() []txn.SubmitterID {
+	s.wakes.mu.Lock()
+	defer s.wakes.mu.Unlock()
+	return drain(s.wakes.queued)
+}
+
+// TakeWoken returns the submitters for which somebody wrote another intent since the last call: ids on this node, heard on another one that did not own them. Only
 // the first are worth a Notify; two nodes that passed on what they heard would tell each other for ever. look says that there may be more: submitters without an
 // owner, and inboxes.
 func (s *Store) TakeWoken() (ids, heard []txn.SubmitterID, look bool) {

@@ -57,8 +57,10 @@ type Options struct {
 	Poll bool
 	// Quotes follow the same rules as the client's.
 	Fees      chain.FeeOptions
-	GasMargin float64          // 1.2
-	Now       func() time.Time // stamps what is received; nil leaves the stamps zero
+	GasMargin float64 // 1.2
+	// TrustGasLimits leaves the simulation of drafts out that bring their gas limit.
+	TrustGasLimits bool
+	Now            func() time.Time // stamps what is received; nil leaves the stamps zero
 }
 
 const (
@@ -207,7 +209,7 @@ func (c *Chain) Mine(n int) txn.Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for range n {
-		c.seal(c.fromPool)
+		c.seal(c.fromPool())
 	}
 	return c.head().Block
 }
@@ -343,13 +345,19 @@ type source func(baseFee *txn.Wei, gasLeft uint64) *pooled
 
 func nothing(*txn.Wei, uint64) *pooled { return nil }
 
-// fromPool takes by the tip that is paid, then by arrival, each sender's in the order of nonces.
-func (c *Chain) fromPool(baseFee *txn.Wei, gasLeft uint64) *pooled {
-	p := c.pool.best(c.state.nonce, baseFee, gasLeft)
-	if p != nil {
-		c.pool.remove(p)
+// fromPool takes by the tip that is paid, then by arrival, each sender's in the order of nonces. It is for one block.
+func (c *Chain) fromPool() source {
+	var r *runnable
+	return func(baseFee *txn.Wei, gasLeft uint64) *pooled {
+		if r == nil {
+			r = c.pool.runnable(c.state.nonce, baseFee)
+		}
+		p := r.next(gasLeft)
+		if p != nil {
+			c.pool.remove(p)
+		}
+		return p
 	}
-	return p
 }
 
 // again gives the transactions of a block that was undone.

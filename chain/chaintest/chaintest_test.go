@@ -218,6 +218,18 @@ func TestQuoteFaults(t *testing.T) {
 	}
 }
 
+func TestTrustedGasLimits(t *testing.T) {
+	t.Parallel()
+	c := fresh(Options{TrustGasLimits: true})
+	draft := txn.Draft{From: Address(0), Payload: txn.Payload{To: &closed}}
+	for gas, want := range map[uint64]txn.Class{0: txn.ExecutionReverted, txGas: txn.Accepted, txGas - 1: txn.Invalid} {
+		draft.Payload.GasLimit = gas
+		if q, o := c.Quote(t.Context(), draft); o.Class != want || o.Class == txn.Accepted && q.GasLimit != gas {
+			t.Errorf("with a gas limit of %d: %+v, %+v", gas, q, o)
+		}
+	}
+}
+
 func TestBaseFeeAboveTheCap(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})

@@ -1,6 +1,7 @@
 package chaintest
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
 	"math/big"
@@ -74,29 +75,84 @@ func (p *pool) pendingCost(from txn.Address, next, except uint64) *big.Int {
 	return total
 }
 
-// best is the runnable transaction that pays the highest tip, the earliest of equals; nil when none fits.
-func (p *pool) best(nonce func(txn.Address) uint64, baseFee *txn.Wei, gasLeft uint64) *pooled {
-	var (
-		first    *pooled
-		firstTip *big.Int
-	)
-	for from, txs := range p.bySender {
-		entry := txs[nonce(from)]
-		if entry == nil || entry.tx.Gas() > gasLeft {
-			continue
-		}
-		tip := entry.tx.GasTipCap()
-		if baseFee != nil {
-			var err error
-			if tip, err = entry.tx.EffectiveGasTip(baseFee.ToBig()); err != nil {
-				continue // its cap is below the base fee
-			}
-		}
-		if first == nil || tip.Cmp(firstTip) > 0 || tip.Cmp(firstTip) == 0 && entry.arrival < first.arrival {
-			first, firstTip = entry, tip
+// runnable orders what can run in one block: the highest tip first, the earliest of equals, each sender's in the order of nonces.
+type runnable struct {
+	pool    *pool
+	nonce   func(txn.Address) uint64
+	baseFee *txn.Wei
+	heads   heads
+	last    *pooled // given last: its sender's next may run now
+}
+
+func (p *pool) runnable(nonce func(txn.Address) uint64, baseFee *txn.Wei) *runnable {
+	r := &runnable{pool: p, nonce: nonce, baseFee: baseFee}
+	for from := range p.bySender {
+		r.consider(from)
+	}
+	return r
+}
+
+// consider adds the transaction of a sender that can run, if there is one that pays the base fee.
+func (r *runnable) consider(from txn.Address) {
+	entry := r.pool.bySender[from][r.nonce(from)]
+	if entry == nil {
+		return
+	}
+	tip := entry.tx.GasTipCap()
+	if r.baseFee != nil {
+		var err error
+		if tip, err = entry.tx.EffectiveGasTip(r.baseFee.ToBig()); err != nil {
+			return // its cap is below the base fee
 		}
 	}
-	return first
+	heap.Push(&r.heads, paying{entry, tip})
+}
+
+// next is the best that fits; nil when none does. What does not fit now does not fit later in the block either.
+func (r *runnable) next(gasLeft uint64) *pooled {
+	if r.last != nil {
+		r.consider(r.last.from)
+		r.last = nil
+	}
+	for len(r.heads) > 0 {
+		if one := heap.Pop(&r.heads).(paying); one.tx.Gas() <= gasLeft {
+			r.last = one.pooled
+			return one.pooled
+		}
+	}
+	return nil
+}
+
+type paying struct {
+	*pooled
+	tip *big.Int
+}
+
+// heads is a heap of at most one transaction of each sender.
+type heads []paying
+
+// Len is how many there are.
+func (h heads) Len() int { return len(h) }
+
+// Less tells which is better.
+func (h heads) Less(i, j int) bool {
+	if c := h[i].tip.Cmp(h[j].tip); c != 0 {
+		return c > 0
+	}
+	return h[i].arrival < h[j].arrival
+}
+
+// Swap exchanges two.
+func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push adds one at the end.
+func (h *heads) Push(x any) { *h = append(*h, x.(paying)) }
+
+// Pop takes the last.
+func (h *heads) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
 
 // prune drops what can never run any more, and what its sender cannot pay.

@@ -125,7 +125,7 @@ func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		c.pool.remove(c.pool.byHash[tx.Hash()])
 	}
 	if r.Took && c.o.AutoMine {
-		c.seal(c.fromPool)
+		c.seal(c.fromPool())
 	}
 	return r.Told
 }
@@ -210,7 +210,7 @@ func (c *Chain) Consumer(ctx context.Context, address txn.Address, nonce txn.Non
 	return nil, nil
 }
 
-// Quote simulates the draft on the newest state and prices it by the client's rules.
+// Quote simulates the draft on the newest state and prices it by the client's rules. One that brings its gas limit is not simulated where those are trusted.
 func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodQuote, Address: draft.From, Draft: draft})
 	if err != nil {
@@ -221,12 +221,19 @@ func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outc
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	m := c.market(draft.Speed)
+	m.Balance = c.state.account(draft.From).balance
+	if draft.Payload.GasLimit > 0 && c.o.TrustGasLimits {
+		if o := chain.OwnGasFits(draft.Payload); o.Class != txn.Accepted {
+			return txn.Quote{}, o
+		}
+		return c.o.Fees.Quote(draft, m, c.o.GasMargin)
+	}
 	estimate, refused := c.estimate(draft)
 	if refused != nil {
 		return txn.Quote{}, *refused
 	}
-	m := c.market(draft.Speed)
-	m.Balance, m.Estimate = c.state.account(draft.From).balance, estimate
+	m.Estimate = estimate
 	return c.o.Fees.Quote(draft, m, c.o.GasMargin)
 }
 

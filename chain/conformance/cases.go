@@ -318,6 +318,9 @@ func (s *suite) quote() {
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 77_777}}); o.Class != txn.Accepted || q.GasLimit != 77_777 {
 		s.Errorf("quote %+v, %+v for a payload with a gas limit of its own", q, o)
 	}
+	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 20_999}}); o.Class != txn.Invalid {
+		s.Errorf("quote %+v, %+v for a gas limit that is too low for anything", q, o)
+	}
 	s.until("the state of the block", func() bool { return s.view(from, 0).Latest == 1 })
 	contract, _ := s.reverter(key, 1)
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &contract}}); o.Class != txn.ExecutionReverted || !strings.Contains(o.Detail, "nope") {

@@ -28,7 +28,7 @@ func (p *program) audiences() []audience {
 	return []audience{
 		{"set-up", "Set it up and run it:", []*cobra.Command{p.keyCommand(), p.configCommand(), p.migrateCommand(), p.serveCommand()}},
 		{"send", "Send with it:", []*cobra.Command{p.txCommand()}},
-		{"operate", "Look after it:", []*cobra.Command{p.submitterCommand(), p.auditCommand(), p.explainCommand(), p.recoverCommand()}},
+		{"operate", "Look after it:", []*cobra.Command{p.submitterCommand(), p.auditCommand(), p.explainCommand(), p.recoverCommand(), p.benchCommand()}},
 		{"", "", []*cobra.Command{p.versionCommand()}},
 	}
 }

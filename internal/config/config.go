@@ -182,7 +182,13 @@ func (f Finality) Depth(confirmations uint64) uint64 {
 }
 
 // Prepare is what happens to the head of a queue before it has a nonce.
-type Prepare struct{ MaxAge time.Duration } // 0: it may wait for ever
+type Prepare struct {
+	MaxAge   time.Duration // 0: it may wait for ever
+	Simulate string        // always, or without-gas-limit
+}
+
+// TrustsGasLimits tells whether a transaction that brings its gas limit is not simulated.
+func (p Prepare) TrustsGasLimits() bool { return p.Simulate == "without-gas-limit" }
 
 // GasBump is when a transaction that is not included offers more.
 type GasBump struct {

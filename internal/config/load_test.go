@@ -37,7 +37,7 @@ func TestExampleLoads(t *testing.T) {
 		"fees":          chain.Fees.MinTip == *uint256.NewInt(1e6) && chain.Fees.MaxFeeCap == *uint256.NewInt(500e9) && chain.Fees.FixedPrice == nil,
 		"speeds":        chain.Fees.SlowPercentile == 0 && chain.Fees.FastPercentile == 0 && chain.Fees.MinPrice.IsZero(),
 		"bumps":         chain.GasBump == GasBump{false, 1.125, time.Minute, 10, *uint256.NewInt(500e9)} && chain.GasBump.Permille() == 1125,
-		"off":           !chain.Mempool.Diagnose && !chain.Finality.TellBlocks && chain.Prepare.MaxAge == 0 && chain.ABIFiles == nil,
+		"off":           !chain.Mempool.Diagnose && !chain.Finality.TellBlocks && chain.Prepare == Prepare{0, "always"} && !chain.Prepare.TrustsGasLimits() && chain.ABIFiles == nil,
 		"gas":           chain.Gas.Margin == 1.2,
 		"signer":        c.Signers[0].Timeout == 10*time.Second,
 		"key store":     c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file), "keys"), filepath.Join(filepath.Dir(file), "password")},

@@ -169,6 +169,8 @@ func chainFields() []field[Chain] {
 		section("prepare", "What happens to a transaction before it has a nonce.", func(c *Chain) *Prepare { return &c.Prepare },
 			value("max_age", orZero(span(time.Second, 30*24*time.Hour)), "0", "How long the head of a queue may wait for funds, fees, the chain or the signer. After it the transaction fails, without a nonce, and the next one goes on. 0: for ever.",
 				func(p *Prepare) *time.Duration { return &p.MaxAge }),
+			value("simulate", oneOf("always", "without-gas-limit"), "always", "Which transactions are tried out on the newest state before they have a nonce. One that would revert then fails without a nonce. without-gas-limit: only those of which the gas has to be found out; one that brings its own limit is taken at its word, as long as that can be enough for its data, and if it reverts it does so on the chain, for a fee. That spares the chain most calls: prices are asked for once for each block, and the balance of an account that has plenty only now and then.",
+				func(p *Prepare) *string { return &p.Simulate }),
 		),
 		section("resubmit", "Handing the same bytes to the chain again while they are not included.", func(c *Chain) *Resubmit { return &c.Resubmit },
 			value("interval", span(100*time.Millisecond, 24*time.Hour), "60s", "Time between two hand-overs.", func(r *Resubmit) *time.Duration { return &r.Interval }),

@@ -2,9 +2,11 @@
 -- visible now and was not visible in the reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a move is made only
 -- by a statement that saw the move before it.
 
--- FeedHead also tells whether there are events that an older snapshot does not see.
+-- FeedHead also tells whether there are events that an older snapshot does not see, and whether the snapshot is settled already: it is when the last transaction
+-- that ended before it has told an event, for that was on the disk before anybody could see it, and so no number up to its own is given out again.
 -- name: FeedHead :one
 SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
+       EXISTS (SELECT FROM tx_event n WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT AS XID8)) AS settled,
        EXISTS (SELECT FROM tx_event e
                 WHERE e.xid >= pg_snapshot_xmin(CAST(@since::TEXT AS PG_SNAPSHOT)) AND NOT pg_visible_in_snapshot(e.xid, CAST(@since::TEXT AS PG_SNAPSHOT))) AS news
   FROM ledger l;

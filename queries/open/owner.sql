@@ -39,11 +39,13 @@ SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit,
  WHERE a.submitter_id = @submitter_id AND a.tx_id = @tx_id
  ORDER BY a.attempt_no;
 
--- InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order.
+-- InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order. Each row also says whether any
+-- of these submitters has a command: mostly none has, and then there is nothing more to ask.
 -- name: InboxTxs :many
 SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
        coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms,
-       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms,
+       EXISTS (SELECT FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY(@submitter_ids::INT[])) AS asked
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
@@ -52,6 +54,10 @@ SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_t
         LIMIT @head::INT) h
   JOIN managed_tx t ON t.submitter_id = s.submitter_id AND t.tx_id = h.tx_id
  ORDER BY t.submitter_id, t.queue_seq;
+
+-- Asked are those of the submitters that have a command which is not applied.
+-- name: Asked :many
+SELECT DISTINCT k.submitter_id FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY(@submitter_ids::INT[]);
 
 -- InboxCommands are the oldest of each submitter: however many one has, the others' are seen.
 -- name: InboxCommands :many

@@ -62,18 +62,11 @@ func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.L
 func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *slog.Logger) ([]*boundChain, error) {
 	var chains []*boundChain
 	for _, c := range cfg.Chains {
-		endpoints := make([]string, 0, len(c.RPC))
-		for _, url := range c.RPC {
-			endpoints = append(endpoints, url.Reveal())
-		}
 		contracts, err := chain.LoadErrors(c.ABIFiles...)
 		if err != nil {
 			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
 		}
-		client, err := chain.Dial(ctx, chain.Options{
-			Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints, Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
-			BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, LagGrace: c.LagGrace, Logger: log, Errors: contracts, Fees: feeOptions(c),
-		})
+		client, err := chain.Dial(ctx, chainOptions(c, contracts, log))
 		if err != nil {
 			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
 		}
@@ -84,6 +77,18 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *sl
 		}
 	}
 	return chains, nil
+}
+
+func chainOptions(c config.Chain, contracts *chain.Errors, log *slog.Logger) chain.Options {
+	endpoints := make([]string, 0, len(c.RPC))
+	for _, url := range c.RPC {
+		endpoints = append(endpoints, url.Reveal())
+	}
+	return chain.Options{
+		Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints, Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
+		BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, TrustGasLimits: c.Prepare.TrustsGasLimits(), LagGrace: c.LagGrace, Logger: log, Errors: contracts,
+		Fees: feeOptions(c),
+	}
 }
 
 func feeOptions(c config.Chain) chain.FeeOptions {

@@ -57,6 +57,16 @@ func TestDiffering(t *testing.T) {
 	}
 }
 
+// Gas limits of callers are trusted only where the configuration says so.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	for says, trusts := range map[string]bool{"always": false, "without-gas-limit": true} {
+		if o := chainOptions(config.Chain{Prepare: config.Prepare{Simulate: says}}, nil, nil); o.TrustGasLimits != trusts {
+			t.Errorf("simulate: %s: %+v", says, o)
+		}
+	}
+}
+
 // A node that comes back asks once for all of its submitters, and writes only what is new or was corrected. One that has many has more time to start.
 func TestRegisteringAgain(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,31 @@ import (
 	"github.com/google/uuid"
 )
 
+const asked = `-- name: Asked :many
+SELECT DISTINCT k.submitter_id FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY($1::INT[])
+`
+
+// Asked are those of the submitters that have a command which is not applied.
+func (q *Queries) Asked(ctx context.Context, submitterIds []int32) ([]int32, error) {
+	rows, err := q.db.Query(ctx, asked, submitterIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var submitter_id int32
+		if err := rows.Scan(&submitter_id); err != nil {
+			return nil, err
+		}
+		items = append(items, submitter_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const cursor = `-- name: Cursor :one
 SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        coalesce((SELECT t.receipt_block FROM managed_tx t
@@ -107,7 +132,8 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 const inboxTxs = `-- name: InboxTxs :many
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
        coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms,
-       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms,
+       EXISTS (SELECT FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY($1::INT[])) AS asked
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT q.tx_id FROM managed_tx q
@@ -128,9 +154,11 @@ type InboxTxsRow struct {
 	DueMs     int64
 	LateMs    int64
 	WaitedMs  int64
+	Asked     bool
 }
 
-// InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order.
+// InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order. Each row also says whether any
+// of these submitters has a command: mostly none has, and then there is nothing more to ask.
 func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsRow, error) {
 	rows, err := q.db.Query(ctx, inboxTxs, arg.SubmitterIds, arg.Head)
 	if err != nil {
@@ -191,6 +219,7 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.DueMs,
 			&i.LateMs,
 			&i.WaitedMs,
+			&i.Asked,
 		); err != nil {
 			return nil, err
 		}

@@ -504,7 +504,8 @@ type Payload struct {
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	// Gas limit. 0 lets Fencepost estimate it and add a margin.
+	// Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+	// configured otherwise (`prepare.simulate`).
 	GasLimit      uint64 `protobuf:"varint,4,opt,name=gas_limit,json=gasLimit,proto3" json:"gas_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

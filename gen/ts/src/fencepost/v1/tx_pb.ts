@@ -47,7 +47,8 @@ export type Payload = Message<"fencepost.v1.Payload"> & {
   data: Uint8Array;
 
   /**
-   * Gas limit. 0 lets Fencepost estimate it and add a margin.
+   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+   * configured otherwise (`prepare.simulate`).
    *
    * @generated from field: uint64 gas_limit = 4 [jstype = JS_STRING];
    */

@@ -169,7 +169,8 @@ private static final long serialVersionUID = 0L;
   private long gasLimit_ = 0L;
   /**
    * <pre>
-   * Gas limit. 0 lets Fencepost estimate it and add a margin.
+   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+   * configured otherwise (`prepare.simulate`).
    * </pre>
    *
    * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -783,7 +784,8 @@ private static final long serialVersionUID = 0L;
     private long gasLimit_ ;
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost estimate it and add a margin.
+     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+     * configured otherwise (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -795,7 +797,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost estimate it and add a margin.
+     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+     * configured otherwise (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -811,7 +814,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost estimate it and add a margin.
+     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+     * configured otherwise (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>

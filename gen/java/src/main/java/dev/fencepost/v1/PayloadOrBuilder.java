@@ -62,7 +62,8 @@ public interface PayloadOrBuilder extends
 
   /**
    * <pre>
-   * Gas limit. 0 lets Fencepost estimate it and add a margin.
+   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
+   * configured otherwise (`prepare.simulate`).
    * </pre>
    *
    * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>

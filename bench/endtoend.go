@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/bench/load"
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// endToEnd is a service that is kept busy from CreateTx to the last event.
+type endToEnd struct {
+	submitters int
+	period     time.Duration
+	byHash     bool
+	embedded   bool
+	lockstep   bool // blocks are full, whatever the machine can do: what a transaction costs is then what it costs on one that keeps up
+}
+
+func (e endToEnd) name() string {
+	name := fmt.Sprintf("%d.%dms", e.submitters, e.period.Milliseconds())
+	switch {
+	case e.lockstep:
+		name = fmt.Sprintf("%d.lockstep", e.submitters)
+	case e.embedded:
+		name += ".embedded"
+	}
+	if e.byHash {
+		name += ".byhash"
+	}
+	return name
+}
+
+const (
+	endCallers = 64
+	// window is how many transactions of a submitter are not in a block yet, at any time: one in flight, and one that waits for its turn.
+	window = 2
+)
+
+// run keeps the window of each submitter full, by what a watcher sees, and counts over a while in which nothing begins and nothing ends.
+func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
+	s, err := newService(ctx, b, serviceOptions{submitters: e.submitters, period: e.period, byHash: e.byHash, embedded: e.embedded, lockstep: e.lockstep})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	f := newFlow(s)
+	if e.lockstep {
+		return e.wholeLives(ctx, b, s, f)
+	}
+	stop, err := f.start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.warmUp(ctx, e); err != nil {
+		return errors.Join(err, stop())
+	}
+	before, err := s.measure(ctx)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	f.reset()
+	e.hold(ctx, b, s)
+	seen := f.reset()
+	after, err := s.measure(ctx)
+	if err = errors.Join(err, stop()); err != nil {
+		return err
+	}
+	if seen.count[pb.TxEventKind_TX_EVENT_KIND_INCLUDED] == 0 {
+		return errors.New("nothing came into a block")
+	}
+	e.report(b, seen, before, after)
+	return nil
+}
+
+// wholeLives counts from before the first transaction is created until after the last one is final, so that each has had all of its life. The owners are there
+// before: each submitter has sent something already.
+func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow) error {
+	f.left = 0
+	stop, err := f.start(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.waitForFinal(ctx, window*e.submitters); err != nil {
+		return errors.Join(err, stop())
+	}
+	before, err := s.measure(ctx)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	f.reset()
+	f.more((b.size.lives - window) * e.submitters)
+	err = f.waitForFinal(ctx, (window+b.size.lives)*e.submitters)
+	after, measured := s.measure(ctx)
+	seen := f.reset()
+	if err = errors.Join(err, measured, stop()); err != nil {
+		return err
+	}
+	e.report(b, seen, before, after)
+	return nil
+}
+
+// hold lets it run, and takes profiles of it where they are wanted.
+func (e endToEnd) hold(ctx context.Context, b *bench, s *service) {
+	until := time.Now().Add(b.size.steady)
+	if b.flags.profiles != "" {
+		base := filepath.Join(b.flags.profiles, "end-"+e.name())
+		seconds := max(1, int(b.size.steady.Seconds())-1)
+		for _, p := range []struct{ query, kind string }{{fmt.Sprintf("profile?seconds=%d", seconds), "cpu"}, {"block", "block"}, {"mutex", "mutex"}, {"heap", "heap"}, {"allocs", "allocs"}} {
+			if err := s.nodes[0].saveProfile(ctx, p.query, base+"."+p.kind+".pb.gz"); err != nil {
+				b.say("no profile: %v", err)
+			}
+		}
+	}
+	select {
+	case <-time.After(time.Until(until)):
+	case <-ctx.Done():
+	}
+}
+
+func (e endToEnd) report(b *bench, seen seen, before, after state) {
+	name, took := "end."+e.name()+".", after.at.Sub(before.at)
+	included := float64(seen.count[pb.TxEventKind_TX_EVENT_KIND_INCLUDED])
+	b.add(name+"rate", "txs/s", included/took.Seconds())
+	if blocks := float64(after.blocks - before.blocks); blocks > 0 && !e.lockstep {
+		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters))
+	}
+	for kind, word := range map[pb.TxEventKind]string{
+		pb.TxEventKind_TX_EVENT_KIND_SUBMITTED: "tracking", pb.TxEventKind_TX_EVENT_KIND_CONFIRMED: "confirmed",
+	} {
+		b.add(name+word+".p50", "ms", millis(seen.since[kind].At(0.5)))
+		b.add(name+word+".p99", "ms", millis(seen.since[kind].At(0.99)))
+	}
+	w := after.work.since(before.work)
+	b.add(name+"commits", "1/tx", w.commits/included)
+	b.add(name+"statements", "1/tx", w.statements/included)
+	b.add(name+"wal", "bytes/tx", w.walBytes/included)
+	if !e.embedded {
+		a := after.asked.since(before.asked)
+		b.add(name+"rpc", "calls/tx", a.calls/included)
+		b.add(name+"http", "requests/tx", a.requests/included)
+		b.say("  a transaction takes: calls %s; statements %s; updates %s", shares(a.by, included), shares(w.by, included), shares(w.updates, included))
+	}
+	b.add(name+"cpu.node", "us/tx", micros(after.node.cpu-before.node.cpu)/included)
+	b.add(name+"cpu.postgres", "us/tx", micros(after.postgres-before.postgres)/included)
+	b.add(name+"allocations", "1/tx", (after.node.Mallocs-before.node.Mallocs)/included)
+	b.add(name+"allocated", "bytes/tx", (after.node.Bytes-before.node.Bytes)/included)
+	b.add(name+"memory", "MB", after.node.rss/(1<<20))
+}
+
+// seen is what a watcher saw over a while.
+type seen struct {
+	count map[pb.TxEventKind]int
+	since map[pb.TxEventKind]load.Latencies // from the acceptance of the transaction
+	delay load.Latencies                    // from the event's statement to the watcher
+}
+
+// flow creates transactions as others come into blocks.
+type flow struct {
+	s    *service
+	jobs chan string
+
+	mu       sync.Mutex
+	seen     seen
+	accepted map[string]time.Time
+	final    int
+	started  map[string]bool // submitters of which a transaction is final
+	left     int             // transactions that are still created; below 0: no end
+}
+
+func newFlow(s *service) *flow {
+	f := &flow{s: s, jobs: make(chan string, (window+1)*len(s.submitters)), accepted: map[string]time.Time{}, started: map[string]bool{}, left: -1}
+	f.reset()
+	return f
+}
+
+// reset returns what was seen since the last time.
+func (f *flow) reset() seen {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.seen
+	f.seen = seen{count: map[pb.TxEventKind]int{}, since: map[pb.TxEventKind]load.Latencies{}}
+	return was
+}
+
+// start begins to watch and to create; stop ends both.
+func (f *flow) start(ctx context.Context) (stop func() error, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	begun := make(chan struct{})
+	n := f.s.nodes[len(f.s.nodes)-1]
+	wg.Go(func() {
+		if err := load.Watch(ctx, n.conns[0], load.All(), func() { close(begun) }, f.saw); err != nil {
+			cancel(err)
+		}
+	})
+	select {
+	case <-begun:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	for i := range endCallers {
+		client := pb.NewTxServiceClient(n.conns[i%len(n.conns)])
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-ctx.Done():
+					return
+				case name := <-f.jobs:
+					_, err := client.CreateTx(ctx, &pb.CreateTxRequest{Submitter: name, RequestId: fmt.Sprintf("flow-%d-%d", i, n), Payload: transfer()})
+					if err != nil {
+						cancel(err)
+					}
+				}
+			}
+		})
+	}
+	f.fill()
+	return func() error {
+		failed := context.Cause(ctx)
+		cancel(nil)
+		wg.Wait()
+		return failed
+	}, nil
+}
+
+// fill creates as many transactions as are under way at a time.
+func (f *flow) fill() {
+	for range window {
+		for _, name := range f.s.submitters {
+			f.jobs <- name
+		}
+	}
+}
+
+// more begins anew, with so many that follow as others come into blocks.
+func (f *flow) more(left int) {
+	f.mu.Lock()
+	f.left = left
+	f.mu.Unlock()
+	f.fill()
+}
+
+// saw takes an event down, and has the next transaction created when one is in a block.
+func (f *flow) saw(e load.Seen) {
+	f.mu.Lock()
+	at := e.GetTime().AsTime()
+	switch e.GetKind() {
+	case pb.TxEventKind_TX_EVENT_KIND_QUEUED:
+		f.accepted[e.GetTxId()] = at
+	case pb.TxEventKind_TX_EVENT_KIND_FAILED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED:
+		f.final++
+		f.started[e.GetSubmitter()] = true
+	}
+	f.seen.count[e.GetKind()]++
+	f.seen.delay = append(f.seen.delay, e.Delay())
+	if began, known := f.accepted[e.GetTxId()]; known {
+		f.seen.since[e.GetKind()] = append(f.seen.since[e.GetKind()], at.Sub(began))
+	}
+	if e.GetKind() == pb.TxEventKind_TX_EVENT_KIND_CONFIRMED {
+		delete(f.accepted, e.GetTxId())
+	}
+	more := e.GetKind() == pb.TxEventKind_TX_EVENT_KIND_INCLUDED && f.left != 0
+	if more {
+		f.left--
+	}
+	f.mu.Unlock()
+	if more {
+		f.jobs <- e.GetSubmitter()
+	}
+}
+
+// warmUp waits until every part of a life goes on at once, for all submitters: what an owner does once, when it begins, is over.
+func (f *flow) warmUp(ctx context.Context, e endToEnd) error {
+	return f.wait(ctx, "submitters have a transaction that is final", e.submitters, func() int { return len(f.started) })
+}
+
+const (
+	finalLimit = 3 * time.Minute
+	finalPoll  = 20 * time.Millisecond
+)
+
+func (f *flow) waitForFinal(ctx context.Context, count int) error {
+	return f.wait(ctx, "transactions are final", count, func() int { return f.final })
+}
+
+func (f *flow) wait(ctx context.Context, what string, want int, have func() int) error {
+	deadline := time.Now().Add(finalLimit)
+	for {
+		f.mu.Lock()
+		now := have()
+		f.mu.Unlock()
+		if now >= want {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %s only %d of %d %s", finalLimit, now, want, what)
+		}
+		select {
+		case <-time.After(finalPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

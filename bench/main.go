@@ -1,0 +1,134 @@
+// Command bench measures Fencepost against the limits of the machine that it runs on, in one run: what PostgreSQL, gRPC, the disk and the processor can do by
+// themselves, and what is left of it with all laws kept. Ratios travel from one machine to another, rates do not.
+//
+// Three processes share the machine, as they would on a small one: a PostgreSQL whose commits wait for the disk, the node, and this program, which is the callers,
+// the watchers and the chain. The chain is chaintest's, behind JSON-RPC over HTTP.
+//
+// What a transaction costs in statements, commits, bytes of WAL, calls and requests is counted where it arrives, at the server and at the chain. It hardly depends
+// on the machine, and has budgets (budgets.yaml) that bench -check holds it to.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if slices.Contains(os.Args[1:], nodeArgument) {
+		if err := runNode(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: node:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := measure(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// flags are what a run can be told.
+type flags struct {
+	size     string
+	only     string
+	rounds   int
+	json     bool
+	check    bool
+	budgets  string
+	profiles string
+}
+
+func parse(args []string, errs io.Writer) (f flags, err error) {
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	set.SetOutput(errs)
+	set.StringVar(&f.size, "size", "small", "how much: "+strings.Join(sizeNames(), ", "))
+	set.StringVar(&f.only, "only", "", "run the scenarios whose names match this expression")
+	set.IntVar(&f.rounds, "rounds", 0, "how often each scenario runs; the median counts (default: by size)")
+	set.BoolVar(&f.json, "json", false, "print JSON")
+	set.BoolVar(&f.check, "check", false, "fail when a count is over its budget, or was not taken")
+	set.StringVar(&f.budgets, "budgets", "bench/budgets.yaml", "the file with the budgets")
+	set.StringVar(&f.profiles, "profiles", "", "a folder for profiles of the node, taken end to end")
+	return f, set.Parse(args)
+}
+
+// bench is one run.
+type bench struct {
+	size    size
+	db      *database
+	results *results
+	errs    io.Writer
+	flags   flags
+}
+
+func (b *bench) add(name, unit string, value float64) { b.results.add(name, unit, value) }
+
+// say tells how far a run is.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.errs, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
+}
+
+func measure(ctx context.Context, args []string, out, errs io.Writer) error {
+	f, err := parse(args, errs)
+	if err != nil {
+		return err
+	}
+	size, known := sizes[f.size]
+	if !known {
+		return fmt.Errorf("size %q is none of %s", f.size, strings.Join(sizeNames(), ", "))
+	}
+	only, err := regexp.Compile(f.only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	budgets, err := readBudgets(f.budgets)
+	if err != nil {
+		return err
+	}
+	b := &bench{size: size, results: newResults(), errs: errs, flags: f}
+	b.say("starting PostgreSQL")
+	if b.db, err = startDatabase(ctx); err != nil {
+		return err
+	}
+	err = b.runAll(ctx, only)
+	err = errors.Join(err, b.db.stop(context.WithoutCancel(ctx)))
+	b.results.compare(against())
+	broken := budgets.judge(b.results, f.check || size.check)
+	if f.json {
+		err = errors.Join(err, b.results.printJSON(out))
+	} else {
+		b.results.print(out)
+	}
+	return errors.Join(err, broken)
+}
+
+// runAll runs every scenario in each round, so that what disturbs the machine for a while disturbs limits and Fencepost alike.
+func (b *bench) runAll(ctx context.Context, only *regexp.Regexp) error {
+	rounds := b.size.rounds
+	if b.flags.rounds > 0 {
+		rounds = b.flags.rounds
+	}
+	for round := range rounds {
+		for _, s := range b.size.scenarios() {
+			if !only.MatchString(s.name) {
+				continue
+			}
+			b.say("round %d of %d: %s", round+1, rounds, s.name)
+			if err := s.run(ctx, b); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+const (
+	benchChain  = txn.ChainID(31337)
+	transferGas = 21_000
+	gwei        = 1_000_000_000
+)
+
+func hashOf(raw []byte) txn.Hash { return crypto.Keccak256Hash(raw) }
+
+// scenario measures one thing.
+type scenario struct {
+	name string
+	run  func(context.Context, *bench) error
+}
+
+// size says how much is measured and for how long.
+type size struct {
+	rounds    int
+	spell     time.Duration // of one measurement of a rate
+	steady    time.Duration // of one measurement end to end, after it has warmed up
+	lives     int           // of each submitter, in lockstep
+	ends      []endToEnd
+	watches   []watch
+	lease     time.Duration // in the take-over
+	countOnly bool          // nothing but counts is measured: no limits of the machine
+	check     bool          // counts that are over their budgets fail the run
+}
+
+var sizes = map[string]size{
+	// counts are taken in a short run, in CI too.
+	"counts": {rounds: 1, spell: time.Second, steady: 8 * time.Second, lives: 10, countOnly: true, check: true, ends: []endToEnd{
+		{submitters: 500, period: 250 * time.Millisecond, lockstep: true}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
+	}},
+	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, lives: 10, ends: []endToEnd{
+		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
+	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second},
+	// watchers are the most that one node is made for, at twice the usual pace, and one alone for comparison.
+	"watchers": {rounds: 1, steady: 20 * time.Second, countOnly: true, check: true, watches: []watch{{1, 1000}, {10_000, 1000}}},
+	"full": {rounds: 3, spell: 3 * time.Second, steady: 20 * time.Second, lives: 20, ends: []endToEnd{
+		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 50, period: 250 * time.Millisecond},
+		{submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
+		{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
+		{submitters: 500, period: time.Second}, {submitters: 5000, period: time.Second}, {submitters: 50, period: 250 * time.Millisecond, embedded: true},
+	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}, {10_000, usualEvents}, {1, 1000}, {10_000, 1000}}, lease: 10 * time.Second},
+}
+
+func sizeNames() []string { return slices.Sorted(maps.Keys(sizes)) }
+
+// scenarios are what a size measures, the limits first.
+func (s size) scenarios() (all []scenario) {
+	if !s.countOnly {
+		all = []scenario{
+			{"limit-fsync", fsyncs}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-lifecycle", rawLifecycle},
+			{"accept", accept},
+		}
+	}
+	for _, e := range s.ends {
+		all = append(all, scenario{"end-" + e.name(), e.run})
+	}
+	for _, w := range s.watches {
+		all = append(all, scenario{w.name(), w.run})
+	}
+	if s.lease > 0 {
+		all = append(all, scenario{"takeover", takeover})
+	}
+	return all
+}
+
+// against tells which limit a number is measured against.
+func against() map[string]string {
+	pairs := map[string]string{"limit.insert.batched": "limit.insert.best", "accept.batch.rate": "limit.insert.batched"}
+	for _, callers := range acceptCallers {
+		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"
+	}
+	for _, s := range sizes {
+		for _, e := range s.ends {
+			pairs["end."+e.name()+".rate"] = "limit.lifecycle"
+		}
+		for _, w := range s.watches {
+			if w.watchers > 1 {
+				alone := watch{1, w.events}
+				pairs[w.name()+".queries"], pairs[w.name()+".queries.feed"] = alone.name()+".queries", alone.name()+".queries.feed"
+			}
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencepost/fencepost/bench/load"
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+const (
+	watchedSubmitters = 1000
+	// eventsOfLife are the events of a transaction that nothing befalls.
+	eventsOfLife = 5
+	// usualEvents in a second are what the delay of watchers is measured at.
+	usualEvents = 500
+	// ofAll watch everything; every labelEvery-th of the others one label of all submitters, and the rest one submitter each: an event goes to eleven of ten thousand.
+	ofAll, labelEvery = 1, 10
+)
+
+// watch is a crowd of watchers of one node, while so many events happen in a second.
+type watch struct{ watchers, events int }
+
+func (w watch) name() string {
+	if w.events == usualEvents {
+		return fmt.Sprintf("watch.%d", w.watchers)
+	}
+	return fmt.Sprintf("watch.%d.%deps", w.watchers, w.events)
+}
+
+// run measures how late the watchers are, what they cost in memory and in queries, and compares what each of them saw with the ledger: one that missed an event, or
+// saw one twice or out of order, is an error.
+func (w watch) run(ctx context.Context, b *bench) (err error) {
+	s, err := newService(ctx, b, serviceOptions{submitters: watchedSubmitters, period: 250 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	idle, err := s.nodes[0].measure(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	c := w.gather(ctx, s)
+	defer c.end()
+	if err := c.wait(ctx, "watchers have begun", w.watchers, c.begun.Load); err != nil {
+		return err
+	}
+	full, err := s.nodes[0].measure(ctx)
+	if err != nil {
+		return err
+	}
+	b.say("  %d watchers began within %s", w.watchers, time.Since(began).Round(time.Millisecond))
+	before, after, err := w.hold(ctx, b, s, c)
+	if err != nil {
+		return errors.Join(err, c.failed())
+	}
+	name := w.name() + "."
+	if w.watchers > 1 {
+		b.add(name+"memory", "KB/watcher", (full.rss-idle.rss)/1024/float64(w.watchers))
+	}
+	w.report(b, c, before, after)
+	deliveries, err := c.compare(ctx, s)
+	if err != nil {
+		return err
+	}
+	b.add(name+"complete", "watchers", float64(w.watchers))
+	b.say("  each of %d watchers has each of its events once and in order: %d in all", w.watchers, deliveries)
+	return nil
+}
+
+// hold has events happen at the pace, once every owner has begun, and measures over that.
+func (w watch) hold(ctx context.Context, b *bench, s *service, c *crowd) (before, after state, err error) {
+	warm := pace{prefix: "warm", rate: 2 * w.events / eventsOfLife, count: len(s.submitters)}
+	if err := s.pace(ctx, warm); err != nil {
+		return before, after, err
+	}
+	if err := s.settle(ctx); err != nil {
+		return before, after, err
+	}
+	if before, err = s.measure(ctx); err != nil {
+		return before, after, err
+	}
+	c.take()
+	rate := w.events / eventsOfLife
+	if err := s.pace(ctx, pace{prefix: "paced", rate: rate, count: int(b.size.steady.Seconds() * float64(rate))}); err != nil {
+		return before, after, err
+	}
+	after, err = s.measure(ctx)
+	return before, after, err
+}
+
+// feedStatements are those with which watchers are served.
+var feedStatements = []string{"FeedHead", "Settle", "EventsSince", "EventsOfTx"}
+
+func (w watch) report(b *bench, c *crowd, before, after state) {
+	name, took := w.name()+".", after.at.Sub(before.at).Seconds()
+	delays := c.take()
+	b.add(name+"events", "1/s", (after.events-before.events)/took)
+	b.add(name+"deliveries", "1/s", float64(len(delays))/took)
+	b.add(name+"p50", "ms", millis(delays.At(0.5)))
+	b.add(name+"p99", "ms", millis(delays.At(0.99)))
+	d, feed := after.work.since(before.work), 0.0
+	for _, statement := range feedStatements {
+		feed += d.by[statement]
+	}
+	b.add(name+"queries", "1/s", d.statements/took)
+	b.add(name+"queries.feed", "1/s", feed/took)
+	b.add(name+"cpu.node", "cores", (after.node.cpu-before.node.cpu).Seconds()/took)
+	b.add(name+"rss", "MB", after.node.rss/(1<<20))
+	b.say("  queries in a second: %s", shares(d.by, took))
+}
+
+// crowd are watchers at work.
+type crowd struct {
+	watchers []*watcher
+	begun    atomic.Int64
+	received atomic.Int64
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex
+	delays load.Latencies
+	fault  error // the first stream that broke
+}
+
+// gather starts the watchers.
+func (w watch) gather(ctx context.Context, s *service) *crowd {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &crowd{cancel: cancel}
+	for i := range w.watchers {
+		one := newWatcher(w.targetOf(i, s.submitters))
+		c.watchers = append(c.watchers, one)
+		c.done.Go(func() {
+			ready := sync.OnceFunc(func() { c.begun.Add(1) })
+			if err := load.Watch(ctx, s.nodes[0].conns[i%connections], one.target.request(), ready, func(e load.Seen) { c.saw(one, e) }); err != nil {
+				c.broke(fmt.Errorf("watcher %d of %s: %w", i, one.target, err))
+			}
+		})
+	}
+	return c
+}
+
+func (w watch) targetOf(i int, submitters []string) target {
+	switch {
+	case i < ofAll:
+		return target{}
+	case i%labelEvery == 0:
+		return target{label: partOf(i / labelEvery)}
+	}
+	return target{submitter: submitters[i%len(submitters)]}
+}
+
+// end ends what has not ended yet.
+func (c *crowd) end() {
+	c.cancel()
+	c.done.Wait()
+}
+
+func (c *crowd) saw(one *watcher, e load.Seen) {
+	one.saw(e.TxEvent)
+	c.mu.Lock()
+	c.delays = append(c.delays, e.Delay())
+	c.mu.Unlock()
+	c.received.Add(1)
+}
+
+func (c *crowd) broke(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault == nil {
+		c.fault = err
+	}
+}
+
+func (c *crowd) failed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
+}
+
+// take returns the delays since the last time.
+func (c *crowd) take() load.Latencies {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.delays
+	c.delays = nil
+	return was
+}
+
+const (
+	crowdLimit = time.Minute
+	crowdPoll  = 10 * time.Millisecond
+)
+
+// wait waits until a count is reached, for as long as no stream breaks.
+func (c *crowd) wait(ctx context.Context, what string, want int, have func() int64) error {
+	limited, cancel := context.WithTimeout(ctx, crowdLimit)
+	defer cancel()
+	for have() < int64(want) {
+		if err := c.failed(); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(crowdPoll):
+		case <-limited.Done():
+			return fmt.Errorf("only %d of %d %s: %w", have(), want, what, limited.Err())
+		}
+	}
+	return nil
+}
+
+// pace says at which rate transactions are created, and how many.
+type pace struct {
+	prefix      string
+	rate, count int
+}
+
+// parts is how many labels the transactions have among them.
+const parts = 1000
+
+func partOf(n int) string { return fmt.Sprintf("part-%d", n%parts) }
+
+// pace creates transactions at a rate, whatever becomes of them, spread over all submitters. One that comes late is made up for.
+func (s *service) pace(ctx context.Context, p pace) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	began := time.Now()
+	for n := range p.count {
+		select {
+		case <-time.After(time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(p.rate)))):
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			_, err := pb.NewTxServiceClient(s.nodes[0].conns[n%connections]).CreateTx(ctx, &pb.CreateTxRequest{
+				Submitter: s.submitters[n%len(s.submitters)], RequestId: fmt.Sprintf("%s-%d", p.prefix, n), Payload: transfer(),
+				Labels: map[string]string{"part": partOf(n)},
+			})
+			if err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("create transactions: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// settle waits until every transaction is final.
+func (s *service) settle(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, finalLimit)
+	defer cancel()
+	for {
+		var left int
+		if err := s.ledger.conn.QueryRow(limited, "SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL -- pg_stat_statements: not counted").Scan(&left); err != nil {
+			return fmt.Errorf("wait for transactions to be final: %w", err)
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(finalPoll):
+		case <-limited.Done():
+			return fmt.Errorf("after %s %d transactions are not final", finalLimit, left)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package chain
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
+)
+
+// known is what quotes need not ask for again: the prices under one head, and the money of accounts that have plenty. With it a draft that is not simulated is
+// quoted without a call.
+//
+// It serves to say yes alone. A draft that what is known would refuse is asked about anew, and so is whatever a node refuses when it is sent.
+type known struct {
+	mu     sync.Mutex
+	prices map[txn.Speed]*market // under the newest head of which they were asked
+	purses map[txn.Address]*purse
+	asking map[txn.Speed]chan struct{} // closed when whoever asks for prices has an answer, or none
+}
+
+// purse is an account's balance as it was told, less what it may have spent since.
+type purse struct {
+	left txn.Wei
+	at   time.Time
+}
+
+const (
+	// purseAge is how long a balance is relied on. It is taken from behind our back only by another user of the key, or by code that spends for the account.
+	purseAge = 30 * time.Second
+	// plenty is how many times what a draft may take a purse must hold, or the account is asked: one that is nearly empty is followed closely.
+	plenty = 16
+	// maxPurses bounds them; beyond it all are asked for again.
+	maxPurses = 1 << 16
+)
+
+func newKnown() known {
+	return known{prices: map[txn.Speed]*market{}, purses: map[txn.Address]*purse{}, asking: map[txn.Speed]chan struct{}{}}
+}
+
+// recallPrices are the prices of a speed, if they were asked for under the newest head. Where many ask for them at once, one does, and the others wait for it: then
+// done must be called by that one.
+func (c *Client) recallPrices(ctx context.Context, speed txn.Speed) (prices *market, done func(*market)) {
+	k := &c.known
+	for {
+		k.mu.Lock()
+		if prices = k.prices[speed]; prices != nil && c.isNewest(prices) {
+			k.mu.Unlock()
+			return prices, nil
+		}
+		asked := k.asking[speed]
+		if asked == nil {
+			asked = make(chan struct{})
+			k.asking[speed] = asked
+			k.mu.Unlock()
+			return nil, func(m *market) {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				k.prices[speed] = m
+				delete(k.asking, speed)
+				close(asked)
+			}
+		}
+		k.mu.Unlock()
+		select {
+		case <-asked:
+			if k.learned(speed) == nil {
+				return nil, nil // it got no answer: everybody asks for itself, as the errors are each one's own
+			}
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+func (k *known) learned(speed txn.Speed) *market {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.prices[speed]
+}
+
+// isNewest tells whether the head of these prices is the newest that their endpoint has told, and lately.
+func (c *Client) isNewest(m *market) bool {
+	head, _, fresh := m.from.view()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fresh && m.number == head && (c.current == nil || c.current == m.from)
+}
+
+// canSpend takes what a draft may take at most from the account's purse, and tells whether that was in there many times over. If not, its balance must be asked for.
+func (k *known) canSpend(from txn.Address, need txn.Wei, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.purses[from]
+	if p == nil || now.Sub(p.at) > purseAge {
+		return false
+	}
+	var much txn.Wei
+	if _, overflow := much.MulOverflow(&need, uint256.NewInt(plenty)); overflow || p.left.Lt(&much) {
+		return false
+	}
+	p.left.Sub(&p.left, &need)
+	return true
+}
+
+func (k *known) sawBalance(from txn.Address, balance, spent txn.Wei, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.purses) >= maxPurses {
+		clear(k.purses)
+	}
+	p := &purse{at: now}
+	if _, below := p.left.SubOverflow(&balance, &spent); below {
+		p.left.Clear()
+	}
+	k.purses[from] = p
+}
+
+// doubt forgets what is known of the money of whoever signed these bytes: a node says that it is not enough.
+func (k *known) doubt(signed txn.Signed) {
+	var tx types.Transaction
+	if tx.UnmarshalBinary(signed.Raw) != nil {
+		return
+	}
+	from, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), &tx)
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.purses, from)
+}
+
+// quoteKnown quotes a draft that is not simulated by what is known, if that is enough to say yes.
+func (c *Client) quoteKnown(ctx context.Context, draft txn.Draft) (txn.Quote, bool) {
+	prices, done := c.recallPrices(ctx, draft.Speed)
+	if done != nil {
+		c.learnPrices(ctx, draft.Speed, done)
+		prices = c.known.learned(draft.Speed)
+	}
+	if prices == nil {
+		return txn.Quote{}, false
+	}
+	facts, err := prices.facts()
+	if err != nil {
+		return txn.Quote{}, false
+	}
+	now := c.o.Clock.Now()
+	facts.Floor = c.floors.At(now)
+	facts.Balance.SetAllOne()
+	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
+	if o.Class != txn.Accepted {
+		return txn.Quote{}, false
+	}
+	need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value)
+	return quote, ok && (c.known.canSpend(draft.From, need, now) || c.hasNow(ctx, draft.From, need))
+}
+
+// hasNow asks for a balance, and tells whether it is enough.
+func (c *Client) hasNow(ctx context.Context, from txn.Address, need txn.Wei) bool {
+	var told hexutil.Big
+	err := c.read(ctx, "read a balance", func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
+		return client.CallContext(ctx, &told, "eth_getBalance", from, "latest")
+	})
+	if err != nil {
+		return false
+	}
+	balance := fromBig(&told)
+	if balance == nil || balance.Lt(&need) {
+		return false
+	}
+	c.known.sawBalance(from, *balance, need, c.o.Clock.Now())
+	return true
+}
+
+// learnPrices asks for prices on behalf of all who wait for them.
+func (c *Client) learnPrices(ctx context.Context, speed txn.Speed, done func(*market)) {
+	var learned *market
+	defer func() { done(learned) }()
+	if m, o := c.ask(ctx, "read fees", question{speed: speed}); o.Class == txn.Accepted {
+		learned = &m
+	}
+}

@@ -1,0 +1,179 @@
+package chain
+
+import (
+	"errors"
+	"math/big"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
+)
+
+func trusting(o *Options) { o.TrustGasLimits = true }
+
+// ownGas is a draft that needs no simulation where gas limits are trusted.
+func ownGas(from txn.Address) txn.Draft {
+	to := common.HexToAddress("0xb0b")
+	return txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 21_000}}
+}
+
+// A draft that brings its gas limit costs no call of its own: prices are asked for once under each head, a balance now and then, and nothing is simulated.
+func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.set(func(n *fakeNode) {
+		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+	})
+	r := dial(t, trusting, n.url())
+	r.mustHead(t)
+	quoteAll := func() (first txn.Quote) {
+		t.Helper()
+		var wg sync.WaitGroup
+		quotes := make([]txn.Quote, 50)
+		for i := range quotes {
+			wg.Go(func() {
+				var o txn.Outcome
+				if quotes[i], o = r.Quote(t.Context(), ownGas(common.BigToAddress(big.NewInt(int64(i%5+1))))); o.Class != txn.Accepted {
+					t.Errorf("%+v", o)
+				}
+			})
+		}
+		wg.Wait()
+		return quotes[0]
+	}
+	asked := func(what string, histories, least, most int) {
+		t.Helper()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.calls["eth_feeHistory"] != histories || n.calls["eth_getBalance"] < least || n.calls["eth_getBalance"] > most || n.calls["eth_estimateGas"] != 0 {
+			t.Errorf("%s: calls %v", what, n.calls)
+		}
+		clear(n.calls)
+	}
+	before := quoteAll()
+	asked("first", 1, 5, 50)
+	quoteAll()
+	asked("again", 0, 0, 0)
+	n.set(func(n *fakeNode) { n.head, n.baseFee = n.head+1, (*hexutil.Big)(big.NewInt(5000)) })
+	r.mustHead(t)
+	if after := quoteAll(); !after.Fees.Cap.Gt(&before.Fees.Cap) {
+		t.Errorf("fees %s under a base fee of 5000, %s under one of 1000", after.Fees.Cap.Dec(), before.Fees.Cap.Dec())
+	}
+	asked("under the next head", 1, 0, 0)
+	r.clock.Advance(purseAge + 1)
+	r.mustHead(t)
+	quoteAll()
+	asked("later", 0, 5, 50)
+}
+
+// What is known says yes alone: an account with little is asked each time, and one of which a node says that it has too little is asked again.
+func TestMoneyIsFollowed(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := crypto.PubkeyToAddress(key.PublicKey)
+	n.set(func(n *fakeNode) {
+		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+		n.send = func(hexutil.Bytes) (common.Hash, error) {
+			return common.Hash{}, errors.New("insufficient funds for gas * price + value")
+		}
+	})
+	r := dial(t, trusting, n.url())
+	r.mustHead(t)
+	quote := func(want txn.Class) txn.Quote {
+		t.Helper()
+		q, o := r.Quote(t.Context(), ownGas(from))
+		if o.Class != want {
+			t.Fatalf("%+v, want %s", o, want)
+		}
+		return q
+	}
+	q := quote(txn.Accepted)
+	n.set(func(n *fakeNode) { n.balance = (*hexutil.Big)(big.NewInt(1)) })
+	quote(txn.Accepted) // it was rich a moment ago
+	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(big.NewInt(int64(testChain))), &types.DynamicFeeTx{
+		ChainID: big.NewInt(int64(testChain)), To: &from, Gas: 21_000, GasFeeCap: q.Fees.Cap.ToBig(), GasTipCap: q.Fees.Tip.ToBig(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := r.Send(t.Context(), txn.Signed{Hash: tx.Hash(), Raw: raw}); o.Class != txn.InsufficientFunds {
+		t.Fatalf("%+v", o)
+	}
+	quote(txn.InsufficientFunds)
+	need, _ := cost(q.GasLimit, q.Fees, txn.Wei{})
+	need.Mul(&need, uint256.NewInt(2))
+	n.set(func(n *fakeNode) { n.balance = (*hexutil.Big)(need.ToBig()) })
+	quote(txn.Accepted)
+	n.set(func(n *fakeNode) { n.balance = (*hexutil.Big)(big.NewInt(1)) })
+	quote(txn.InsufficientFunds)
+}
+
+// A gas limit that no transaction with these data gets by with is refused without a nonce, and without asking anybody.
+func TestTooLittleGasOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := dial(t, trusting, "http://127.0.0.1:1")
+	to := common.HexToAddress("0xb0b")
+	for name, p := range map[string]txn.Payload{
+		"a transfer": {To: &to, GasLimit: 20_999}, "with data": {To: &to, Data: []byte{0, 1}, GasLimit: 21_019}, "a creation": {Data: []byte{1}, GasLimit: 53_015},
+	} {
+		if _, o := r.Quote(t.Context(), txn.Draft{Payload: p}); o.Class != txn.Invalid {
+			t.Errorf("%s: %+v", name, o)
+		}
+		p.GasLimit++
+		if _, o := r.Quote(t.Context(), txn.Draft{Payload: p}); o.Class == txn.Invalid {
+			t.Errorf("%s with one unit more: %+v", name, o)
+		}
+	}
+}
+
+// A gas limit of its own spares a draft the simulation only where such limits are trusted, and one that is too low is found out by either.
+func TestWhichDraftsAreSimulated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trust     bool
+		gas       uint64
+		simulated bool
+		want      txn.Class
+	}{
+		"no limit":                      {false, 0, true, txn.ExecutionReverted},
+		"its own limit":                 {false, 50_000, true, txn.ExecutionReverted},
+		"no limit where trusted":        {true, 0, true, txn.ExecutionReverted},
+		"its own limit where trusted":   {true, 50_000, false, txn.Accepted},
+		"too low a limit where trusted": {true, 20_999, false, txn.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.set(func(n *fakeNode) {
+				n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+				n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, errors.New("execution reverted: nope") }
+			})
+			r := dial(t, func(o *Options) { o.TrustGasLimits = c.trust }, n.url())
+			draft := ownGas(common.HexToAddress("0xa1"))
+			draft.Payload.GasLimit = c.gas
+			for range 2 { // what is known after the first changes nothing
+				r.mustHead(t)
+				if _, o := r.Quote(t.Context(), draft); o.Class != c.want {
+					t.Errorf("%+v, want %s", o, c.want)
+				}
+			}
+			if n.mu.Lock(); (n.calls["eth_estimateGas"] == 2) != c.simulated {
+				t.Errorf("calls %v", n.calls)
+			}
+			n.mu.Unlock()
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package chain
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+)
+
+const (
+	// sendsAtOnce is how many requests with transactions are under way to one endpoint. While they are, further transactions gather, and go as one batch.
+	sendsAtOnce = 4
+	// batchRest is how long nothing goes in batches after one that was not answered as a batch.
+	batchRest = time.Minute
+)
+
+// outbox gathers what many owners hand to one endpoint at the same moment, as they do after each block. Where there is no crowd everybody goes alone and at once.
+//
+// A batch is only the quick way to hear that bytes were taken. Whatever else was said of a part of it, its owner hands the bytes over alone: then the answer is
+// read with all that is known of single answers, and to send the same bytes twice is harmless.
+type outbox struct {
+	mu      sync.Mutex
+	busy    int // requests under way
+	waiting []*parcel
+	rest    time.Time // until then everybody goes alone
+}
+
+// parcel is one transaction that waits for its turn.
+type parcel struct {
+	ctx    context.Context
+	signed txn.Signed
+	turn   chan struct{} // closed when it is settled, or its owner's turn to go alone
+
+	batch *parcels // it went with these; nil: not yet, or alone
+	taken bool     // the endpoint has it
+	fault *fault   // what kept the whole batch from being answered
+}
+
+// parcels are those of one batch.
+type parcels struct {
+	list   []*parcel
+	left   int // whose owners still wait, under the lock of the outbox
+	cancel context.CancelFunc
+}
+
+// begin takes a slot, or a place among those that wait; nil is a slot.
+func (o *outbox) begin(ctx context.Context, signed txn.Signed, now time.Time) *parcel {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.busy < sendsAtOnce || now.Before(o.rest) {
+		o.busy++
+		return nil
+	}
+	p := &parcel{ctx: ctx, signed: signed, turn: make(chan struct{})}
+	o.waiting = append(o.waiting, p)
+	return p
+}
+
+// end gives a slot on: to a batch of those that wait, or to the only one.
+func (o *outbox) end(e *endpoint) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	limit := e.o.BatchLimit
+	if e.o.Clock.Now().Before(o.rest) {
+		limit = 1
+	}
+	list := o.next(limit)
+	switch len(list) {
+	case 0:
+		o.busy--
+	case 1:
+		close(list[0].turn)
+	default:
+		ctx, cancel := context.WithCancel(context.WithoutCancel(list[0].ctx))
+		b := &parcels{list: list, left: len(list), cancel: cancel}
+		for _, p := range list {
+			p.batch = b
+		}
+		go func() {
+			defer o.end(e)
+			defer cancel()
+			o.settle(b, e.sendBatch(ctx, b))
+		}()
+	}
+}
+
+// next takes the oldest that wait, up to a limit, and leaves out those whose owners have gone: of those not a byte leaves.
+func (o *outbox) next(limit int) (list []*parcel) {
+	for len(o.waiting) > 0 && len(list) < limit {
+		if p := o.waiting[0]; p.ctx.Err() == nil {
+			list = append(list, p)
+		}
+		o.waiting = o.waiting[1:]
+	}
+	return list
+}
+
+// settle tells every owner.
+func (o *outbox) settle(b *parcels, f *fault) {
+	for _, p := range b.list {
+		p.fault = f
+		close(p.turn)
+	}
+}
+
+// leave is for an owner who does not wait any longer. It tells whether the bytes may have left, or a slot was given to it that has to be given on.
+func (o *outbox) leave(p *parcel) (sent, slot bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p.batch == nil {
+		select {
+		case <-p.turn:
+			return false, true
+		default:
+			return false, false // next leaves it out
+		}
+	}
+	if p.batch.left--; p.batch.left == 0 {
+		p.batch.cancel()
+	}
+	return true, false
+}
+
+// sendBatch hands over a batch and notes which parts of it were taken.
+func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
+	elems, hashes := make([]rpc.BatchElem, len(b.list)), make([]txn.Hash, len(b.list))
+	for i, p := range b.list {
+		elems[i] = rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Encode(p.signed.Raw)}, Result: &hashes[i]}
+	}
+	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error { return client.BatchCallContext(ctx, elems) })
+	if f != nil {
+		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
+			e.outbox.noBatches(e.o.Clock.Now()) // it may not take any, and nobody's bytes shall wait for that again
+		}
+		return f
+	}
+	for i, p := range b.list {
+		p.taken = elems[i].Error == nil && hashes[i] == p.signed.Hash
+	}
+	return nil
+}
+
+func (o *outbox) noBatches(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.rest = now.Add(batchRest)
+}
+
+// send is one try at one endpoint: with others where many go at once, and alone where that settled nothing.
+func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	p := e.outbox.begin(ctx, signed, e.o.Clock.Now())
+	if p == nil {
+		defer e.outbox.end(e)
+		return e.sendAlone(ctx, signed)
+	}
+	select {
+	case <-p.turn:
+	case <-ctx.Done():
+		sent, slot := e.outbox.leave(p)
+		if slot {
+			e.outbox.end(e)
+		}
+		if sent {
+			return txn.Outcome{Class: txn.Ambiguous, Detail: describe(ctx.Err())}
+		}
+		return txn.Outcome{Class: txn.Unavailable, Detail: describe(ctx.Err())}
+	}
+	switch {
+	case p.batch == nil:
+		defer e.outbox.end(e)
+		return e.sendAlone(ctx, signed)
+	case p.taken:
+		e.sends.note(e.o.Clock.Now(), nil)
+		return txn.Outcome{Class: txn.Accepted}
+	case p.fault != nil && !p.fault.answered && p.fault.status == 0:
+		return e.outcomeOf(signed, txn.Hash{}, p.fault) // no answer: what is known of a part is what is known of all
+	}
+	return e.sendAlone(ctx, signed)
+}

@@ -1,0 +1,163 @@
+package chain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// crowdOf are transactions as far as a node that takes everything looks at them.
+func crowdOf(n int) []txn.Signed {
+	all := make([]txn.Signed, n)
+	for i := range all {
+		raw := fmt.Appendf(nil, "transaction %d", i)
+		all[i] = txn.Signed{Raw: raw, Hash: crypto.Keccak256Hash(raw)}
+	}
+	return all
+}
+
+// sendAll hands all over at once.
+func sendAll(ctx context.Context, c *Client, all []txn.Signed) []txn.Outcome {
+	outcomes := make([]txn.Outcome, len(all))
+	var wg sync.WaitGroup
+	for i, signed := range all {
+		wg.Go(func() { outcomes[i] = c.Send(ctx, signed) })
+	}
+	wg.Wait()
+	return outcomes
+}
+
+func takeAll(raw hexutil.Bytes) (common.Hash, error) { return crypto.Keccak256Hash(raw), nil }
+
+// isBatch tells whether a request is one, and leaves it readable.
+func isBatch(r *http.Request) bool {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.HasPrefix(body, []byte("[")) && bytes.Contains(body, []byte("eth_sendRawTransaction"))
+}
+
+// What many hand over at once goes in a few requests, and each hears of its own bytes.
+func TestACrowdSharesRequests(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	all := crowdOf(300)
+	n.set(func(n *fakeNode) {
+		n.send = func(raw hexutil.Bytes) (common.Hash, error) {
+			switch {
+			case bytes.Equal(raw, all[100].Raw):
+				return common.Hash{}, errors.New("insufficient funds for gas * price + value")
+			case bytes.Equal(raw, all[200].Raw):
+				return common.HexToHash("0xbad"), nil
+			}
+			return takeAll(raw)
+		}
+	})
+	c := dial(t, func(o *Options) { o.BatchLimit = 50 }, n.url()).Client
+	if o := c.Send(t.Context(), crowdOf(301)[300]); o.Class != txn.Accepted { // connected and verified
+		t.Fatalf("%+v", o)
+	}
+	n.set(func(n *fakeNode) { n.requests = 0 })
+	want := map[int]txn.Class{100: txn.InsufficientFunds, 200: txn.Ambiguous}
+	for i, o := range sendAll(t.Context(), c, all) {
+		if w := want[i]; o.Class != w && (w != "" || o.Class != txn.Accepted) {
+			t.Errorf("transaction %d: %+v", i, o)
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.requests > 60 {
+		t.Errorf("%d requests for 300 transactions in batches of 50", n.requests)
+	}
+}
+
+// An endpoint that takes no batches gets each transaction by itself, whatever it says to a batch; one that is gone says nothing of any of them.
+func TestBatchesThatAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"refused as one": func(w http.ResponseWriter) {
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid transaction batch"}}`)
+		},
+		"refused in a batch": func(w http.ResponseWriter) {
+			fmt.Fprint(w, `[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}]`)
+		},
+		"bad request": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.set(func(n *fakeNode) {
+				n.send = takeAll
+				n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+					if !isBatch(r) {
+						return false
+					}
+					w.Header().Set("Content-Type", "application/json")
+					answer(w)
+					return true
+				}
+			})
+			client := dial(t, nil, n.url()).Client
+			for i, o := range sendAll(t.Context(), client, crowdOf(100)) {
+				if o.Class != txn.Accepted && o.Class != txn.Ambiguous && rankOf(o.Class) != notLookedAt {
+					t.Errorf("transaction %d: %+v", i, o)
+				}
+			}
+		})
+	}
+}
+
+// Whoever leaves before its turn has sent nothing, and keeps nobody waiting.
+func TestWhoLeavesTheCrowd(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	held, begun := make(chan struct{}), make(chan struct{}, sendsAtOnce)
+	var holds atomic.Int64
+	n.set(func(n *fakeNode) {
+		n.send = func(raw hexutil.Bytes) (common.Hash, error) {
+			if holds.Add(1) <= sendsAtOnce {
+				begun <- struct{}{}
+				<-held
+			}
+			return takeAll(raw)
+		}
+	})
+	c := dial(t, nil, n.url()).Client
+	all := crowdOf(sendsAtOnce + 2)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, signed := range all[:sendsAtOnce] {
+		wg.Go(func() {
+			if o := c.Send(context.WithoutCancel(t.Context()), signed); o.Class != txn.Accepted {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+	for range sendsAtOnce {
+		<-begun
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if o := c.Send(ctx, all[sendsAtOnce]); o.Class != txn.Unavailable {
+		t.Errorf("a transaction whose owner left: %+v", o)
+	}
+	close(held)
+	if o := c.Send(t.Context(), all[sendsAtOnce+1]); o.Class != txn.Accepted {
+		t.Errorf("the one behind it: %+v", o)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sends > sendsAtOnce+1 {
+		t.Errorf("%d transactions were sent", n.sends)
+	}
+}
