@@ -35,7 +35,7 @@ func TestWhatWaitedForMoneyBeforeItHadASubState(t *testing.T) {
 	step := func(down bool) {
 		t.Helper()
 		k.must(migrating(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) (err error) {
-			if _, err = p.DownTo(k.ctx, 9); !down && err == nil {
+			if _, err = p.DownTo(k.ctx, 10); !down && err == nil {
 				_, err = p.Up(k.ctx)
 			}
 			return err

@@ -8,7 +8,7 @@ ALTER TABLE managed_tx
     ADD CONSTRAINT managed_tx_unfunded CHECK (
         sub_state <> 'UNFUNDED' OR receipt_block IS NULL AND state IN ('QUEUED', 'ALLOCATED', 'TRACKING', 'STUCK') AND (nonce IS NOT NULL OR reason = 'INSUFFICIENT_FUNDS'));
 -- An older program would tell callers of no sub-state, and leave it there when a node has taken the transaction.
-UPDATE ledger SET min_node_schema = 10;
+UPDATE ledger SET min_node_schema = 11;
 
 -- +goose Down
 -- +goose StatementBegin
