@@ -47,7 +47,7 @@ const (
 	auditOverlap = 64
 	// toldViolations bounds what is told of one audit; the rest is in the full audit.
 	toldViolations = 10
-	// knownProtections is how many of the latest commands are searched for a protection for the same reason.
+	// knownProtections is how many of the latest protections because of a violation are searched for the same one.
 	knownProtections = 100
 )
 
@@ -245,14 +245,12 @@ func (u *auditor) broken(ctx context.Context, a *actor, law, what string) {
 
 // news leaves out what the submitter was protected for before: an operator has seen it and decided to go on.
 func (u *auditor) news(ctx context.Context, a *actor, texts []string) []string {
-	commands, err := u.e.Store.Commands(ctx, a.id, 0, knownProtections)
+	known, err := u.e.Store.ProtectedFor(ctx, a.id, txn.ProtectByAudit, knownProtections)
 	if err != nil {
 		return texts // rather once too often
 	}
 	return slices.DeleteFunc(texts, func(text string) bool {
-		return slices.ContainsFunc(commands, func(c store.CommandInfo) bool {
-			return c.Kind == txn.CommandProtect && c.Action == txn.ProtectByAudit && c.Result == txn.Applied && strings.Contains(c.Reason, text)
-		})
+		return slices.ContainsFunc(known, func(evidence string) bool { return strings.Contains(evidence, text) })
 	})
 }
 

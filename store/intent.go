@@ -139,3 +139,12 @@ func (s *Store) CommandResult(ctx context.Context, submitter txn.SubmitterID, id
 	}
 	return result, result != "", s.failed(ctx, verb, err)
 }
+
+// ProtectedFor is the evidence of the newest protections of a submitter that began with this reason.
+func (s *Store) ProtectedFor(ctx context.Context, submitter txn.SubmitterID, reason string, limit int) ([]string, error) {
+	evidence, err := s.read().ProtectedFor(ctx, db.ProtectedForParams{SubmitterID: int32(submitter), Action: reason, MaxRows: rowLimit(limit)})
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("look for protections of submitter %d", submitter), err)
+	}
+	return evidence, nil
+}

@@ -10,8 +10,9 @@ import (
 )
 
 // TestAnyChainKeepsTheLaw drives queues over a chain that is mined by anybody and undone at any moment, through any answers, with callers and operators who ask for
-// anything. Nothing loops without rest; no number is used twice or skipped unrecorded; and once the weather clears and an operator decides, everything ends, and
-// says of itself what the chain says: that it ran, and how often. Reorgs go as deep as what is in blocks, past finality, and past what is audited.
+// anything; endpoints lag, receipts are late, and owners crash. Nothing loops without rest; no number is used twice or skipped unrecorded; and once the weather clears
+// and an operator decides, everything ends, and says of itself what the chain says: that it ran, and how often. Reorgs go as deep as what is in blocks, past finality,
+// and past what is audited.
 func TestAnyChainKeepsTheLaw(t *testing.T) {
 	t.Parallel()
 	for _, deepest := range []int{3, 7, 40} {
@@ -80,7 +81,7 @@ func anyChained(t *rapid.T) *chained {
 
 // weather is one thing that happens.
 func (c *chained) weather(t *rapid.T, deepest int) {
-	switch rapid.IntRange(0, 12).Draw(t, "weather") {
+	switch rapid.IntRange(0, 15).Draw(t, "weather") {
 	case 0:
 		c.view.Now = c.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 	case 1, 2:
@@ -101,6 +102,17 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 		clear(c.pool)
 	case 9:
 		c.pruned = !c.pruned
+	case 10:
+		c.lag = rapid.IntRange(0, 12).Draw(t, "lag")
+	case 11:
+		c.takeover(rapid.SampledFrom([]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, Invalid}).Draw(t, "answer that nobody heard"))
+	case 12:
+		clear(c.unknown)
+		for _, tx := range slices.Concat(c.view.Open, c.view.Queue, c.view.Ended) {
+			for _, a := range tx.Attempts {
+				c.unknown[a.Hash] = rapid.Bool().Draw(t, "unknown")
+			}
+		}
 	default:
 		prep := accepted
 		if rapid.IntRange(0, 3).Draw(t, "quote fails") == 0 {
@@ -129,7 +141,8 @@ func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
 
 // clears is good weather, with an operator who decides now and then, until nothing is left.
 func (c *chained) clears(t *rapid.T) {
-	c.pruned = false
+	c.pruned, c.lag = false, 0
+	clear(c.unknown)
 	id := int64(1000)
 	for round := range 120 {
 		c.wait(t, 2*time.Minute)
@@ -164,8 +177,13 @@ func (c *chained) decide(t *rapid.T, id *int64) {
 	for _, tx := range c.view.Open {
 		ask(Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID})
 	}
+	for _, tx := range c.view.Queue {
+		if c.ran(slices.Concat(tx.Attempts, c.lost[tx.ID])) > 0 {
+			ask(Command{Kind: CommandCancel, Tx: tx.ID})
+		}
+	}
 	if cursor := c.view.Cursor; cursor != nil && cursor.Protected != nil {
-		for _, action := range []Action{ActionResume, ActionAlign} {
+		for _, action := range c.exits {
 			ask(Command{Kind: CommandExitProtect, Action: action, Expect: cursor.Protections})
 		}
 	}
@@ -174,16 +192,47 @@ func (c *chained) decide(t *rapid.T, id *int64) {
 
 // truth compares an end with the chain.
 func (c *chained) truth(t *rapid.T, tx Tx) {
-	ran := 0
-	for _, a := range tx.Attempts {
-		if r := c.included[a.Hash]; r != nil && a.Kind != Cancel && r.Success {
-			ran++
-		}
-	}
+	ran := c.ran(slices.Concat(tx.Attempts, c.lost[tx.ID]))
 	switch {
+	case tx.Restored && tx.Reason == ReasonRestored: // nobody can tell
 	case tx.Executed == Success && ran == 0, tx.Executed != Success && ran > 0, ran > 1 && tx.Reason != ProtectRanBefore:
 		t.Fatalf("%s %s %s %q: ran %d times; %v", tx.State, tx.Executed, tx.Reason, tx.LastError, ran, c.kinds[tx.ID])
 	case tx.Reason == ReasonDeadline && tx.LateAt.IsZero():
 		t.Fatalf("it had no deadline: %+v", tx.Status)
+	}
+}
+
+// ran is how many of these forms ran.
+func (c *chained) ran(forms []Attempt) int {
+	blocks := map[Hash]bool{}
+	for _, a := range forms {
+		if r := c.included[a.Hash]; r != nil && a.Kind != Cancel && r.Success {
+			blocks[r.BlockHash] = true
+		}
+	}
+	return len(blocks)
+}
+
+// takeover is another owner, who has the ledger alone. The one before it crashed, if it was handing something over, before it had written down what was answered.
+func (c *chained) takeover(answer Class) {
+	c.audit()
+	if b, ok := Decide(c.view).(Broadcast); ok {
+		c.given(b.Attempt, answer)
+	}
+	c.forgetAll()
+}
+
+// forgetAll is what a new owner does not know, and what it assumes of that: see package engine.
+func (c *chained) forgetAll() {
+	c.view.Account, c.view.Suspicion, c.view.Used = nil, nil, nil
+	for i := range c.view.Open {
+		tx := &c.view.Open[i]
+		tx.Turn, tx.Doubted = Turn{}, tx.HandedOver()
+		if newest := tx.newest(); tx.LastAnswer == "" && newest.Kind != Cancel {
+			tx.Pooled = max(tx.Pooled, newest.No)
+		}
+	}
+	for i := range c.view.Queue {
+		c.view.Queue[i].RefusedAt = 0
 	}
 }

@@ -13,7 +13,10 @@ type chained struct {
 	longest int          // that the chain ever was
 	salt    byte         // no two blocks are the same
 	pool    map[Nonce][]Hash
-	pruned  bool // no node keeps the state of what is deeper than final
+	pruned  bool               // no node keeps the state of what is deeper than final
+	exits   []Action           // by which an operator tries to leave a protection
+	lost    map[TxID][]Attempt // that a ledger which was restored does not have
+	lag     int                // blocks that the endpoint which tells of the account is behind
 }
 
 type chainBlock struct {
@@ -26,7 +29,7 @@ type chainBlock struct {
 const chainBase = 100
 
 func newChained(queued int, p Policy) *chained {
-	c := &chained{world: newWorld(queued, p), pool: map[Nonce][]Hash{}}
+	c := &chained{world: newWorld(queued, p), pool: map[Nonce][]Hash{}, exits: []Action{ActionResume, ActionAlign}}
 	c.view.Canonical = func(n uint64) (Hash, bool) {
 		if n <= chainBase || n > c.head {
 			return Hash{}, false
@@ -101,9 +104,11 @@ func (c *chained) used(n Nonce) *Consumer {
 
 // account is what a look at it shows.
 func (c *chained) account(s LookAtAccount) Account {
-	a := Account{Latest: c.nonceAt(c.head), For: s.For, Head: c.head, HeadHash: c.blocks[len(c.blocks)-1].hash}
-	if c.head > s.Depth {
-		a.Settled = c.nonceAt(c.head - s.Depth)
+	lag := min(c.lag, len(c.blocks)-1)
+	head := c.head - uint64(lag)
+	a := Account{Latest: c.nonceAt(head), For: s.For, Head: head, HeadHash: c.blocks[len(c.blocks)-1-lag].hash}
+	if head > s.Depth {
+		a.Settled = c.nonceAt(head - s.Depth)
 	}
 	if a.Pending = a.Latest; c.view.Cursor != nil {
 		a.Expected = c.view.Expected()

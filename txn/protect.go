@@ -237,8 +237,8 @@ func exitProtect(v View, c Command) (Step, bool) {
 // align goes on at the chain's settled nonce.
 func align(v View, c Command) (Step, bool) {
 	a, next := v.Account, v.Cursor.Next
-	if c.Action == ActionAlign && v.Cursor.Protected.Reason == ProtectRestored && len(v.Queue) > 0 {
-		return refuse(c, "transactions are queued, %s before others, that may have run after the backup: cancel those that ran, and say ALIGN_FORWARD_KEEP_QUEUE for those that have not", v.Queue[0].ID)
+	if tx, ok := mayRunAgain(v); ok && c.Action == ActionAlign {
+		return refuse(c, runAgain, tx.ID)
 	}
 	if missing, ok := lowestMissing(v); ok {
 		return refuse(c, "transaction %s holds nonce %d and is in no block; resolve it first", missing.ID, *missing.Nonce)
@@ -256,8 +256,12 @@ func align(v View, c Command) (Step, bool) {
 func resume(v View, c Command) (Step, bool) {
 	a, next := v.Account, v.Cursor.Next
 	lowest := v.Expected()
-	if missing, ok := lowestMissing(v); ok && a.Latest > lowest {
+	missing, inFlight := lowestMissing(v)
+	if inFlight && a.Latest > lowest {
 		return refuse(c, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", lowest, missing.ID, a.Latest)
+	}
+	if tx, ok := mayRunAgain(v); ok && !inFlight && v.Cursor.Protected.Reason != ProtectRestored {
+		return refuse(c, runAgain, tx.ID)
 	}
 	switch {
 	case a.Latest > next || a.Pending > next:

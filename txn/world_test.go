@@ -25,6 +25,8 @@ type world struct {
 	market    Fees                // what a new form has to offer
 	results   []CommandResult
 	gaps      []Nonce
+	salted    bool // forms are of one transaction and one time
+	era       byte // that time
 }
 
 func newWorld(queued int, p Policy) *world {
@@ -86,12 +88,12 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		r := Replacement{Outcome: prep.Outcome, Fees: fees, Capped: !ok, SignErr: prep.SignErr}
 		if r.SignErr == nil {
 			no := byte(len(s.Tx.Attempts) + 1)
-			r.Signed = Signed{Hash: Hash{byte(*s.Tx.Nonce), byte(*s.Tx.Nonce >> 8), no}, Raw: []byte{no}}
+			r.Signed = Signed{Hash: w.form(s.Tx, *s.Tx.Nonce, no), Raw: []byte{no}}
 		}
 		w.apply(t, Replaced(w.view, s, r))
 	case Prepare:
 		if prep.Outcome.Class == Accepted {
-			prep.Signed = Signed{Hash: Hash{byte(s.Nonce), byte(s.Nonce >> 8), 1}, Raw: []byte{1}}
+			prep.Signed = Signed{Hash: w.form(s.Tx, s.Nonce, 1), Raw: []byte{1}}
 			prep.Quote = Quote{GasLimit: 21000}
 		}
 		w.apply(t, Prepared(w.view, s, prep))
@@ -285,3 +287,13 @@ func (w *world) include(h Hash, ok bool) {
 }
 
 var accepted = Preparation{Outcome: Outcome{Class: Accepted}}
+
+// form is the hash of a signed form. The same nonce may be signed for twice, for two transactions, if a ledger is restored in between.
+func (w *world) form(tx Tx, n Nonce, no byte) Hash {
+	h := Hash{byte(n), byte(n >> 8), no}
+	if w.salted {
+		h[3] = w.era
+		copy(h[10:], tx.ID[:])
+	}
+	return h
+}

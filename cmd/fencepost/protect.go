@@ -134,7 +134,8 @@ func (p *program) submitterExitProtectCommand(f *clientFlags) *cobra.Command {
 
 --resume goes on where the ledger stands. --align-forward goes on at the account's settled nonce on chain and records those between as gaps: for when somebody
 else has used them. It is refused while a transaction holds a nonce and is in no block: "fencepost tx resolve" decides on that first. After a restore it is
-refused while transactions are queued, which may have run after the backup: cancel those that ran, and say --keep-queue for the others.`,
+refused while transactions are queued, which may have run after the backup: cancel those that ran, and say --keep-queue for the others. So are both ways out of
+each later protection, while some of those are still queued.`,
 		Example: `  fencepost submitter exit-protect alice --protection 1 --resume --reason "the endpoint lagged"` + "\n" +
 			`  fencepost submitter exit-protect alice --protection 2 --align-forward --reason "one transfer by hand; the key is in the vault again"`,
 	}

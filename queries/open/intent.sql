@@ -83,6 +83,14 @@ SELECT k.command_id FROM submitter_command k
 -- name: CommandResult :one
 SELECT coalesce(k.result, '')::TEXT AS result FROM submitter_command k WHERE k.submitter_id = @submitter_id AND k.command_id = @command_id;
 
+-- ProtectedFor is the evidence of the newest protections that were asked for with one reason, and began. It is looked for among all commands: of an account whose
+-- transactions are cancelled often, the last ones would be cancels.
+-- name: ProtectedFor :many
+SELECT k.reason FROM submitter_command k
+ WHERE k.submitter_id = @submitter_id AND k.kind = 'PROTECT' AND k.action = @action AND k.result = 'APPLIED'
+ ORDER BY k.command_id DESC
+ LIMIT @max_rows::INT;
+
 -- Commands are what was asked for, newest first, whether it was applied or not.
 -- name: Commands :many
 SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result

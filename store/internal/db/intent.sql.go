@@ -299,3 +299,38 @@ func (q *Queries) PendingCommand(ctx context.Context, arg PendingCommandParams) 
 	err := row.Scan(&command_id)
 	return command_id, err
 }
+
+const protectedFor = `-- name: ProtectedFor :many
+SELECT k.reason FROM submitter_command k
+ WHERE k.submitter_id = $1 AND k.kind = 'PROTECT' AND k.action = $2 AND k.result = 'APPLIED'
+ ORDER BY k.command_id DESC
+ LIMIT $3::INT
+`
+
+type ProtectedForParams struct {
+	SubmitterID int32
+	Action      string
+	MaxRows     int32
+}
+
+// ProtectedFor is the evidence of the newest protections that were asked for with one reason, and began. It is looked for among all commands: of an account whose
+// transactions are cancelled often, the last ones would be cancels.
+func (q *Queries) ProtectedFor(ctx context.Context, arg ProtectedForParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, protectedFor, arg.SubmitterID, arg.Action, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var reason string
+		if err := rows.Scan(&reason); err != nil {
+			return nil, err
+		}
+		items = append(items, reason)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -181,12 +181,13 @@ type ProtectionDecision int32
 
 const (
 	ProtectionDecision_PROTECTION_DECISION_UNSPECIFIED ProtectionDecision = 0
-	// Go on where the cursor stands. The account's nonce on chain must agree with it.
+	// Go on where the cursor stands. The account's nonce on chain must agree with it. Refused of any protection after that of a restore while something that was in the
+	// restored ledger is still queued, unless a transaction holds a nonce and is in no block: see ALIGN_FORWARD_KEEP_QUEUE.
 	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
 	// Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
-	// As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
-	// they were compared with the chain, and that those which ran were cancelled.
+	// As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. So it is of
+	// each later protection while some of these are queued. Says that they were compared with the chain, and that those which ran were cancelled.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE ProtectionDecision = 3
 )
 

@@ -1106,7 +1106,8 @@ export enum ProtectionDecision {
   UNSPECIFIED = 0,
 
   /**
-   * Go on where the cursor stands. The account's nonce on chain must agree with it.
+   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused of any protection after that of a restore while something that was in the
+   * restored ledger is still queued, unless a transaction holds a nonce and is in no block: see ALIGN_FORWARD_KEEP_QUEUE.
    *
    * @generated from enum value: PROTECTION_DECISION_RESUME = 1;
    */
@@ -1120,8 +1121,8 @@ export enum ProtectionDecision {
   ALIGN_FORWARD = 2,
 
   /**
-   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
-   * they were compared with the chain, and that those which ran were cancelled.
+   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. So it is of
+   * each later protection while some of these are queued. Says that they were compared with the chain, and that those which ran were cancelled.
    *
    * @generated from enum value: PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;
    */

@@ -21,7 +21,8 @@ public enum ProtectionDecision
   PROTECTION_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * Go on where the cursor stands. The account's nonce on chain must agree with it.
+   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused of any protection after that of a restore while something that was in the
+   * restored ledger is still queued, unless a transaction holds a nonce and is in no block: see ALIGN_FORWARD_KEEP_QUEUE.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME = 1;</code>
@@ -37,8 +38,8 @@ public enum ProtectionDecision
   PROTECTION_DECISION_ALIGN_FORWARD(2),
   /**
    * <pre>
-   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
-   * they were compared with the chain, and that those which ran were cancelled.
+   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. So it is of
+   * each later protection while some of these are queued. Says that they were compared with the chain, and that those which ran were cancelled.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>
@@ -62,7 +63,8 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * Go on where the cursor stands. The account's nonce on chain must agree with it.
+   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused of any protection after that of a restore while something that was in the
+   * restored ledger is still queued, unless a transaction holds a nonce and is in no block: see ALIGN_FORWARD_KEEP_QUEUE.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME = 1;</code>
@@ -78,8 +80,8 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_ALIGN_FORWARD_VALUE = 2;
   /**
    * <pre>
-   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. Says that
-   * they were compared with the chain, and that those which ran were cancelled.
+   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. So it is of
+   * each later protection while some of these are queued. Says that they were compared with the chain, and that those which ran were cancelled.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>

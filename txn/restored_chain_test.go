@@ -1,0 +1,195 @@
+package txn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// ledgerOf is what a backup holds.
+type ledgerOf struct {
+	open, queue, ended, final []Tx
+	cursor                    *Cursor
+	submitter                 Submitter
+	gaps                      []Nonce
+}
+
+func (c *chained) backup() ledgerOf {
+	b := ledgerOf{open: slices.Clone(c.view.Open), queue: slices.Clone(c.view.Queue), ended: slices.Clone(c.view.Ended), final: slices.Clone(c.final), submitter: c.view.Submitter, gaps: slices.Clone(c.gaps)}
+	if c.view.Cursor != nil {
+		cursor := *c.view.Cursor
+		b.cursor = &cursor
+	}
+	return b
+}
+
+// restore brings the ledger back to a backup, as fencepost recover does; chain and pools stay what they are.
+func (c *chained) restore(b ledgerOf, id int64) {
+	c.view.Open, c.view.Queue, c.view.Ended, c.final, c.gaps, c.view.Submitter = b.open, b.queue, b.ended, b.final, b.gaps, b.submitter
+	c.view.Commands = nil
+	for _, txs := range [][]Tx{c.view.Open, c.view.Queue} {
+		for i := range txs {
+			txs[i].Restored = true
+		}
+	}
+	c.forgetAll()
+	cursor := *b.cursor
+	cursor.Protections = id
+	cursor.Protected = &Protected{ID: id, Reason: ProtectRestored, Evidence: "restored"}
+	c.view.Cursor = &cursor
+}
+
+// A protection of a restore that was left by one look, at an endpoint that was behind, or whose pool lacked what was sent: what is queued may be what has used the
+// nonces, and is sent by no decision that does not say that it was compared.
+func TestWhatIsQueuedAfterARestoreIsComparedBeforeEachExit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cancelled bool // the first of three, in the part that was lost
+		lost      int  // blocks of it
+		action    Action
+	}{
+		"the chain is ahead":                {false, 12, ActionAlign},
+		"the chain is where the cursor is":  {true, 1, ActionResume},
+		"aligned, and nothing to pass over": {true, 1, ActionAlign},
+	} {
+		w := newChained(3, guarded)
+		w.salted = true
+		for w.view.Cursor == nil {
+			w.step(t, Accepted, accepted)
+		}
+		b, at := w.backup(), len(w.blocks)
+		if c.cancelled {
+			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Queue[0].ID}}
+		}
+		w.wait(t, 0)
+		for range c.lost - 1 {
+			w.wait(t, 0)
+		}
+		w.era = 1
+		w.restore(b, 1000)
+		decide := func(k Command) string {
+			k.ID = int64(100 + len(w.results))
+			w.view.Commands = []Command{k}
+			w.run(t, Accepted, accepted)
+			code, _, _ := strings.Cut(w.results[len(w.results)-1].Result, ":")
+			return code
+		}
+		w.lag = len(w.blocks) - at
+		if got := decide(Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1000}); got != Applied {
+			t.Fatalf("%s: %s", name, got)
+		}
+		w.lag = 0
+		for range 2 * int(guarded.AuditDepth) {
+			w.mine(chainBlock{})
+			w.run(t, Accepted, accepted)
+			w.view.Now = w.view.Now.Add(2 * time.Minute)
+		}
+		if tx := w.view.Open[0]; tx.Reason != ReasonNonceElsewhere {
+			t.Fatalf("%s: %+v", name, tx.Status)
+		}
+		if got := decide(Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}); got != Applied {
+			t.Fatalf("%s: %s", name, got)
+		}
+		if got := decide(Command{Kind: CommandExitProtect, Action: c.action, Expect: 1001}); got != ResultRefused || len(w.view.Queue) != 2 {
+			t.Errorf("%s: %s", name, got)
+		}
+		if got := decide(Command{Kind: CommandExitProtect, Action: ActionAlignKeep, Expect: 1001}); got != Applied || len(w.view.Open) != 1 {
+			t.Errorf("%s, compared: %s", name, got)
+		}
+	}
+}
+
+// TestARestoredLedgerKeepsTheLaw is TestAnyChainKeepsTheLaw with a ledger that is brought back to what it was some time ago, while chain and pools stay what they are.
+// Endpoints lag. What says that it did not run has not, in any form, lost ones among them; nothing runs twice, whatever operators decide who do not say that they have
+// compared; and with one who has, everything ends.
+func TestARestoredLedgerKeepsTheLaw(t *testing.T) {
+	t.Parallel()
+	for _, deepest := range []int{1, 3, 7} {
+		t.Run(fmt.Sprintf("reorgs of %d blocks", deepest), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) { restoredChain(t, deepest) })
+		})
+	}
+}
+
+func restoredChain(t *rapid.T, deepest int) {
+	c := anyChained(t)
+	c.salted = true
+	var ids []TxID
+	for _, tx := range c.view.Queue {
+		ids = append(ids, tx.ID)
+	}
+	some := func(name string, n int) {
+		for i := range rapid.IntRange(0, n).Draw(t, name) {
+			c.weather(t, deepest)
+			if rapid.IntRange(0, 4).Draw(t, "asked") == 0 {
+				k := c.anyCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx"))
+				if name == "after" { // nobody vouches for anything
+					switch k.Action {
+					case ActionRequeueUnproven:
+						k.Action = ActionRequeue
+					case ActionFailUnproven:
+						k.Action = ActionFail
+					}
+				}
+				c.view.Commands = append(c.view.Commands, k)
+			}
+			c.audit()
+			c.everyNumberOnce(t)
+		}
+	}
+	some("before", 40)
+	if c.view.Cursor == nil {
+		return
+	}
+	b := c.backup()
+	at := len(c.blocks)
+	if rapid.Bool().Draw(t, "the head is cancelled") && len(c.view.Queue) > 0 {
+		c.view.Commands = append(c.view.Commands, Command{ID: 2000, Kind: CommandCancel, Tx: c.view.Queue[0].ID})
+	}
+	some("lost", 20)
+	for range rapid.IntRange(0, 6).Draw(t, "good weather") {
+		c.wait(t, 0)
+	}
+	some("lost too", 20)
+	lost := map[TxID][]Attempt{}
+	for _, tx := range slices.Concat(c.view.Open, c.view.Queue, c.final) {
+		lost[tx.ID] = slices.Clone(tx.Attempts)
+	}
+	c.era = 1
+	c.restore(b, 1000)
+	if rapid.Bool().Draw(t, "left at once, behind an endpoint that lags") {
+		c.lag = max(0, len(c.blocks)-at)
+		c.view.Commands = []Command{{ID: 1000, Kind: CommandExitProtect, Action: ActionResume, Expect: 1000}}
+		c.run(t, Accepted, accepted)
+		c.lag = 0
+	}
+	some("after", 60)
+	c.lag = 0
+	careful := rapid.Bool().Draw(t, "compares")
+	if careful {
+		c.exits, c.lost = append(c.exits, ActionAlignKeep), lost
+	}
+	c.clears(t)
+	c.lost = lost
+	for range 10 {
+		c.mine(chainBlock{})
+		c.run(t, Accepted, accepted)
+	}
+	c.audit()
+	c.everyNumberOnce(t)
+	for _, tx := range slices.Concat(c.view.Open, c.view.Queue) {
+		if !careful && tx.Restored {
+			continue // it waits for somebody who compares
+		}
+		t.Fatalf("it never ends: %+v of nonce %v, %v; protected %+v, cursor %d, account %d, last results %v", tx.Status, tx.Nonce, c.kinds[tx.ID],
+			c.view.Cursor.Protected, c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
+	}
+	for _, tx := range c.final {
+		c.truth(t, tx)
+	}
+}
