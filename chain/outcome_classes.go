@@ -36,7 +36,7 @@ func Meanings() []Meaning {
 		{txn.ReplacementUnderpriced, "another attempt of the same nonce is in the pool and is not outbid", "goes on following every attempt; " + offerMore},
 		{txn.Underpriced, "below the node's or the chain's minimum", offerMore},
 		{txn.FeeCapBelowBaseFee, "the most that is paid is below what a block asks now", offerMore + ". Before a nonce is taken it waits for the fees to fall"},
-		{txn.InsufficientFunds, "the account cannot pay for it now", sameAgain + ". Before a nonce is taken it waits without one. It goes on by itself once the account is funded"},
+		{txn.InsufficientFunds, "the account cannot pay for it now", sameAgain + ", and signs no replacement that offers more. Before a nonce is taken it waits without one. Either way its sub-state is UNFUNDED, and it goes on by itself once the account is funded"},
 		{txn.PoolFull, "the pool has no room for it now", sameAgain},
 		{txn.RateLimited, "a provider's request limit: the bytes were not looked at", nextEndpoint + ": at least for as long as the provider asks"},
 		{txn.Unavailable, "the bytes did not reach a node, or the endpoint cannot serve now", nextEndpoint},

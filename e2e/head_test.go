@@ -81,7 +81,7 @@ func (d *driven) follows(t *testing.T, submitter int, stories ...*story) {
 func (d *driven) fundedLater(t *testing.T, submitter int) {
 	s, behind := d.begin(t, submitter, "head", transfer), d.begin(t, submitter, "behind", transfer)
 	d.until(t, s.id, "it waits for money", func(tx *fencepostv1.Tx) bool {
-		return tx.GetReason() == "INSUFFICIENT_FUNDS" && tx.GetSubState() == fencepostv1.TxSubState_TX_SUB_STATE_BACKING_OFF && tx.GetOperator().Nonce == nil
+		return tx.GetReason() == "INSUFFICIENT_FUNDS" && tx.GetSubState() == fencepostv1.TxSubState_TX_SUB_STATE_UNFUNDED && tx.GetOperator().Nonce == nil
 	})
 	d.b.mine(4)
 	d.fund(d.b.keys[submitter])

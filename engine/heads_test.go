@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -111,10 +114,11 @@ func TestHeadsThatWait(t *testing.T) {
 		signer error // until after
 		before func(*venue)
 		reason string
+		sub    txn.Sub // BACKING_OFF, unless it is another
 		after  func(*venue)
 	}{
 		"no funds": {
-			before: func(v *venue) { v.memory.Drain(devchain.Address(0)) }, reason: txn.ReasonInsufficientFunds,
+			before: func(v *venue) { v.memory.Drain(devchain.Address(0)) }, reason: txn.ReasonInsufficientFunds, sub: txn.Unfunded,
 			after: func(v *venue) { v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000")) },
 		},
 		"no fees below the cap": {
@@ -146,7 +150,7 @@ func TestHeadsThatWait(t *testing.T) {
 			most := txn.Terms{MaxFee: *uint256.NewInt(100e9)}
 			id, behind := v.createWith("head", transfer(), most), v.createWith("behind", transfer(), most)
 			tx := v.has(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == c.reason })
-			if tx.State != txn.Queued || tx.Sub != txn.BackingOff || tx.Nonce != nil || tx.WaitingSince.IsZero() {
+			if tx.State != txn.Queued || tx.Sub != cmp.Or(c.sub, txn.BackingOff) || tx.Nonce != nil || tx.WaitingSince.IsZero() {
 				t.Errorf("%+v", tx.Status)
 			}
 			signs.Store(true)
@@ -162,29 +166,78 @@ func TestHeadsThatWait(t *testing.T) {
 	}
 }
 
-// The account is emptied by somebody else when the nonce is taken. It is kept, and goes on once there is money again.
-func TestFundsThatGoWhenTheNonceIsTaken(t *testing.T) {
+// The account is emptied by somebody else once the nonce is taken: before a node has the transaction, or after that, when its pool has dropped it for that. The nonce
+// is kept. At each time until there is money again it says that this is what it waits for, also when it is STUCK by its hand-overs; then it goes on by itself, and
+// so do those behind it.
+func TestFundsThatGoOnceTheNonceIsTaken(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
-	var once atomic.Bool
+	const few = 4
+	for name, c := range map[string]struct {
+		taken bool // by a node, before
+		max   int
+		want  []txn.Kind
+	}{
+		"funded in time":              {false, 1000, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventDelayed, txn.EventSubmitted}},
+		"funded late":                 {false, few, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventDelayed, txn.EventStuck, txn.EventUnstuck}},
+		"dropped, and funded in time": {true, 1000, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventSubmitted, txn.EventDelayed, txn.EventResubmitted}},
+		"dropped, and funded late":    {true, few, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventSubmitted, txn.EventDelayed, txn.EventStuck, txn.EventUnstuck}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := quick
+			p.ResubmitMax = c.max
+			v := newVenue(t, "memory", p, nil)
+			v.drainedAtSend(c.taken)
+			v.node()
+			id, behind := v.create(0, "head", transfer()), v.create(0, "behind", transfer())
+			v.unfunded(id, 3*few, c.max, c.taken)
+			v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000"))
+			v.eventually("it goes on", v.is(id, txn.Pending))
+			if got := v.events(id); !slices.Equal(got, c.want) {
+				t.Errorf("told %v, want %v", got, c.want)
+			}
+			for i, id := range []txn.TxID{id, behind} {
+				if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) || len(v.awaitForms(id, 1)) != 1 {
+					t.Errorf("%d: %+v", i, tx.Status)
+				}
+			}
+		})
+	}
+}
+
+// drainedAtSend takes the account's money when something is handed over for the first time, or once it was taken.
+func (v *venue) drainedAtSend(taken bool) {
+	sends := new(atomic.Int32)
+	gone := int32(1)
+	if taken {
+		gone = 2
+	}
 	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
-		if call.Method == chaintest.MethodSend && once.CompareAndSwap(false, true) {
+		if call.Method == chaintest.MethodSend && sends.Add(1) == gone {
+			v.forget()
 			v.memory.Drain(devchain.Address(0))
 		}
 		return chaintest.Fault{}
 	})
-	v.node()
-	id, behind := v.create(0, "head", transfer()), v.create(0, "behind", transfer())
-	tx := v.has(id, "it says so", func(tx txn.Tx) bool { return tx.Reason == string(txn.InsufficientFunds) })
-	if tx.State != txn.Allocated || *tx.Nonce != 0 {
-		t.Errorf("%+v", tx.Status)
-	}
-	v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000"))
-	for i, id := range []txn.TxID{id, behind} {
-		if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) || len(v.awaitForms(id, 1)) != 1 {
-			t.Errorf("%d: %+v", i, tx.Status)
+}
+
+// unfunded watches a transaction through so many refused hand-overs: it says at each time that it waits for money.
+func (v *venue) unfunded(id txn.TxID, handOvers, most int, taken bool) {
+	v.t.Helper()
+	v.has(id, "it waits for money", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
+	v.has(id, "it is handed over often", func(tx txn.Tx) bool {
+		want := txn.Allocated
+		if taken {
+			want = txn.Tracking
 		}
-	}
+		if tx.SubmitAttempts >= most && tx.State == txn.Stuck {
+			want = txn.Stuck
+		}
+		if tx.State != want || tx.Sub != txn.Unfunded || tx.Reason != txn.ReasonInsufficientFunds || !strings.Contains(tx.LastError, "the account cannot pay for this transaction") || *tx.Nonce != 0 {
+			v.t.Errorf("%+v", tx.Status)
+		}
+		return tx.SubmitAttempts >= handOvers && (most > handOvers || tx.State == txn.Stuck)
+	})
 }
 
 // A transaction that ran and reverted ends; whether the queue goes on is the account's choice, which may be changed under its owner.

@@ -75,7 +75,7 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),
 		inFlight:   i.gauge("fencepost_tx_in_flight", "transactions with a nonce that are not final, of the submitters that this node owns"),
 		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
-		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (the account could not pay when something of it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
+		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (something of it has the sub-state UNFUNDED: the account could not pay for it when it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
 	all.accepted, all.done = labelled("class", string(txn.Accepted)), labelled("outcome", store.Done.String())
 	all.takeovers = i.histogram("fencepost_takeover", takeoverBounds,

@@ -167,7 +167,10 @@ func wireWaiting(t *txn.Tx) *pb.Waiting {
 	if t == nil {
 		return nil
 	}
-	out := &pb.Waiting{TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), Reason: t.Reason, Message: t.LastError, CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version)}
+	out := &pb.Waiting{
+		TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), SubState: wireSub(t.Sub), Reason: t.Reason, Message: t.LastError,
+		CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version),
+	}
 	if t.Nonce != nil {
 		out.Nonce = new(uint64(*t.Nonce))
 	}

@@ -394,7 +394,7 @@ func TestWaitingAndCensus(t *testing.T) {
 	}
 	for _, poor := range []txn.Tx{queued, tx} { // whether it waits for its nonce, or has one
 		w := txn.Write{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status}
-		w.Next.Reason = txn.ReasonInsufficientFunds
+		w.Next.Sub, w.Next.Reason = txn.Unfunded, txn.ReasonInsufficientFunds
 		k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 		if got, err = s.Census(k.ctx, []txn.SubmitterID{id, other}); err != nil || got.Unfunded != 1 {
 			t.Fatalf("%s without funds: %+v, %v", poor.State, got, err)

@@ -260,7 +260,11 @@ func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
 		return unanswered(v, tx, reason, message, hint)
 	}
 	next, kind := tx.Status, Kind("")
-	if tx.Reason != reason {
+	next.Sub, next.Reason, next.LastError = BackingOff, reason, message
+	if reason == ReasonInsufficientFunds {
+		next.Sub = Unfunded
+	}
+	if tx.Reason != reason || tx.Sub != next.Sub {
 		kind, next.SubmitAttempts = EventDelayed, 0
 	}
 	if next.WaitingSince.IsZero() {
@@ -268,6 +272,5 @@ func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
 	}
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++
-	next.Sub, next.Reason, next.LastError = BackingOff, reason, message
 	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }

@@ -21,6 +21,9 @@ func overdue(v View) (c Change) {
 		if tx.LastError != "" {
 			next.LastError += "; last: " + tx.LastError
 		}
+		if tx.Sub == Unfunded {
+			next.Sub, next.Reason = Unfunded, ReasonInsufficientFunds
+		}
 		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, max(0, tx.Due.Sub(v.Now))))
 	}
 	return c
@@ -137,18 +140,20 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 		if tx.Rejected == "" && v.Cursor.Protected == nil {
 			delay = 0 // what cancels it is signed next
 		}
-	case tx.State == Stuck && passing[tx.Reason] && taken && b.Attempt.No > tx.Accepted:
+	case tx.State == Stuck && taken && (tx.Reason == ReasonInsufficientFunds || passing[tx.Reason] && b.Attempt.No > tx.Accepted):
 		kind, next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventUnstuck, Tracking, Pending, "", "", 1
 	case tx.keepsReason():
 	case taken && tx.State == Allocated:
 		kind, next.State, next.Sub, next.Reason, next.LastError = EventSubmitted, Tracking, Pending, "", ""
 		next.SubmitAttempts = 1 // what failed before reached nobody's pool
+	case taken && tx.Sub == Unfunded: // the node may have had it once, and not as long as there was no money
+		kind, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventResubmitted, Pending, "", "", 1
 	case answer.Class == Invalid:
 		kind, next.State, next.Sub, next.Reason, next.LastError = EventStuck, Stuck, None, ReasonRejected, answer.Detail
 		delay = v.Policy.ResubmitInterval
 	case next.SubmitAttempts >= v.Policy.ResubmitMax:
 		kind, next.State, next.Sub, next.Reason = EventStuck, Stuck, None, ReasonResubmitExhausted
-		next.LastError = fmt.Sprintf("handed over %d times and not included (the last answer was %s); it is still followed and handed over", next.SubmitAttempts, answer.Class)
+		next.LastError = handedOver(next.SubmitAttempts, answer.Class)
 	case taken:
 		next.Reason, next.LastError = "", ""
 		if answer.Class == Accepted {
@@ -157,7 +162,12 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
+	next, kind = v.funded(b, answer, next, kind)
 	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+}
+
+func handedOver(n int, last Class) string {
+	return fmt.Sprintf("handed over %d times and not included (the last answer was %s); it is still followed and handed over", n, last)
 }
 
 // believed is what an answer is taken for. That these bytes can never pass is not said by one node for all, once a pool may have them: they may be included yet.
@@ -214,7 +224,7 @@ func rejected(tx Tx, next Status, answer Outcome) Status {
 	if answer.Detail == "" {
 		next.Rejected = "a node says that these bytes can never pass"
 	}
-	if !tx.keepsReason() {
+	if !tx.keepsReason() || tx.Reason == ReasonInsufficientFunds {
 		next.Reason, next.LastError = ReasonRejected, next.Rejected
 	}
 	return next

@@ -170,7 +170,7 @@ func replacement(v View, tx Tx) (Replace, bool) {
 		s := replace(v, tx, Cancel, 0)
 		s.Unfit = true
 		return s, true
-	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
+	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && tx.LastAnswer != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
 		return replace(v, tx, Bump, 0), true
 	}
 	return Replace{}, false
@@ -235,7 +235,7 @@ func Replaced(v View, s Replace, p Replacement) Change {
 	}
 	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
 	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
-	if !tx.keepsReason() && tx.Rejected == "" {
+	if !tx.keepsReason() && tx.Rejected == "" && tx.Sub != Unfunded {        // whether the account can pay for the new form is not known before its answer
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventReplaced, next, 0)
@@ -302,7 +302,10 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 	if tx.State != Stuck && (reason == ReasonFeeCapReached || tired) {
 		kind, next.State, next.Sub = EventStuck, Stuck, None
 	}
-	if !tx.keepsReason() || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
+	if s.firstCancel() && tx.Sub == Unfunded { // nothing is handed over: see lookMeanwhile. It waits for something else than money now
+		kind, next.Sub = toldOfFunds(next.State, kind), plain(next.State)
+	}
+	if !tx.keepsReason() || s.firstCancel() && tx.Reason == ReasonInsufficientFunds || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
 		next.Reason, next.LastError = reason, message
 	}
 	if tx.State == Stuck && next.Reason != tx.Reason {

@@ -30,11 +30,12 @@ const (
 	None       Sub = ""
 	Pending    Sub = "PENDING"     // TRACKING: with a node, not in a block
 	Included   Sub = "INCLUDED"    // TRACKING: in a canonical block
-	BackingOff Sub = "BACKING_OFF" // QUEUED: the head waits for something outside
+	BackingOff Sub = "BACKING_OFF" // QUEUED: the head waits for something outside, other than money
+	Unfunded   Sub = "UNFUNDED"    // QUEUED, ALLOCATED, TRACKING, STUCK, and in no block: the account cannot pay for it now; it goes on by itself once funded
 )
 
 // Subs lists every sub-state.
-var Subs = []Sub{None, Pending, Included, BackingOff}
+var Subs = []Sub{None, Pending, Included, BackingOff, Unfunded}
 
 // Executed answers whether the payload ran on chain.
 type Executed string
@@ -81,6 +82,8 @@ type Move struct {
 var Moves = []Move{
 	{Kind: EventQueued, To: []State{Queued}},
 	{Kind: EventDelayed, From: []State{Queued}, To: []State{Queued}},
+	{Kind: EventDelayed, From: []State{Allocated}, To: []State{Allocated}}, // the account cannot pay, or that is not what a node says any more
+	{Kind: EventDelayed, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventAllocated, From: []State{Queued}, To: []State{Allocated}},
 	{Kind: EventSubmitted, From: []State{Allocated}, To: []State{Tracking}},
 	{Kind: EventResubmitted, From: []State{Tracking}, To: []State{Tracking}},
@@ -99,7 +102,7 @@ var Moves = []Move{
 	{Kind: EventCancelRequested, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventCancelRequested, From: []State{Stuck}, To: []State{Stuck}},
 	{Kind: EventCancelled, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Cancelled}},
-	{Kind: EventStuck, From: []State{Allocated, Tracking, Stuck}, To: []State{Stuck}}, // STUCK: for another reason than before
+	{Kind: EventStuck, From: []State{Allocated, Tracking, Stuck}, To: []State{Stuck}}, // STUCK: for another reason than before, or the account cannot pay now, or can again
 	{Kind: EventUnstuck, From: []State{Stuck}, To: []State{Tracking}},
 	{Kind: EventRequeued, From: []State{Stuck}, To: []State{Queued}},
 }

@@ -47,7 +47,7 @@ func govern(v View, tx Tx) (Step, bool) {
 	case tx.Turn.Answer == StuckRetry:
 		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
 		return Record{Change{Writes: []Write{v.move(tx, EventUnstuck, next, 0)}}}, true
-	case tx.Turn.Answer == StuckBump:
+	case tx.Turn.Answer == StuckBump && tx.Sub != Unfunded: // what cannot be paid for is not had for more
 		return replace(v, tx, Bump, 0), true
 	case tx.Turn.Answer == StuckCancel && !tx.givenUp():
 		next.CancelRequested, next.SubmitAttempts = true, 0

@@ -210,6 +210,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 	if x.Next.Reason != tx.Reason && x.Kind == "" && !mayChangeSilently(tx, x.Next) {
 		t.Fatalf("%s/%s becomes %q from %q and nobody is told", tx.State, tx.Sub, x.Next.Reason, tx.Reason)
 	}
+	tellsOfFunds(t, tx, x)
 	if x.Kind != "" {
 		if !Legal(x.Kind, x.From, x.Next.State) || x.Next.Version != tx.Version+1 {
 			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State, x.Next.Version)

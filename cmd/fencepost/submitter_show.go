@@ -70,6 +70,8 @@ func waysOut(s *pb.Submitter, lost *pb.Tx) (heading string, ways []string) {
 		return strings.TrimPrefix(protectedWhy[reason]+"\nNo nonce is taken until you decide:", "\n"), exits(s, lost)
 	case len(ran(s, "")) > 0:
 		return "It ran although it had been given up, and ends by itself, by that receipt:", ran(s, "")
+	case lacksMoney(s) != nil:
+		return funding(s, lacksMoney(s))
 	case b.GetState() != pb.TxState_TX_STATE_STUCK:
 		return "", nil
 	case b.GetReason() == txn.ReasonNonceElsewhere:
@@ -231,7 +233,7 @@ func waitingFields(name string, w *pb.Waiting) []field {
 	if w == nil {
 		return nil
 	}
-	text := w.GetTxId() + " " + shownState(w.GetState(), 0)
+	text := w.GetTxId() + " " + shownState(w.GetState(), w.GetSubState())
 	if w.Nonce != nil {
 		text += fmt.Sprintf(", nonce %d", w.GetNonce())
 	}

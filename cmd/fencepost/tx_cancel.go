@@ -65,7 +65,7 @@ func (c *client) cancelled(ctx context.Context, answer *pb.CancelTxResponse) (st
 	if err != nil {
 		return "", fmt.Errorf("the cancel of transaction %s is recorded, but not where it stands: %w", id, err)
 	}
-	return cancelling(full.GetTx(), account.GetSubmitter()) + fmt.Sprintf("; \"fencepost tx watch %s\" tells how it ends", id), nil
+	return cancelling(full.GetTx(), account.GetSubmitter()) + unpaid(full.GetTx()) + fmt.Sprintf("; \"fencepost tx watch %s\" tells how it ends", id), nil
 }
 
 // cancelling tells what becomes of a cancel that is recorded. What nothing is signed for comes before what forbids to sign.

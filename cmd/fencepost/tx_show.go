@@ -44,7 +44,7 @@ func txFields(tx *pb.Tx) []field {
 		{"tx_id", tx.GetTxId()}, {"submitter", tx.GetSubmitter()}, {"request_id", tx.GetRequestId()},
 		{"state", shownState(tx.GetState(), tx.GetSubState())}, {"version", number(tx.GetVersion())},
 		{"executed", strings.TrimPrefix(tx.GetExecuted().String(), "EXECUTED_")},
-		{"reason", tx.GetReason()}, {"last_error", tx.GetLastError()}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
+		{"reason", tx.GetReason()}, {"last_error", tx.GetLastError()}, {"what_to_do", remedy(tx)}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
 		{"to", to}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data}, {"gas_limit", number(tx.GetPayload().GetGasLimit())},
 	}
 	all = append(append(all, termsFields(tx.GetTerms())...), field{"labels", shownLabels(tx.GetLabels())}, field{"tx_hash", tx.GetTxHash()})

@@ -138,10 +138,10 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                                       
        coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
- CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest, bool_or(t.reason = 'INSUFFICIENT_FUNDS') AS unfunded
+ CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest, bool_or(t.sub_state = 'UNFUNDED') AS unfunded
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) q
  CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
-                            bool_or(t.sub_state <> 'INCLUDED' AND 'INSUFFICIENT_FUNDS' IN (t.reason, t.last_answer)) AS unfunded
+                            bool_or(t.sub_state = 'UNFUNDED') AS unfunded
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
  WHERE s.submitter_id = ANY($1::INT[])
 `

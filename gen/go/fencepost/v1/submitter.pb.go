@@ -538,7 +538,9 @@ type Waiting struct {
 	// When it was accepted.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// The same as in the transaction; a decision on it may name it.
-	Version       uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
+	// Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+	SubState      TxSubState `protobuf:"varint,21,opt,name=sub_state,json=subState,proto3,enum=fencepost.v1.TxSubState" json:"sub_state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +629,13 @@ func (x *Waiting) GetVersion() uint64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *Waiting) GetSubState() TxSubState {
+	if x != nil {
+		return x.SubState
+	}
+	return TxSubState_TX_SUB_STATE_UNSPECIFIED
 }
 
 // NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
@@ -2217,7 +2226,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1d\n" +
 	"\n" +
-	"on_failure\x18\x04 \x01(\bR\tonFailure\"\xa0\x02\n" +
+	"on_failure\x18\x04 \x01(\bR\tonFailure\"\xd7\x02\n" +
 	"\aWaiting\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1d\n" +
 	"\n" +
@@ -2228,7 +2237,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x1c\n" +
-	"\aversion\x18\x14 \x01(\x04B\x020\x01R\aversionB\b\n" +
+	"\aversion\x18\x14 \x01(\x04B\x020\x01R\aversion\x125\n" +
+	"\tsub_state\x18\x15 \x01(\x0e2\x18.fencepost.v1.TxSubStateR\bsubStateB\b\n" +
 	"\x06_nonce\"\xaf\x01\n" +
 	"\bNonceGap\x12#\n" +
 	"\vfirst_nonce\x18\x01 \x01(\x04B\x020\x01R\n" +
@@ -2469,8 +2479,9 @@ var file_fencepost_v1_submitter_proto_goTypes = []any{
 	(*ListCommandsResponse)(nil),      // 31: fencepost.v1.ListCommandsResponse
 	(*timestamppb.Timestamp)(nil),     // 32: google.protobuf.Timestamp
 	(TxState)(0),                      // 33: fencepost.v1.TxState
-	(*fieldmaskpb.FieldMask)(nil),     // 34: google.protobuf.FieldMask
-	(*Tx)(nil),                        // 35: fencepost.v1.Tx
+	(TxSubState)(0),                   // 34: fencepost.v1.TxSubState
+	(*fieldmaskpb.FieldMask)(nil),     // 35: google.protobuf.FieldMask
+	(*Tx)(nil),                        // 36: fencepost.v1.Tx
 }
 var file_fencepost_v1_submitter_proto_depIdxs = []int32{
 	32, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
@@ -2479,59 +2490,60 @@ var file_fencepost_v1_submitter_proto_depIdxs = []int32{
 	32, // 3: fencepost.v1.Pause.time:type_name -> google.protobuf.Timestamp
 	33, // 4: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
 	32, // 5: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
-	32, // 6: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
-	0,  // 7: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
-	1,  // 8: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
-	5,  // 9: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
-	6,  // 10: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
-	32, // 11: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
-	8,  // 12: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
-	8,  // 13: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
-	9,  // 14: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
-	2,  // 15: fencepost.v1.Submitter.on_failure:type_name -> fencepost.v1.FailurePolicy
-	7,  // 16: fencepost.v1.Submitter.pause:type_name -> fencepost.v1.Pause
-	0,  // 17: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
-	2,  // 18: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
-	34, // 19: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
-	10, // 20: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 21: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 22: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 23: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
-	10, // 24: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 25: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 26: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	3,  // 27: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
-	10, // 28: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
-	4,  // 29: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
-	35, // 30: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
-	32, // 31: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
-	32, // 32: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
-	29, // 33: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
-	11, // 34: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
-	15, // 35: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
-	17, // 36: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
-	12, // 37: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
-	19, // 38: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
-	21, // 39: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
-	23, // 40: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
-	25, // 41: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
-	27, // 42: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
-	30, // 43: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
-	14, // 44: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
-	16, // 45: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
-	18, // 46: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
-	13, // 47: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
-	20, // 48: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
-	22, // 49: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
-	24, // 50: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
-	26, // 51: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
-	28, // 52: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
-	31, // 53: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
-	44, // [44:54] is the sub-list for method output_type
-	34, // [34:44] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	34, // 6: fencepost.v1.Waiting.sub_state:type_name -> fencepost.v1.TxSubState
+	32, // 7: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
+	0,  // 8: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
+	1,  // 9: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
+	5,  // 10: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
+	6,  // 11: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
+	32, // 12: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
+	8,  // 13: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
+	8,  // 14: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
+	9,  // 15: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
+	2,  // 16: fencepost.v1.Submitter.on_failure:type_name -> fencepost.v1.FailurePolicy
+	7,  // 17: fencepost.v1.Submitter.pause:type_name -> fencepost.v1.Pause
+	0,  // 18: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
+	2,  // 19: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
+	35, // 20: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
+	10, // 21: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 22: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 23: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 24: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
+	10, // 25: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 26: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	10, // 27: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	3,  // 28: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
+	10, // 29: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
+	4,  // 30: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
+	36, // 31: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
+	32, // 32: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
+	32, // 33: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
+	29, // 34: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
+	11, // 35: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
+	15, // 36: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
+	17, // 37: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
+	12, // 38: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
+	19, // 39: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
+	21, // 40: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
+	23, // 41: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
+	25, // 42: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
+	27, // 43: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
+	30, // 44: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
+	14, // 45: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
+	16, // 46: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
+	18, // 47: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
+	13, // 48: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
+	20, // 49: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
+	22, // 50: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
+	24, // 51: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
+	26, // 52: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
+	28, // 53: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
+	31, // 54: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
+	45, // [45:55] is the sub-list for method output_type
+	35, // [35:45] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_submitter_proto_init() }

@@ -107,9 +107,12 @@ const (
 	TxSubState_TX_SUB_STATE_PENDING TxSubState = 1
 	// TRACKING: in a canonical block, not yet final.
 	TxSubState_TX_SUB_STATE_INCLUDED TxSubState = 2
-	// QUEUED: the head of the queue waits for something outside (node, signer, funds); reason and last_error tell what. A new reason is an event, the same reason
-	// again is not.
+	// QUEUED: the head of the queue waits for something outside (node, signer, fees), other than money; reason and last_error tell what. A new reason is an event,
+	// the same reason again is not.
 	TxSubState_TX_SUB_STATE_BACKING_OFF TxSubState = 3
+	// QUEUED, ALLOCATED, TRACKING or STUCK, and in no block: the account cannot pay for it now, and it goes on by itself once the account is funded. last_error tells
+	// what is missing, as far as that is known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another one besides. That it begins, and that it ends, are events.
+	TxSubState_TX_SUB_STATE_UNFUNDED TxSubState = 4
 )
 
 // Enum value maps for TxSubState.
@@ -119,12 +122,14 @@ var (
 		1: "TX_SUB_STATE_PENDING",
 		2: "TX_SUB_STATE_INCLUDED",
 		3: "TX_SUB_STATE_BACKING_OFF",
+		4: "TX_SUB_STATE_UNFUNDED",
 	}
 	TxSubState_value = map[string]int32{
 		"TX_SUB_STATE_UNSPECIFIED": 0,
 		"TX_SUB_STATE_PENDING":     1,
 		"TX_SUB_STATE_INCLUDED":    2,
 		"TX_SUB_STATE_BACKING_OFF": 3,
+		"TX_SUB_STATE_UNFUNDED":    4,
 	}
 )
 
@@ -227,7 +232,7 @@ const (
 	TxEventKind_TX_EVENT_KIND_ALLOCATED TxEventKind = 2
 	// A chain node accepted it.
 	TxEventKind_TX_EVENT_KIND_SUBMITTED TxEventKind = 3
-	// It was handed to a chain node again (the same signed bytes).
+	// It was handed to a chain node again (the same signed bytes), which took it anew.
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
 	// It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5
@@ -241,13 +246,14 @@ const (
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
 	// Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
-	// It needs a decision; or it needed one already, and the reason is another now.
+	// It needs a decision; or it needed one already, and the reason is another now, or the account cannot pay for it now, or can again (TX_SUB_STATE_UNFUNDED).
 	TxEventKind_TX_EVENT_KIND_STUCK TxEventKind = 11
-	// A decision put it back on its way.
+	// A decision put it back on its way, or what it lacked (money, another form) is there now.
 	TxEventKind_TX_EVENT_KIND_UNSTUCK TxEventKind = 12
 	// An operator put it back into the queue after its nonce was consumed by somebody else.
 	TxEventKind_TX_EVENT_KIND_REQUEUED TxEventKind = 13
-	// The head of the queue waits for something outside; reason and message tell what. Told once for each reason.
+	// The head of the queue waits for something outside; reason and message tell what. Told once for each reason. With a nonce: the account cannot pay for it now
+	// (TX_SUB_STATE_UNFUNDED), or that is not what it waits for any more.
 	TxEventKind_TX_EVENT_KIND_DELAYED TxEventKind = 14
 	// Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
 	TxEventKind_TX_EVENT_KIND_REPLACED TxEventKind = 15
@@ -2798,13 +2804,14 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x0eTX_STATE_STUCK\x10\x04\x12\x16\n" +
 	"\x12TX_STATE_CONFIRMED\x10\x05\x12\x19\n" +
 	"\x15TX_STATE_FAILED_FINAL\x10\x06\x12\x16\n" +
-	"\x12TX_STATE_CANCELLED\x10\a*}\n" +
+	"\x12TX_STATE_CANCELLED\x10\a*\x98\x01\n" +
 	"\n" +
 	"TxSubState\x12\x1c\n" +
 	"\x18TX_SUB_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14TX_SUB_STATE_PENDING\x10\x01\x12\x19\n" +
 	"\x15TX_SUB_STATE_INCLUDED\x10\x02\x12\x1c\n" +
-	"\x18TX_SUB_STATE_BACKING_OFF\x10\x03*x\n" +
+	"\x18TX_SUB_STATE_BACKING_OFF\x10\x03\x12\x19\n" +
+	"\x15TX_SUB_STATE_UNFUNDED\x10\x04*x\n" +
 	"\bExecuted\x12\x18\n" +
 	"\x14EXECUTED_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10EXECUTED_UNKNOWN\x10\x01\x12\x0f\n" +

@@ -45,7 +45,7 @@ public enum TxEventKind
   TX_EVENT_KIND_SUBMITTED(3),
   /**
    * <pre>
-   * It was handed to a chain node again (the same signed bytes).
+   * It was handed to a chain node again (the same signed bytes), which took it anew.
    * </pre>
    *
    * <code>TX_EVENT_KIND_RESUBMITTED = 4;</code>
@@ -101,7 +101,7 @@ public enum TxEventKind
   TX_EVENT_KIND_CANCELLED(10),
   /**
    * <pre>
-   * It needs a decision; or it needed one already, and the reason is another now.
+   * It needs a decision; or it needed one already, and the reason is another now, or the account cannot pay for it now, or can again (TX_SUB_STATE_UNFUNDED).
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>
@@ -109,7 +109,7 @@ public enum TxEventKind
   TX_EVENT_KIND_STUCK(11),
   /**
    * <pre>
-   * A decision put it back on its way.
+   * A decision put it back on its way, or what it lacked (money, another form) is there now.
    * </pre>
    *
    * <code>TX_EVENT_KIND_UNSTUCK = 12;</code>
@@ -125,7 +125,8 @@ public enum TxEventKind
   TX_EVENT_KIND_REQUEUED(13),
   /**
    * <pre>
-   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason.
+   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason. With a nonce: the account cannot pay for it now
+   * (TX_SUB_STATE_UNFUNDED), or that is not what it waits for any more.
    * </pre>
    *
    * <code>TX_EVENT_KIND_DELAYED = 14;</code>
@@ -189,7 +190,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_SUBMITTED_VALUE = 3;
   /**
    * <pre>
-   * It was handed to a chain node again (the same signed bytes).
+   * It was handed to a chain node again (the same signed bytes), which took it anew.
    * </pre>
    *
    * <code>TX_EVENT_KIND_RESUBMITTED = 4;</code>
@@ -245,7 +246,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_CANCELLED_VALUE = 10;
   /**
    * <pre>
-   * It needs a decision; or it needed one already, and the reason is another now.
+   * It needs a decision; or it needed one already, and the reason is another now, or the account cannot pay for it now, or can again (TX_SUB_STATE_UNFUNDED).
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>
@@ -253,7 +254,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_STUCK_VALUE = 11;
   /**
    * <pre>
-   * A decision put it back on its way.
+   * A decision put it back on its way, or what it lacked (money, another form) is there now.
    * </pre>
    *
    * <code>TX_EVENT_KIND_UNSTUCK = 12;</code>
@@ -269,7 +270,8 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_REQUEUED_VALUE = 13;
   /**
    * <pre>
-   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason.
+   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason. With a nonce: the account cannot pay for it now
+   * (TX_SUB_STATE_UNFUNDED), or that is not what it waits for any more.
    * </pre>
    *
    * <code>TX_EVENT_KIND_DELAYED = 14;</code>

@@ -37,13 +37,22 @@ public enum TxSubState
   TX_SUB_STATE_INCLUDED(2),
   /**
    * <pre>
-   * QUEUED: the head of the queue waits for something outside (node, signer, funds); reason and last_error tell what. A new reason is an event, the same reason
-   * again is not.
+   * QUEUED: the head of the queue waits for something outside (node, signer, fees), other than money; reason and last_error tell what. A new reason is an event,
+   * the same reason again is not.
    * </pre>
    *
    * <code>TX_SUB_STATE_BACKING_OFF = 3;</code>
    */
   TX_SUB_STATE_BACKING_OFF(3),
+  /**
+   * <pre>
+   * QUEUED, ALLOCATED, TRACKING or STUCK, and in no block: the account cannot pay for it now, and it goes on by itself once the account is funded. last_error tells
+   * what is missing, as far as that is known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another one besides. That it begins, and that it ends, are events.
+   * </pre>
+   *
+   * <code>TX_SUB_STATE_UNFUNDED = 4;</code>
+   */
+  TX_SUB_STATE_UNFUNDED(4),
   UNRECOGNIZED(-1),
   ;
 
@@ -78,13 +87,22 @@ public enum TxSubState
   public static final int TX_SUB_STATE_INCLUDED_VALUE = 2;
   /**
    * <pre>
-   * QUEUED: the head of the queue waits for something outside (node, signer, funds); reason and last_error tell what. A new reason is an event, the same reason
-   * again is not.
+   * QUEUED: the head of the queue waits for something outside (node, signer, fees), other than money; reason and last_error tell what. A new reason is an event,
+   * the same reason again is not.
    * </pre>
    *
    * <code>TX_SUB_STATE_BACKING_OFF = 3;</code>
    */
   public static final int TX_SUB_STATE_BACKING_OFF_VALUE = 3;
+  /**
+   * <pre>
+   * QUEUED, ALLOCATED, TRACKING or STUCK, and in no block: the account cannot pay for it now, and it goes on by itself once the account is funded. last_error tells
+   * what is missing, as far as that is known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another one besides. That it begins, and that it ends, are events.
+   * </pre>
+   *
+   * <code>TX_SUB_STATE_UNFUNDED = 4;</code>
+   */
+  public static final int TX_SUB_STATE_UNFUNDED_VALUE = 4;
 
 
   public final int getNumber() {
@@ -115,6 +133,7 @@ public enum TxSubState
       case 1: return TX_SUB_STATE_PENDING;
       case 2: return TX_SUB_STATE_INCLUDED;
       case 3: return TX_SUB_STATE_BACKING_OFF;
+      case 4: return TX_SUB_STATE_UNFUNDED;
       default: return null;
     }
   }

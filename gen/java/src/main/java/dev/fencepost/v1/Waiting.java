@@ -37,6 +37,7 @@ private static final long serialVersionUID = 0L;
     state_ = 0;
     reason_ = "";
     message_ = "";
+    subState_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -320,6 +321,32 @@ private static final long serialVersionUID = 0L;
     return version_;
   }
 
+  public static final int SUB_STATE_FIELD_NUMBER = 21;
+  private int subState_ = 0;
+  /**
+   * <pre>
+   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+   * @return The enum numeric value on the wire for subState.
+   */
+  @java.lang.Override public int getSubStateValue() {
+    return subState_;
+  }
+  /**
+   * <pre>
+   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+   * @return The subState.
+   */
+  @java.lang.Override public dev.fencepost.v1.TxSubState getSubState() {
+    dev.fencepost.v1.TxSubState result = dev.fencepost.v1.TxSubState.forNumber(subState_);
+    return result == null ? dev.fencepost.v1.TxSubState.UNRECOGNIZED : result;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -358,6 +385,9 @@ private static final long serialVersionUID = 0L;
     if (version_ != 0L) {
       output.writeUInt64(20, version_);
     }
+    if (subState_ != dev.fencepost.v1.TxSubState.TX_SUB_STATE_UNSPECIFIED.getNumber()) {
+      output.writeEnum(21, subState_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -389,6 +419,10 @@ private static final long serialVersionUID = 0L;
     if (version_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(20, version_);
+    }
+    if (subState_ != dev.fencepost.v1.TxSubState.TX_SUB_STATE_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(21, subState_);
     }
     return size;
   }
@@ -435,6 +469,7 @@ private static final long serialVersionUID = 0L;
     }
     if (getVersion()
         != other.getVersion()) return false;
+    if (subState_ != other.subState_) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -468,6 +503,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + VERSION_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getVersion());
+    hash = (37 * hash) + SUB_STATE_FIELD_NUMBER;
+    hash = (53 * hash) + subState_;
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -621,6 +658,7 @@ private static final long serialVersionUID = 0L;
         createTimeBuilder_ = null;
       }
       version_ = 0L;
+      subState_ = 0;
       return this;
     }
 
@@ -683,6 +721,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000080) != 0)) {
         result.version_ = version_;
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.subState_ = subState_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -729,6 +770,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getVersion() != 0L) {
         setVersion(other.getVersion());
+      }
+      if (other.subState_ != 0) {
+        setSubStateValue(other.getSubStateValue());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -796,6 +840,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 160
+            case 168: {
+              subState_ = input.readEnum();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 168
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1424,6 +1473,78 @@ private static final long serialVersionUID = 0L;
     public Builder clearVersion() {
       bitField0_ = (bitField0_ & ~0x00000080);
       version_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int subState_ = 0;
+    /**
+     * <pre>
+     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+     * @return The enum numeric value on the wire for subState.
+     */
+    @java.lang.Override public int getSubStateValue() {
+      return subState_;
+    }
+    /**
+     * <pre>
+     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+     * @param value The enum numeric value on the wire for subState to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSubStateValue(int value) {
+      subState_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+     * @return The subState.
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.TxSubState getSubState() {
+      dev.fencepost.v1.TxSubState result = dev.fencepost.v1.TxSubState.forNumber(subState_);
+      return result == null ? dev.fencepost.v1.TxSubState.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+     * @param value The subState to set.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder setSubState(dev.fencepost.v1.TxSubState value) {
+      java.util.Objects.requireNonNull(value);
+      bitField0_ |= 0x00000100;
+      subState_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSubState() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      subState_ = 0;
       onChanged();
       return this;
     }

@@ -132,4 +132,23 @@ public interface WaitingOrBuilder extends
    * @return The version.
    */
   long getVersion();
+
+  /**
+   * <pre>
+   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+   * @return The enum numeric value on the wire for subState.
+   */
+  int getSubStateValue();
+  /**
+   * <pre>
+   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
+   * @return The subState.
+   */
+  dev.fencepost.v1.TxSubState getSubState();
 }

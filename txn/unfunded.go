@@ -1,0 +1,104 @@
+package txn
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An account without money holds up whatever it would pay for: the original, the form that offers more and the form that cancels alike (H72). What that holds up
+// says so by its sub-state, with a nonce or without one, from the answer that says it until the next one that says anything else. Nobody has to decide on it: it
+// is tried as ever, and goes on by itself once there is money. Such hand-overs count like others, so that it becomes STUCK in time, since somebody has to send the
+// money; but the lack of money stays the reason then, and once a node takes it, it is not STUCK any more.
+
+// funded writes into the status that an answer leads to whether the account can pay for what was handed over, as far as that is known.
+func (v View) funded(b Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
+	switch tx := b.Tx; {
+	case next.LastAnswer == InsufficientFunds && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
+		next = b.unpaid(answer, next)
+		if tx.Sub != Unfunded || tx.Reason != next.Reason {
+			kind = toldOfFunds(next.State, kind)
+		}
+	case tx.Sub == Unfunded:
+		next = v.paid(tx, answer, next)
+		kind = toldOfFunds(next.State, kind)
+	}
+	return next, kind
+}
+
+// unpaid is the status of what the account cannot pay for. An answer of a node that did not look at the bytes takes nothing of that back.
+func (b Broadcast) unpaid(answer Outcome, next Status) Status {
+	tx := b.Tx
+	before, _, _ := strings.Cut(tx.LastError, sinceThen)
+	message := b.cannotPay(answer)
+	money := tx.State != Stuck && !tx.staysTold() || hiding[tx.Reason] // nothing else is the reason
+	switch {
+	case unasked(answer.Class) && money && tx.Reason == ReasonInsufficientFunds:
+		next.LastError = before + sinceThen + string(answer.Class) + ": " + answer.Detail
+	case unasked(answer.Class) && !money:
+	case !money:
+		next.LastError = before + sinceThen + message
+	case next.State == Stuck:
+		next.LastError = fmt.Sprintf("handed over %d times and not included; now %s", next.SubmitAttempts, message)
+	default:
+		next.LastError = message
+	}
+	next.Sub = Unfunded
+	if money {
+		next.Reason = ReasonInsufficientFunds
+	}
+	return next
+}
+
+// hiding are the reasons of a STUCK transaction that say no more than how long it is in no block.
+var hiding = map[string]bool{ReasonResubmitExhausted: true, ReasonOverdue: true, ReasonInsufficientFunds: true}
+
+// paid is the status of what waited for money, and is told something else now.
+func (v View) paid(tx Tx, answer Outcome, next Status) Status {
+	if next.Sub == Unfunded {
+		next.Sub = plain(next.State)
+	}
+	switch {
+	case next.State == Stuck && next.Reason == ReasonInsufficientFunds && next.SubmitAttempts < v.Policy.ResubmitMax:
+		next.Reason, next.LastError = ReasonOverdue, fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
+	case next.State == Stuck && next.Reason == ReasonInsufficientFunds:
+		next.Reason, next.LastError = ReasonResubmitExhausted, handedOver(next.SubmitAttempts, answer.Class)
+	case next.Reason == tx.Reason:
+		next.LastError, _, _ = strings.Cut(next.LastError, sinceThen)
+	}
+	return next
+}
+
+// cannotPay says what the account cannot pay for, as far as the node tells it, and what comes next.
+func (b Broadcast) cannotPay(answer Outcome) string {
+	what, short := "this transaction", lacking(answer)
+	if b.Attempt.Kind == Cancel {
+		what = "the form that cancels this transaction"
+	}
+	if short == "" && answer.Class == InsufficientFunds && answer.Detail != "" {
+		short = " (" + answer.Detail + ")"
+	}
+	said := "the account cannot pay for " + what + short + "; it is handed over again, and goes on by itself once funded"
+	if older := b.Tx.Pooled; older > 0 && older < b.Attempt.No {
+		said += "; a pool may have an earlier form of it, which may be included as it is"
+	}
+	return said
+}
+
+// toldOfFunds is the event which tells that the account cannot pay, or that this is not so any more, where no other event tells it.
+func toldOfFunds(s State, kind Kind) Kind {
+	switch {
+	case kind != "":
+		return kind
+	case s == Stuck:
+		return EventStuck
+	}
+	return EventDelayed
+}
+
+// plain is the sub-state of what is in no block and waits for nothing in particular.
+func plain(s State) Sub {
+	if s == Tracking {
+		return Pending
+	}
+	return None
+}

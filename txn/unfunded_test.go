@@ -1,0 +1,272 @@
+package txn
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tellsOfFunds is the law of the sub-state: whatever waits for money says so, nothing else does, and whoever watches is told when that changes.
+func tellsOfFunds(t fataler, tx Tx, x Write) {
+	t.Helper()
+	next := x.Next
+	switch {
+	case (tx.Sub == Unfunded) != (next.Sub == Unfunded) && x.Kind == "":
+		t.Fatalf("%s/%s becomes %s/%s and nobody is told", tx.State, tx.Sub, next.State, next.Sub)
+	case next.Reason == ReasonInsufficientFunds && next.Sub != Unfunded:
+		t.Fatalf("it waits for money and is %s/%s: %s", next.State, next.Sub, next.LastError)
+	case next.Sub != Unfunded:
+	case next.State.Final(), next.Receipt != nil, next.Nonce == nil && next.Reason != ReasonInsufficientFunds, next.Nonce != nil && next.LastAnswer != InsufficientFunds && x.Kind != EventReplaced && next.LastAnswer != "":
+		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
+	case !strings.Contains(next.LastError, "the account cannot pay for"):
+		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason, next.LastError)
+	}
+}
+
+var poor = Outcome{Class: InsufficientFunds, Detail: "insufficient funds"}
+
+// refusedOften has the next form refused for lack of money until it is STUCK, and as often again.
+func (w *world) refusedOften(t *testing.T) {
+	t.Helper()
+	for n := range 2 * w.view.Policy.ResubmitMax {
+		w.do(t, until[Broadcast](t, w), poor, accepted)
+		tx := w.view.Open[0]
+		want := Allocated
+		if n+1 >= w.view.Policy.ResubmitMax {
+			want = Stuck
+		}
+		if tx.State != want || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds || !strings.Contains(tx.LastError, "the account cannot pay for this transaction (insufficient funds)") ||
+			!strings.Contains(tx.LastError, "goes on by itself once funded") || w.view.Now.Add(backoffMost).Before(tx.Due) {
+			t.Fatalf("after %d refusals: %s/%s %s %q, due in %s", n+1, tx.State, tx.Sub, tx.Reason, tx.LastError, tx.Due.Sub(w.view.Now))
+		}
+	}
+}
+
+// More refusals for lack of money than there may be hand-overs hide nothing: it says at each time what it waits for, and goes on by itself once funded.
+func TestMoneyStaysTheReason(t *testing.T) {
+	t.Parallel()
+	for _, class := range []Class{Accepted, AlreadyKnown} {
+		w := newWorld(2, policy)
+		id := w.view.Queue[0].ID
+		w.refusedOften(t)
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: class}, accepted)
+		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" || tx.LastError != "" || tx.SubmitAttempts != 1 {
+			t.Errorf("%s: %+v", class, tx.Status)
+		}
+		w.include(b.Attempt.Hash, true)
+		w.clearUp(t)
+		if got := w.kinds[id]; !slices.Equal(got, []Kind{EventAllocated, EventDelayed, EventStuck, EventUnstuck, EventIncluded, EventConfirmed}) || len(w.final) != 2 {
+			t.Errorf("told %v, %d ended", got, len(w.final))
+		}
+	}
+}
+
+// It is funded before there were as many hand-overs as it may have: from then on they are counted anew.
+func TestFundedInTime(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string][]Class{"never taken": nil, "taken, and dropped when the money went": {Accepted}} {
+		w := newWorld(1, policy)
+		for _, class := range first {
+			w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
+		}
+		id := until[Broadcast](t, w).Tx.ID
+		for w.view.Open[0].SubmitAttempts < policy.ResubmitMax-1 {
+			w.do(t, until[Broadcast](t, w), poor, accepted)
+		}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" || tx.SubmitAttempts != 1 {
+			t.Errorf("%s: %+v, %v", name, tx.Status, w.kinds[id])
+		}
+	}
+}
+
+// A node that did not look at the bytes takes nothing back; one that did and says something else does.
+func TestWhatEndsTheWaitForMoney(t *testing.T) {
+	t.Parallel()
+	for class, c := range map[Class]struct {
+		unfunded bool
+		reason   string
+	}{
+		Unavailable: {true, ReasonInsufficientFunds}, RateLimited: {true, ReasonInsufficientFunds}, Unauthorized: {true, ReasonInsufficientFunds},
+		Underpriced: {false, string(Underpriced)}, Ambiguous: {false, string(Ambiguous)}, NonceTooLow: {false, string(NonceTooLow)}, Invalid: {false, ReasonRejected},
+	} {
+		for _, stuck := range []bool{false, true} {
+			w := newWorld(1, policy)
+			if stuck {
+				w.refusedOften(t)
+			} else {
+				w.do(t, until[Broadcast](t, w), poor, accepted)
+			}
+			id := w.view.Open[0].ID
+			before := len(w.kinds[id])
+			w.do(t, until[Broadcast](t, w), Outcome{Class: class, Detail: "said so"}, accepted)
+			tx, reason := w.view.Open[0], c.reason
+			if stuck && !c.unfunded && class != Invalid {
+				reason = ReasonResubmitExhausted
+			}
+			if (tx.Sub == Unfunded) != c.unfunded || tx.Reason != reason || (len(w.kinds[id]) == before) != c.unfunded {
+				t.Errorf("%s, stuck %t: %s/%s %s %q, %v", class, stuck, tx.State, tx.Sub, tx.Reason, tx.LastError, w.kinds[id])
+			}
+			if c.unfunded && !strings.HasSuffix(tx.LastError, "once funded; since then "+string(class)+": said so") {
+				t.Errorf("%s, stuck %t: %q", class, stuck, tx.LastError)
+			}
+			if w.do(t, until[Broadcast](t, w), poor, accepted); w.view.Open[0].Sub != Unfunded && class != Invalid {
+				t.Errorf("%s, stuck %t: without money again it is %+v", class, stuck, w.view.Open[0].Status)
+			}
+		}
+	}
+}
+
+// By its age it is STUCK as well, and says both.
+func TestTooOldAndWithoutMoney(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.ResubmitMaxAge, p.ResubmitMax = time.Hour, 1000
+	w := newWorld(1, p)
+	w.do(t, until[Broadcast](t, w), poor, accepted)
+	w.view.Now = w.view.Now.Add(2 * time.Hour)
+	w.do(t, Decide(w.view), Outcome{}, accepted)
+	tx := w.view.Open[0]
+	if tx.State != Stuck || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds || !strings.Contains(tx.LastError, "in no block for more than 1h0m0s") ||
+		!strings.Contains(tx.LastError, "the account cannot pay for this transaction") {
+		t.Errorf("%+v", tx.Status)
+	}
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Sub != None || tx.Reason != ReasonOverdue {
+		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// What nobody can pay for is not offered for more, by itself or by the policy for what is STUCK; a cancel is signed once, and waits for money as well (H72).
+func TestNoMoneyNoOtherForms(t *testing.T) {
+	t.Parallel()
+	for _, says := range []StuckAction{StuckWait, StuckBump, StuckCancel} {
+		p := policy
+		p.Bump, p.BumpPermille, p.Stuck = Bumping{Enabled: true, MinInterval: 10 * time.Minute, MaxAttempts: 5}, 1125, true
+		w := newWorld(1, p)
+		w.answer = says
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted) // and dropped when the money went
+		forms := 0
+		for range 40 {
+			w.view.Now = w.view.Now.Add(time.Minute)
+			w.do(t, until[Broadcast](t, w), poor, accepted)
+			forms = len(w.view.Open[0].Attempts)
+		}
+		tx, want := w.view.Open[0], map[StuckAction]int{StuckWait: 1, StuckBump: 1, StuckCancel: 2}[says]
+		if forms != want || tx.State != Stuck || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds {
+			t.Errorf("%s: %d forms, %s/%s %s", says, forms, tx.State, tx.Sub, tx.Reason)
+		}
+		if cancels := "the account cannot pay for the form that cancels this transaction"; strings.Contains(tx.LastError, cancels) != (says == StuckCancel) {
+			t.Errorf("%s: %q", says, tx.LastError)
+		}
+		w.clearUp(t)
+		if len(w.final) != 1 {
+			t.Errorf("%s: it did not end", says)
+		}
+	}
+}
+
+// What keeps a cancel from being signed is the reason, and not money: nothing is handed over meanwhile.
+func TestACancelThatCannotBeSignedWaitsForThat(t *testing.T) {
+	t.Parallel()
+	for name, often := range map[string]bool{"on its way": false, "stuck": true} {
+		w := newWorld(1, policy)
+		if often {
+			w.refusedOften(t)
+		} else {
+			w.do(t, until[Broadcast](t, w), poor, accepted)
+		}
+		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
+		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")})
+		if tx := w.view.Open[0]; tx.Sub == Unfunded || tx.Reason != ReasonSignerUnavailable {
+			t.Errorf("%s: %+v", name, tx.Status)
+		}
+		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[Broadcast](t, w), poor, accepted)
+		if tx := w.view.Open[0]; tx.Sub != Unfunded || tx.newest().Kind != Cancel {
+			t.Errorf("%s: %+v", name, tx.Status)
+		}
+	}
+}
+
+// What is STUCK for another reason says that beside it; a lost nonce needs a decision and no money.
+func TestStuckForAnotherReasonAndWithoutMoney(t *testing.T) {
+	t.Parallel()
+	for reason, unfunded := range map[string]bool{ReasonReorgedFinal: true, ReasonFeeCapReached: true, ReasonNonceElsewhere: false} {
+		w := newWorld(1, policy)
+		b := until[Broadcast](t, w)
+		b.Tx.State, b.Tx.Reason, b.Tx.LastError = Stuck, reason, "as it was"
+		next := Sent(w.view, b, poor).Writes[0]
+		if (next.Next.Sub == Unfunded) != unfunded || next.Next.Reason != reason || strings.Contains(next.Next.LastError, "as it was; since then the account cannot pay") != unfunded ||
+			(next.Kind == EventStuck) != unfunded {
+			t.Errorf("%s: %s %+v", reason, next.Kind, next.Next)
+		}
+		b.Tx.Status, b.Tx.Accepted = next.Next, b.Attempt.No
+		if next = Sent(w.view, b, Outcome{Class: Accepted}).Writes[0]; next.Next.Sub != None || next.Next.Reason != reason || next.Next.LastError != "as it was" {
+			t.Errorf("%s, once it is funded: %+v", reason, next.Next)
+		}
+	}
+}
+
+// An earlier form that a pool may have is told: that one may be included without more money.
+func TestAnEarlierFormMayBePaidFor(t *testing.T) {
+	t.Parallel()
+	b := until[Broadcast](t, newWorld(1, policy))
+	for pooled, told := range map[int]bool{0: false, 1: true, 2: false} {
+		b.Tx.Pooled, b.Attempt.No = pooled, 2
+		if said := b.cannotPay(poor); strings.Contains(said, "an earlier form of it") != told {
+			t.Errorf("%d: %q", pooled, said)
+		}
+	}
+}
+
+// The head of the queue that waits for money says so by its sub-state, also where an older program has written that it waits for something.
+func TestAHeadWithoutMoney(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	id := w.view.Queue[0].ID
+	try := func(class Class) Tx {
+		t.Helper()
+		w.do(t, until[Prepare](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: class}})
+		return w.view.Queue[0]
+	}
+	if tx := try(InsufficientFunds); tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds {
+		t.Errorf("%+v", tx.Status)
+	}
+	if tx := try(Unavailable); tx.Sub != BackingOff || tx.Reason != ReasonChainUnavailable {
+		t.Errorf("%+v", tx.Status)
+	}
+	try(InsufficientFunds)
+	w.view.Queue[0].Sub = BackingOff
+	if tx := try(InsufficientFunds); tx.Sub != Unfunded {
+		t.Errorf("%+v", tx.Status)
+	}
+	try(InsufficientFunds)
+	if got := w.kinds[id]; !slices.Equal(got, []Kind{EventDelayed, EventDelayed, EventDelayed, EventDelayed}) {
+		t.Errorf("told %v", got)
+	}
+	w.clearUp(t)
+	if len(w.final) != 1 || w.final[0].State != Confirmed {
+		t.Errorf("%+v", w.final)
+	}
+}
+
+// A form that is recorded after a refusal for lack of money may cost less: its own answer says whether the account can pay for it.
+func TestANewFormSaysForItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.do(t, until[Broadcast](t, w), poor, accepted)
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
+	b := until[Broadcast](t, w)
+	if tx := b.Tx; tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds || b.Attempt.Kind != Cancel {
+		t.Errorf("%s, %+v", b.Attempt.Kind, tx.Status)
+	}
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" {
+		t.Errorf("%+v", tx.Status)
+	}
+}
