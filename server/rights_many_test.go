@@ -29,7 +29,7 @@ func TestRightsToManyAccounts(t *testing.T) {
 	})
 	last := k.register("z") // of nobody
 	ctx := roles[2].in(k.ctx)
-	for _, name := range []string{names[0], names[many-1]} {
+	for _, name := range []string{names[many-1], names[0]} {
 		r, err := n.txs.CreateTx(ctx, createFor(name))
 		k.must(err)
 		if _, err := n.txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: r.GetTx().GetTxId()}}); err != nil {
