@@ -201,10 +201,8 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 		return s.findCreated(ctx, group)
 	}
 	rows, err := s.read().InsertTxs(ctx, insertParams(seated))
-	fate := judge(err, true)
-	if fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
+	if fate := judge(err, true); fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
 		rows, err = s.read().InsertTxs(ctx, insertParams(seated))
-		fate = judge(err, true)
 	}
 	if why := refusalOf(err); why != nil {
 		return why
