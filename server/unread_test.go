@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -225,4 +226,26 @@ func TestHealthIsCounted(t *testing.T) {
 	cancel()
 	k.eventually("all have left", func() bool { return n.server.turnstile.healthWatches.Load() == 0 })
 	k.must(watch(n, k.ctx))
+}
+
+// So it is over HTTP/2 with other tongues.
+func TestHealthIsCountedOverHTTP(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := connect.NewClient[healthpb.HealthCheckRequest, healthpb.HealthCheckResponse](&http.Client{Transport: transport}, "http://"+n.conn.Target()+healthpb.Health_Watch_FullMethodName)
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	for i := range healthCalls + 1 {
+		stream, err := client.CallServerStream(ctx, connect.NewRequest(&healthpb.HealthCheckRequest{}))
+		k.must(err)
+		told := stream.Receive()
+		if c := (*connect.Error)(nil); told != (i < healthCalls) || !told && (!asError(stream.Err(), &c) || c.Code() != connect.CodeResourceExhausted) {
+			t.Errorf("watch %d: %v, %v", i, told, stream.Err())
+		}
+	}
 }
