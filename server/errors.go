@@ -125,6 +125,8 @@ var answers = []answer{
 		"it serves as many watches as it may (watch.max_streams); watch through another node, or repeat the call later", 5 * time.Second},
 	{errUnread, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
 		"answers of 16 MiB wait to be read by this connection, and it did nothing of this call; read them, then repeat the call unchanged, or call with more than one connection", time.Second},
+	{errManyLists, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
+		"it answers as many lists of one connection at once as it may, those that are not read yet among them; read them, then repeat the call unchanged, or call with more than one connection", time.Second},
 	{errManyHealth, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
 		"it answers as many calls of health of one connection as it may (8); end those that are not needed", 5 * time.Second},
 	{store.ErrBusy, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,

@@ -25,6 +25,7 @@ type link struct {
 	close func() error // nil: of HTTP, whose answers have deadlines
 
 	health atomic.Int64 // calls of health under way
+	lists  atomic.Int64 // lists under way, or unread
 
 	mu      sync.Mutex
 	ended   bool

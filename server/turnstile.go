@@ -22,6 +22,7 @@ var (
 	errManyCalls   = errors.New("the node answers as many calls as it may")
 	errManyWatches = errors.New("the node serves as many watches as it may")
 	errManyHealth  = errors.New("the connection has as many calls of health under way as it may")
+	errManyLists   = errors.New("the connection has as many lists under way as it may")
 	errUnread      = errors.New("the connection has as many answers unread as it may")
 )
 
@@ -30,6 +31,9 @@ const healthBytes = 4 << 10
 
 // heavyCall is as how many calls one of those counts whose request or answer may be megabytes long.
 const heavyCall = 16
+
+// listShare is what part of the lists that a node answers at once one connection may have.
+const listShare = 4
 
 // turnstile bounds what is answered at once, whoever calls and over how many connections: each call holds memory, until its answer is read. Who does not get in is told
 // so before anything is read of the request. It knows no queue: the waiting is for the client, which holds the request anyway.
@@ -55,10 +59,16 @@ func (s *Server) rooms(l *link, method string) []room {
 		return []room{{&l.health, 1, healthCalls, errManyHealth}}
 	case method == pb.TxService_WatchTx_FullMethodName:
 		return []room{{&t.watches, 1, s.limits.Watches, errManyWatches}}
-	case method == pb.TxService_BatchCreateTx_FullMethodName, method == pb.TxService_ListTxs_FullMethodName:
-		return []room{{&t.calls, min(heavyCall, int64(s.limits.Calls)), s.limits.Calls, errManyCalls}}
 	}
-	return []room{{&t.calls, 1, s.limits.Calls, errManyCalls}}
+	calls := room{&t.calls, 1, s.limits.Calls, errManyCalls}
+	switch method {
+	case pb.TxService_BatchCreateTx_FullMethodName:
+		calls.weight = min(heavyCall, int64(s.limits.Calls))
+	case pb.TxService_ListTxs_FullMethodName: // whose answers are long: who does not read them takes no more than a share
+		calls.weight = min(heavyCall, int64(s.limits.Calls))
+		return []room{{&l.lists, 1, max(1, s.limits.Calls/heavyCall/listShare), errManyLists}, calls}
+	}
+	return []room{calls}
 }
 
 // enter counts a call in, until its seat is released.

@@ -16,8 +16,8 @@ import (
 
 // To gRPC's transport a call has ended as soon as its answer was handed over. The answer itself waits there until the caller opens a window for it, or until the
 // connection ends, and of neither is anybody told. So each answer is marshalled into a buffer of its own, which the transport gives back once it has sent it all. A
-// call keeps its room until then (seat); a connection has no more than unreadBytes of such answers before its next calls are refused; and one that leaves an answer
-// unread for longer than a call may take is ended.
+// call keeps its room until then (seat); a connection has no more than unreadBytes of such answers before its next calls are refused, and no more than its share of
+// lists; and one that leaves an answer unread for longer than a call may take is ended.
 
 // unreadBytes is how much of answers may wait for the reader of one connection before it is let call no more: that of eight pages of a list.
 const unreadBytes = 16 << 20

@@ -133,6 +133,31 @@ func TestAConnectionThatDoesNotRead(t *testing.T) {
 	k.eventually("it is answered again", func() bool { return lazy.get() == nil })
 }
 
+// Of all the lists that a node answers at once, or has answered to those who do not read, one connection has no more than its share.
+func TestOneConnectionHasAShareOfLists(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(limits(func(l *Limits) { l.Calls = 2 * listShare * heavyCall }))
+	n.large()
+	lazy := n.another()
+	for range 2 * listShare {
+		lazy.unread(k.ctx)
+	}
+	k.eventually("two pages wait", func() bool { return n.waiting() > 2*pageBytes })
+	_, err := lazy.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1})
+	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
+	wantRetry(t, s, time.Second, 1500*time.Millisecond)
+	if !strings.Contains(s.Message(), "lists of one connection") || n.server.turnstile.calls.Load() != 2*heavyCall {
+		t.Errorf("it says %q, with %d calls under way", s.Message(), n.server.turnstile.calls.Load())
+	}
+	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1}); err != nil {
+		t.Errorf("another connection: %v", err)
+	}
+	if err := lazy.get(); err != nil {
+		t.Errorf("a call of another kind: %v", err)
+	}
+}
+
 // A connection whose caller reads nothing for longer than a call may take is ended; one that reads goes on, and so does a stream.
 func TestStalledConnectionsEnd(t *testing.T) {
 	t.Parallel()
