@@ -24,6 +24,7 @@ type reader struct {
 	seen   map[string]bool // given, or before its beginning
 	tokens []mark          // places that it can be resumed from
 	last   map[txn.TxID]int64
+	given  store.EventKey // what the token names that it was resumed with
 }
 
 // mark is a position and what lies before it.
@@ -62,6 +63,11 @@ func txOf(n int) (id txn.TxID, submitter txn.SubmitterID) {
 	id[15] = byte(n)
 	return id, txn.SubmitterID(1 + n%2)
 }
+
+func nameOf(submitter txn.SubmitterID) string { return fmt.Sprint("s", submitter) }
+
+// rightsToDraw are those of callers: to all, to one, to none.
+var rightsToDraw = [][]string{nil, {"s1"}, {"s2"}, {}}
 
 // labelsOf are those of a transaction; some have none.
 func labelsOf(n int) map[string]string {
@@ -111,7 +117,7 @@ func (ft *feedTest) begin(t *rapid.T) {
 		}
 		ft.busy[id] = true
 		state := rapid.SampledFrom(append([]txn.State{"OF_TOMORROW"}, txn.States...)).Draw(t, "state")
-		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1, State: state}, Labels: labelsOf(n)})
+		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1, State: state}, SubmitterName: nameOf(submitter), Labels: labelsOf(n)})
 	}
 	ft.model.begin(events...)
 }
@@ -138,9 +144,9 @@ func (ft *feedTest) read(t *rapid.T) {
 }
 
 // join opens a fresh stream: what is committed by then lies before it.
-func (ft *feedTest) join(t *rapid.T, what target) *reader {
+func (ft *feedTest) join(t *rapid.T, what target, only []string) *reader {
 	r := &reader{
-		place: &place{feed: ft.feed, target: what, labels: what.labelSet(), wake: make(chan struct{}, 1)}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
+		place: &place{feed: ft.feed, target: what, labels: what.labelSet(), only: only, wake: make(chan struct{}, 1)}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
 	}
 	ft.model.failures = 0
 	ft.read(t)
@@ -154,7 +160,23 @@ func (ft *feedTest) join(t *rapid.T, what target) *reader {
 	return r
 }
 
-// resume opens a stream where another one once stood.
+// resumeAt opens a stream at a mark of another.
+func (ft *feedTest) resumeAt(t *rapid.T, m mark, what target, only []string) *reader {
+	r := ft.join(t, what, only)
+	at, err := store.ParsePosition(m.at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.place.resume(at)
+	r.given = at.After
+	r.seen = map[string]bool{}
+	for _, s := range m.seen {
+		r.seen[s] = true
+	}
+	return r
+}
+
+// resume opens a stream where another one once stood, of a caller who may see no more.
 func (ft *feedTest) resume(t *rapid.T) {
 	if len(ft.readers) == 0 {
 		return
@@ -164,16 +186,11 @@ func (ft *feedTest) resume(t *rapid.T) {
 		return
 	}
 	m := rapid.SampledFrom(old.tokens).Draw(t, "token")
-	r := ft.join(t, old.place.target)
-	at, err := store.ParsePosition(m.at.String())
-	if err != nil {
-		t.Fatal(err)
+	only := old.place.only
+	if only == nil { // who may do more has passed it on
+		only = rapid.SampledFrom(rightsToDraw).Draw(t, "rights")
 	}
-	r.place.resume(at)
-	r.seen = map[string]bool{}
-	for _, s := range m.seen {
-		r.seen[s] = true
-	}
+	ft.resumeAt(t, m, old.place.target, only)
 }
 
 func (ft *feedTest) take(t *rapid.T, r *reader) (more bool) {
@@ -195,7 +212,7 @@ func (ft *feedTest) take(t *rapid.T, r *reader) (more bool) {
 	for _, e := range events {
 		r.receive(t, e)
 	}
-	r.mark(r.place.position())
+	r.mark(t, r.place.shown(r.place.position()))
 	return behind || len(events) > 0
 }
 
@@ -203,16 +220,24 @@ func (r *reader) receive(t *rapid.T, e placed) {
 	switch {
 	case r.seen[name(e.EventInfo)]:
 		t.Fatalf("event %s was delivered twice", name(e.EventInfo))
-	case !isFor(r.place.target, e.EventInfo):
+	case !r.isFor(e.EventInfo):
 		t.Fatalf("event %s is for another stream", name(e.EventInfo))
 	case e.Seq <= r.last[e.Tx]:
 		t.Fatalf("event %s came after event %d", name(e.EventInfo), r.last[e.Tx])
 	}
 	r.seen[name(e.EventInfo)], r.last[e.Tx] = true, e.Seq
-	r.mark(e.after)
+	r.mark(t, r.place.delivers(e))
 }
 
-func (r *reader) mark(at store.Position) {
+func (r *reader) isFor(e store.EventInfo) bool {
+	return isFor(r.place.target, e) && (r.place.only == nil || slices.Contains(r.place.only, e.SubmitterName))
+}
+
+// mark keeps a place, which names nothing that is not the caller's.
+func (r *reader) mark(t *rapid.T, at store.Position) {
+	if of := at.After.Submitter; r.place.only != nil && at.After != r.given && (of != 0 || at.After.Tx != txn.TxID{}) && !slices.Contains(r.place.only, nameOf(of)) {
+		t.Fatalf("the token of a caller of %v names an event of submitter %d", r.place.only, of)
+	}
 	seen := make([]string, 0, len(r.seen))
 	for s := range r.seen {
 		seen = append(seen, s)
@@ -228,7 +253,7 @@ func (ft *feedTest) finish(t *rapid.T) {
 		for ft.take(t, r) {
 		}
 		for _, e := range ft.model.committed {
-			if isFor(r.place.target, e) && !r.seen[name(e)] {
+			if r.isFor(e) && !r.seen[name(e)] {
 				t.Fatalf("stream %d of %v was never given event %s, written by %s", i, r.place.target, name(e), e.Xid)
 			}
 		}
@@ -254,7 +279,7 @@ func TestFeedDeliversEveryEventOnce(t *testing.T) {
 				ft.model.spared, ft.model.failures = rapid.IntRange(0, 3).Draw(t, "spared"), rapid.IntRange(1, 2).Draw(t, "failures")
 			},
 			"join": func(t *rapid.T) {
-				ft.join(t, rapid.SampledFrom(targets()).Draw(t, "target"))
+				ft.join(t, rapid.SampledFrom(targets()).Draw(t, "target"), rapid.SampledFrom(rightsToDraw).Draw(t, "rights"))
 			},
 			"resume": ft.resume,
 			"take": func(t *rapid.T) {
@@ -274,7 +299,7 @@ func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ft := newFeedTest(t)
 		ft.feed.ring.capacity, ft.feed.page, ft.feed.limits.PageEvents = 1, 1, 1
-		r := ft.join(t, target{submitter: 2})
+		r := ft.join(t, target{submitter: 2}, nil)
 		ft.take(t, r) // it has seen all there is
 		for _, n := range []int{0, 1, 3, 5} {
 			id, submitter := txOf(n)
@@ -294,6 +319,42 @@ func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
 			}
 			for _, e := range events {
 				r.receive(t, e)
+			}
+		}
+		ft.finish(t)
+	})
+}
+
+// Within a batch the tokens of a caller of one account repeat nothing and lead on, though they name no event of another account.
+func TestFeedPlacesBetweenEventsOfOthers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ft := newFeedTest(t)
+		ft.feed.ring.capacity, ft.feed.page, ft.feed.limits.PageEvents = 1, 1, 1
+		r := ft.join(t, target{}, []string{"s1"})
+		r.place.resume(r.place.position())
+		for _, of := range [][]int{{0, 2, 1, 3}, {5}, {7}} { // of submitter 1 the even ones
+			var events []store.EventInfo
+			for _, n := range of {
+				id, submitter := txOf(n)
+				events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: 1}, SubmitterName: nameOf(submitter)})
+			}
+			ft.model.end(ft.model.begin(events...), true)
+		}
+		ft.read(t)
+		places := map[string]bool{}
+		for ft.take(t, r) {
+			places[r.tokens[len(r.tokens)-1].at.After.Xid] = true
+		}
+		if len(places) != 4 { // within each transaction of the database, and after all
+			t.Errorf("it stands at %v", places)
+		}
+		for _, m := range slices.Clone(r.tokens) {
+			again := ft.resumeAt(t, m, target{}, []string{"s1"})
+			for ft.take(t, again) {
+			}
+			for _, m := range slices.Clone(again.tokens) {
+				ft.resumeAt(t, m, target{}, []string{"s1"})
 			}
 		}
 		ft.finish(t)

@@ -111,7 +111,7 @@ func fromPeer(ctx context.Context, conn net.Conn) context.Context {
 	if received, ok := conn.(*port.Conn); ok {
 		from.AuthInfo = received.AuthInfo()
 	}
-	return peer.NewContext(ctx, from)
+	return peer.NewContext(context.WithValue(ctx, linkKey{}, &link{}), from)
 }
 
 // withTLS tells the inner server what the handshake of the connection gave: it looks for it there.
@@ -136,12 +136,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.refuseHTTP(w, r, err)
 		return
 	}
-	leave, err := f.enter(methodOf(r))
+	taken, err := f.enter(linkIn(r.Context()), methodOf(r))
 	if err != nil {
 		f.refuseHTTP(w, r, err)
 		return
 	}
-	defer leave()
+	defer taken.release()
 	if strings.HasPrefix(r.URL.Path, healthPrefix) {
 		r.Body = http.MaxBytesReader(w, r.Body, healthBytes)
 	}

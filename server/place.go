@@ -143,6 +143,7 @@ type place struct {
 	behind   bool           // the ring has no more of it: the ledger is read from there
 	need     uint64         // the read after which the end of a batch is not older than from
 	goal     *goal          // where the ring is met again
+	told     store.Position // the last that the caller was told or has come with
 }
 
 // goal is the end of a batch: a snapshot, and the index of the first event after it.
@@ -232,7 +233,7 @@ func (p *place) signal() {
 }
 
 // resume puts the place at a position that a token named. The place must be fresh: then the batches that the ring continues with lie after the position.
-func (p *place) resume(at store.Position) { p.from, p.behind = at, true }
+func (p *place) resume(at store.Position) { p.from, p.behind, p.told = at, true, at }
 
 // skip puts the place at the end of the ring.
 func (p *place) skip() {
@@ -337,6 +338,27 @@ func (p *place) position() store.Position {
 	default:
 		return f.ring.chunks[last].after // inside of a batch that is being read
 	}
+}
+
+// shown is a position as its caller may read it. Within a batch a position names the event that was looked at last, and that may be one of an account that is not
+// the caller's. Between the last event that was delivered, or the place where the stream began, and that one there is nothing for the stream: so any place between
+// them will do, such as before all that was written by the transaction of the database that wrote it.
+func (p *place) shown(at store.Position) store.Position {
+	told := p.told
+	if p.only == nil || at.After == (store.EventKey{}) || at.After == told.After {
+		return at
+	}
+	if told.Epoch == at.Epoch && told.Seen == at.Seen && told.Until == at.Until && told.After.Xid == at.After.Xid {
+		return told
+	}
+	at.After = store.EventKey{Xid: at.After.Xid}
+	return at
+}
+
+// delivers notes that an event is delivered, and returns where the stream stands with it.
+func (p *place) delivers(e placed) store.Position {
+	p.told = e.after
+	return e.after
 }
 
 // upToDate tells whether the feed is being read at all.

@@ -165,6 +165,9 @@ func (s *Server) maySee(ctx context.Context, id txn.TxID) error {
 	return r.denied("transaction %s is of no submitter that it has a right to; correct the tx_id, or have its submitter added to its submitters in callers of the nodes' configuration", id)
 }
 
+// lookedUp is how many names are looked up in the ledger at once.
+const lookedUp = 1000
+
 // isOwn tells whether there is such an account among the caller's. The ledger is read only until all of them are known.
 func (s *Server) isOwn(ctx context.Context, r *rights, is func(txn.Submitter) bool) (bool, error) {
 	var own []txn.Submitter
@@ -177,14 +180,30 @@ func (s *Server) isOwn(ctx context.Context, r *rights, is func(txn.Submitter) bo
 	if len(own) == len(r.submitters) {
 		return false, nil
 	}
-	infos, err := s.store.Submitters(ctx, r.only(), "", len(r.submitters))
-	if err != nil {
-		return false, on("call", err)
-	}
-	own = make([]txn.Submitter, len(infos))
-	for i, info := range infos {
-		own[i] = info.Submitter
+	own = slices.Clone(own)
+	for names := range slices.Chunk(r.unknown(own), lookedUp) {
+		infos, err := s.store.Submitters(ctx, names, "", len(names))
+		if err != nil {
+			return false, on("call", err)
+		}
+		for _, info := range infos {
+			own = append(own, info.Submitter)
+		}
 	}
 	r.own.Store(&own)
 	return slices.ContainsFunc(own, is), nil
+}
+
+// unknown are the names of the caller's accounts that were not found so far.
+func (r *rights) unknown(own []txn.Submitter) (names []string) {
+	found := make(map[string]bool, len(own))
+	for _, one := range own {
+		found[one.Name] = true
+	}
+	for _, name := range r.submitters {
+		if !found[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }

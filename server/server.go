@@ -13,7 +13,7 @@
 // One port speaks gRPC, gRPC-Web, Connect, and JSON over HTTP by the paths of the contract (front.go). Package port tells the connections apart: those of gRPC
 // go to grpc-go's own transport, the rest to net/http, behind which a transcoder calls a second grpc.Server with the same services and interceptors. The JSON
 // stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go). What a node answers at once is bounded
-// (turnstile.go), and so is what waits in the ledger: callers beyond that are told when to come again.
+// (turnstile.go), until it is read (unread.go, link.go), and so is what waits in the ledger: callers beyond that are told when to come again.
 //
 // # Callers
 //
@@ -75,6 +75,7 @@ type Server struct {
 	turnstile turnstile
 	admission atomic.Pointer[admission]
 	admitted  admitted
+	links     links
 	feed      *feed
 	metrics   *metrics
 	health    *health.Server
@@ -128,14 +129,15 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider))),
-		grpc.UnaryInterceptor(s.interceptUnary),
+		grpc.ChainUnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 	}
 }
 
 // options are those of gRPC's own transport as well.
 func (s *Server) options(o Options) []grpc.ServerOption {
-	options := append(s.common(o),
+	options := append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(pack), grpc.ForceServerCodecV2(newPacker(s.clock)), grpc.StatsHandler(tagger{})}, s.common(o)...)
+	options = append(options,
 		grpc.InTapHandle(s.tap),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A client that vanished holds a stream until a ping goes unanswered.
@@ -189,6 +191,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	tailing, stopTailer := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { s.feed.run(tailing) })
+	background.Go(func() { s.endStalled(tailing) })
 	defer background.Wait()
 	defer stopTailer()
 
@@ -197,7 +200,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	split := port.New(listener, port.Options{Credentials: s.creds, Patience: s.limits.PingAfter, Clock: s.clock})
 	served := make(chan error, 3)
-	for _, serve := range []func() error{split.Run, func() error { return s.grpc.Serve(split.GRPC()) }, func() error { return s.http.Serve(split.HTTP()) }} {
+	for _, serve := range []func() error{split.Run, func() error { return s.grpc.Serve(linking{split.GRPC(), &s.links}) }, func() error { return s.http.Serve(split.HTTP()) }} {
 		background.Go(func() { served <- serve() })
 	}
 	select {

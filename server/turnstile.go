@@ -21,52 +21,96 @@ import (
 var (
 	errManyCalls   = errors.New("the node answers as many calls as it may")
 	errManyWatches = errors.New("the node serves as many watches as it may")
+	errManyHealth  = errors.New("the connection has as many calls of health under way as it may")
+	errManyLists   = errors.New("the connection has as many lists under way as it may")
+	errUnread      = errors.New("the connection has as many answers unread as it may")
 )
 
-// healthBytes is the most of a request of health over HTTP. Whoever asks for that is not counted, nor known, and the transcoder holds all that has come.
+// healthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and the transcoder holds all that has come.
 const healthBytes = 4 << 10
 
 // heavyCall is as how many calls one of those counts whose request or answer may be megabytes long.
 const heavyCall = 16
 
-// turnstile bounds what is answered at once, whoever calls and over how many connections: each call holds memory. Who does not get in is told so before anything is
-// read of the request. It knows no queue: the waiting is for the client, which holds the request anyway.
+// listShare is what part of the lists that a node answers at once one connection may have.
+const listShare = 4
+
+// turnstile bounds what is answered at once, whoever calls and over how many connections: each call holds memory, until its answer is read. Who does not get in is told
+// so before anything is read of the request. It knows no queue: the waiting is for the client, which holds the request anyway.
 type turnstile struct {
-	calls, watches atomic.Int64
+	calls, watches, healthWatches atomic.Int64
 }
 
-// enter counts a call in until it leaves. Health is for everybody: a busy node is no sick one.
-func (s *Server) enter(method string) (leave func(), err error) {
-	if strings.HasPrefix(method, healthPrefix) {
-		return func() {}, nil
+// room is what a call takes of something that is bounded.
+type room struct {
+	count  *atomic.Int64
+	weight int64
+	most   int
+	full   error
+}
+
+// rooms are those that a call takes. Health is for everybody, and a busy node is no sick one: its calls take none of what callers need.
+func (s *Server) rooms(l *link, method string) []room {
+	t := &s.turnstile
+	switch {
+	case method == healthpb.Health_Watch_FullMethodName:
+		return []room{{&l.health, 1, healthCalls, errManyHealth}, {&t.healthWatches, 1, s.limits.Watches, errManyWatches}}
+	case strings.HasPrefix(method, healthPrefix):
+		return []room{{&l.health, 1, healthCalls, errManyHealth}}
+	case method == pb.TxService_WatchTx_FullMethodName:
+		return []room{{&t.watches, 1, s.limits.Watches, errManyWatches}}
 	}
-	count, weight, most, full := &s.turnstile.calls, int64(1), s.limits.Calls, errManyCalls
+	calls := room{&t.calls, 1, s.limits.Calls, errManyCalls}
 	switch method {
-	case pb.TxService_WatchTx_FullMethodName:
-		count, most, full = &s.turnstile.watches, s.limits.Watches, errManyWatches
-	case pb.TxService_BatchCreateTx_FullMethodName, pb.TxService_ListTxs_FullMethodName:
-		weight = min(heavyCall, int64(most))
+	case pb.TxService_BatchCreateTx_FullMethodName:
+		calls.weight = min(heavyCall, int64(s.limits.Calls))
+	case pb.TxService_ListTxs_FullMethodName: // whose answers are long: who does not read them takes no more than a share
+		calls.weight = min(heavyCall, int64(s.limits.Calls))
+		return []room{{&l.lists, 1, max(1, s.limits.Calls/heavyCall/listShare), errManyLists}, calls}
 	}
-	if count.Add(weight) > int64(most) {
-		count.Add(-weight)
-		s.metrics.refuse(pb.ErrorReason_ERROR_REASON_NODE_BUSY)
-		return nil, full
-	}
-	return func() { count.Add(-weight) }, nil
+	return []room{calls}
 }
 
-// tap lets calls of gRPC in, before the transport reads on, and no stranger, who would take the room of others. A call leaves with its context, which ends with the
-// call whatever becomes of it.
+// enter counts a call in, until its seat is released.
+func (s *Server) enter(l *link, method string) (*seat, error) {
+	taken := &seat{link: l, holds: 1}
+	for _, r := range s.rooms(l, method) {
+		if r.count.Add(r.weight) > int64(r.most) {
+			r.count.Add(-r.weight)
+			taken.release()
+			return nil, s.busy(r.full)
+		}
+		taken.rooms = append(taken.rooms, r)
+	}
+	if !l.mayCall() && !strings.HasPrefix(method, healthPrefix) {
+		taken.release()
+		return nil, s.busy(errUnread)
+	}
+	return taken, nil
+}
+
+// busy counts a refusal.
+func (s *Server) busy(why error) error {
+	s.metrics.refuse(pb.ErrorReason_ERROR_REASON_NODE_BUSY)
+	return why
+}
+
+// tap lets calls of gRPC in, before the transport reads on, and no stranger, who would take the room of others. A call ends with its context, which ends with it
+// whatever becomes of it.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	l, most := linkIn(ctx), int(s.limits.StreamsPerConnection)
 	_, err := s.admission.Load().admit(ctx, info.FullMethodName)
-	if err == nil {
-		var leave func()
-		if leave, err = s.enter(info.FullMethodName); err == nil {
+	if err != nil {
+		most = refusedStrangers
+	} else {
+		var taken *seat
+		if taken, err = s.enter(l, info.FullMethodName); err == nil {
 			ctx, forget := s.whileItMay(ctx, info.FullMethodName)
-			context.AfterFunc(ctx, func() { forget(); leave() })
-			return ctx, nil
+			context.AfterFunc(ctx, func() { forget(); taken.release() })
+			return context.WithValue(ctx, seatKey{}, taken), nil
 		}
 	}
+	l.refuse(ctx, most)
 	return ctx, s.begin(info.FullMethodName).end(ctx, nil, err)
 }
 

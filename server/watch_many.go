@@ -17,7 +17,7 @@ func (w *watch) many(ctx context.Context, token resumeToken) error {
 		return err
 	}
 	defer place.leave()
-	here := func() string { return manyToken(w.target, place.position()) }
+	here := func() string { return manyToken(w.target, place.shown(place.position())) }
 	if token.given {
 		if token.epoch != place.epoch {
 			return store.ErrTokenExpired
@@ -37,7 +37,7 @@ func (w *watch) many(ctx context.Context, token resumeToken) error {
 			return err
 		}
 		for _, e := range events {
-			if err := w.sendEvent(e.EventInfo, manyToken(w.target, e.after)); err != nil {
+			if err := w.sendEvent(e.EventInfo, manyToken(w.target, place.delivers(e))); err != nil {
 				return err
 			}
 		}

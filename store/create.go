@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -120,6 +121,16 @@ func (j *createJob) size() int {
 
 func (j *createJob) key() int64 { return 0 }
 
+// over tells whether the job has ended. Only its combiner may ask.
+func (j *createJob) over() bool {
+	select {
+	case <-j.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 func (j *createJob) fail(err error) {
 	j.err = err
 	close(j.ended)
@@ -155,7 +166,17 @@ func (j *createJob) found(winner TxInfo) {
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
+	group = slices.DeleteFunc(slices.Clone(group), (*createJob).over) // found before the rest was refused
+	if len(group) == 0 {
+		return nil
+	}
 	seated, err := s.seat(ctx, group)
+	if err == nil && 0 < len(seated) && len(seated) < len(group) {
+		seated, group, err = s.seatNew(ctx, group, seated)
+	}
+	if why := refusalOf(err); why != nil {
+		return why
+	}
 	if err != nil {
 		failAll(group, sayWhy(err))
 		return nil
@@ -165,19 +186,26 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	return why
 }
 
+// seatNew answers those of a group who repeat what is in the ledger: they need no place, and there is none for everybody. The rest are seated anew.
+func (s *Store) seatNew(ctx context.Context, group, seated []*createJob) (again, left []*createJob, err error) {
+	s.quota.settle(seated, func(*createJob) bool { return false })
+	if left, err = s.findRepeats(ctx, group); err != nil {
+		return nil, group, err
+	}
+	again, err = s.seat(ctx, left)
+	return again, left, err
+}
+
 func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *refusal {
 	if len(seated) == 0 {
-		s.findCreated(ctx, group)
-		return nil
+		return s.findCreated(ctx, group)
 	}
 	rows, err := s.read().InsertTxs(ctx, insertParams(seated))
-	fate := judge(err, true)
-	if fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
+	if fate := judge(err, true); fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
 		rows, err = s.read().InsertTxs(ctx, insertParams(seated))
-		fate = judge(err, true)
 	}
-	if fate == refused || fate == again {
-		return &refusal{err: err, again: fate == again}
+	if why := refusalOf(err); why != nil {
+		return why
 	}
 	if err != nil {
 		s.log.Debug("transactions could not be inserted", "transactions", len(group), "cause", sayWhy(err))
@@ -197,7 +225,17 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 		left = append(left, job)
 	}
 	if len(left) > 0 {
-		s.findCreated(ctx, left)
+		if why := s.findCreated(ctx, left); why != nil {
+			failAll(left, sayWhy(why.err))
+		}
+	}
+	return nil
+}
+
+// refusalOf is what the database has refused, if that is what an error says.
+func refusalOf(err error) *refusal {
+	if fate := judge(err, true); fate == refused || fate == again {
+		return &refusal{err: err, again: fate == again}
 	}
 	return nil
 }
@@ -211,27 +249,42 @@ func failAll(group []*createJob, err error) {
 	}
 }
 
-// findCreated ends jobs whose row was not inserted: with the transaction that has their key, or with the reason why there is none.
-func (s *Store) findCreated(ctx context.Context, group []*createJob) {
+// findCreated ends jobs whose row was not inserted: with the transaction that has their key, or with the reason why there is none. What is refused
+// ends none of them.
+func (s *Store) findCreated(ctx context.Context, group []*createJob) *refusal {
+	left, err := s.findRepeats(ctx, group)
+	if why := refusalOf(err); why != nil {
+		return why
+	}
+	if err != nil {
+		failAll(group, sayWhy(err))
+		return nil
+	}
+	if len(left) > 0 {
+		s.explainRefusals(ctx, left)
+	}
+	return nil
+}
+
+// findRepeats ends the jobs whose key a transaction has, and returns the others; with an error of the database it ends none.
+func (s *Store) findRepeats(ctx context.Context, group []*createJob) (left []*createJob, err error) {
 	ids, requests := make([]int32, len(group)), make([]string, len(group))
 	for i, job := range group {
 		ids[i], requests[i] = int32(job.intent.Submitter), job.intent.RequestID
 	}
 	rows, err := s.read().TxsByRequest(ctx, db.TxsByRequestParams{SubmitterIds: ids, RequestIds: requests})
 	if err != nil {
-		failAll(group, sayWhy(err))
-		return
+		return nil, err
 	}
 	winners := make(map[RequestKey]TxInfo, len(rows))
 	for _, r := range rows {
 		info, err := toInfo(r.ManagedTx, r.SubmitterName)
 		if err != nil {
 			failAll(group, err)
-			return
+			return nil, nil
 		}
 		winners[RequestKey{info.Submitter, info.RequestID}] = info
 	}
-	var left []*createJob
 	for _, job := range group {
 		if winner, ok := winners[job.intent.Key()]; ok {
 			job.found(winner)
@@ -239,9 +292,7 @@ func (s *Store) findCreated(ctx context.Context, group []*createJob) {
 		}
 		left = append(left, job)
 	}
-	if len(left) > 0 {
-		s.explainRefusals(ctx, left)
-	}
+	return left, nil
 }
 
 func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {

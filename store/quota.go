@@ -17,6 +17,8 @@ import (
 // less than what one statement inserts (and another beside it that was refused and is tried again), it is that instead of it, but no more than the limit. A process
 // knows nothing when it starts, and counts as a further node.
 //
+// Who repeats what was accepted takes a place only where there is one for everybody: else it is looked for first.
+//
 // Of a full queue nobody holds a place: what leaves it is seen by the next count, and none of those follows another at once, however many are refused.
 type quota struct {
 	mu     sync.Mutex

@@ -70,6 +70,50 @@ func TestAFullQueue(t *testing.T) {
 	}
 }
 
+// Whoever repeats what a nearly full queue has takes no place of those who come with something new, in one call or many, whatever else is wrong with one of them.
+func TestRepeatsTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	for name, wrong := range map[string][]Intent{
+		"all-good": nil, "bad-key": {{RequestID: "\x00"}}, "bad-terms": {{RequestID: "odd", Terms: txn.Terms{Speed: "odd"}}},
+	} {
+		s := k.open("a", queues(10, 0))
+		id := k.submitter(s, name)
+		var asks []Intent
+		for n := range 8 {
+			request := fmt.Sprint("r", n)
+			asks = append(asks, Intent{Submitter: id, RequestID: request, Payload: payload(request)})
+			k.queue(s, id, request)
+		}
+		for _, one := range wrong {
+			one.Submitter = id
+			asks = append(asks, one)
+		}
+		for n := range 3 {
+			asks = append(asks, Intent{Submitter: id, RequestID: fmt.Sprint("new", n), Payload: payload("r")})
+		}
+		fates, created, full := s.CreateTxs(k.ctx, asks), 0, 0
+		for i, fate := range fates[:8] {
+			if fate.Err != nil || fate.Created {
+				t.Errorf("%s: repeat %d: %v, %v", name, i, fate.Created, fate.Err)
+			}
+		}
+		for _, fate := range fates[8+len(wrong):] {
+			if fate.Created {
+				created++
+			} else if _, is := errors.AsType[*QueueFullError](fate.Err); is {
+				full++
+			}
+		}
+		if created != 2 || full != 1 {
+			t.Errorf("%s: of three new ones %d are queued and %d refused for want of room", name, created, full)
+		}
+		if g, _ := k.landed(s, id); g.counted+g.since != 10 {
+			t.Errorf("%s: %+v", name, g)
+		}
+	}
+}
+
 // All queues together are bounded as well.
 func TestAFullLedger(t *testing.T) {
 	t.Parallel()

@@ -203,11 +203,11 @@ type Received struct {
 
 // ServerHandshake passes on what the handshake gave.
 func (Received) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	received, ok := conn.(*Conn)
-	if !ok || received.auth == nil {
+	received, ok := conn.(interface{ AuthInfo() credentials.AuthInfo }) // a *Conn, or what holds one
+	if !ok || received.AuthInfo() == nil {
 		return nil, nil, errors.New("port: the connection went through no handshake")
 	}
-	return conn, received.auth, nil
+	return conn, received.AuthInfo(), nil
 }
 
 // Clone returns the same: there is nothing in it that changes.

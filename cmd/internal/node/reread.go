@@ -59,9 +59,9 @@ func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.S
 	for {
 		select {
 		case <-timer.C:
-			d.look(false, set)
+			d.look(ctx, c, false, set)
 		case <-signals:
-			d.look(true, set)
+			d.look(ctx, c, true, set)
 		case <-ctx.Done():
 			return nil
 		}
@@ -69,22 +69,59 @@ func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.S
 	}
 }
 
-func (d *doorkeeper) look(asked bool, set func([]string, []server.Caller)) {
+const (
+	// settleTime is how long files that have changed must stay as they are before they are believed: some programs do not put a file in the place of another but write
+	// over it, and half a list of tokens would lock the other half out.
+	settleTime = time.Second
+	settles    = 10 // times that it is waited for
+)
+
+// settled waits until the files stay as they are, and returns their fingerprint.
+func (d *doorkeeper) settled(ctx context.Context, c clock.Clock, now [sha256.Size]byte) (sum [sha256.Size]byte, are bool) {
+	for range settles {
+		if clock.Sleep(ctx, c, settleTime) != nil {
+			return now, false
+		}
+		before := now
+		if now = fingerprint(d.cfg); now == before {
+			return now, true
+		}
+	}
+	d.log.Warn("the files of certificates and tokens of callers change all the time; what was read before stays in force", "files", accessFiles(d.cfg))
+	return now, false
+}
+
+// restartNote is told whoever asks for a look.
+const restartNote = "the list of callers itself, their submitters, roles and names of certificates, counts from the next start of the node"
+
+func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool, set func([]string, []server.Caller)) {
 	now := fingerprint(d.cfg)
 	if now == d.seen && !asked {
 		return
 	}
-	d.seen = now
+	if now != d.seen {
+		var are bool
+		if now, are = d.settled(ctx, c, now); !are {
+			return
+		}
+	}
 	a, wrong := readAccess(d.cfg)
+	if fingerprint(d.cfg) != now {
+		return // they changed while they were read: at the next look
+	}
+	d.seen = now
 	if len(wrong) > 0 {
 		d.log.Error("the certificates and tokens of callers cannot be read anew; those that were read before stay in force", "error", wrong)
 		return
 	}
 	d.tls.Store(a.tls)
 	set(a.tokens, a.callers)
-	attributes := []any{"files", accessFiles(d.cfg)}
+	attributes := []any{"files", accessFiles(d.cfg), "tokens", a.count()}
 	if a.tls != nil {
 		attributes = append(attributes, "certificate_ends", a.tls.Certificates[0].Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if asked {
+		attributes = append(attributes, "note", restartNote)
 	}
 	d.log.Info("the certificates and tokens of callers are read anew, and in force", attributes...)
 }

@@ -148,7 +148,7 @@ func TestFilesAreReadAnew(t *testing.T) {
 	inForce("all in order", "two.test", tokenC)
 
 	signals <- syscall.SIGHUP
-	next("a signal", "read anew, and in force")
+	next("a signal", "counts from the next start of the node")
 	inForce("a signal", "two.test", tokenC)
 	if err := os.Remove(file("pair.pem")); err != nil {
 		t.Fatal(err)
@@ -163,6 +163,63 @@ func TestFilesAreReadAnew(t *testing.T) {
 	case line := <-log.lines:
 		t.Errorf("the log repeats %s", line)
 	default:
+	}
+}
+
+// A file that is written over, rather than replaced, is not believed before all of it is there.
+func TestHalfAFileIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(tokenA + "\n" + tokenB)
+	d, err := newDoorkeeper(&config.Config{GRPC: config.GRPC{TokensFile: file, ReloadInterval: time.Minute}}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake, set := clock.NewFake(time.Now()), make(chan []string, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- d.run(ctx, fake, make(chan os.Signal), func(tokens []string, _ []server.Caller) { set <- tokens })
+	}()
+	defer func() { stop(); <-done }()
+	waits := func(whatFor time.Duration) { // until the doorkeeper waits for so long
+		t.Helper()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for limit := time.After(time.Minute); ; {
+			if due, ok := fake.Next(); ok && due.Sub(fake.Now()) == whatFor {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-limit:
+				t.Fatalf("the doorkeeper never waits for %v", whatFor)
+			}
+		}
+	}
+	waits(time.Minute)
+	for _, half := range []string{tokenA, tokenA + "\n" + tokenB + "\n" + tokenC} { // the latter is all
+		write(half)
+		if half == tokenA {
+			fake.Advance(time.Minute)
+		} else {
+			fake.Advance(settleTime)
+		}
+		waits(settleTime)
+	}
+	fake.Advance(settleTime)
+	if got := <-set; !slices.Equal(got, []string{tokenA, tokenB, tokenC}) {
+		t.Errorf("in force are %v", got)
+	}
+	waits(time.Minute)
+	if len(set) > 0 {
+		t.Errorf("then %v are in force", <-set)
 	}
 }
 

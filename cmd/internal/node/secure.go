@@ -23,6 +23,15 @@ type access struct {
 	callers []server.Caller
 }
 
+// count is how many tokens there are.
+func (a access) count() int {
+	n := len(a.tokens)
+	for _, c := range a.callers {
+		n += len(c.Tokens)
+	}
+	return n
+}
+
 // faults are what is wrong with the files of access, each under its key.
 type faults []fault
 

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// However many accounts a caller has a right to, each is its own, be it named by its name, by its account id or by a transaction.
+func TestRightsToManyAccounts(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	const many = 10_050
+	names := make([]string, many)
+	for i := range names {
+		names[i] = fmt.Sprintf("s%05d", i)
+	}
+	const columns = "(name, chain_id, address, signer, mode, max_in_flight, start_from)"
+	_, err := k.db.Pool.Exec(k.ctx, "WITH made AS (INSERT INTO submitter "+columns+
+		" SELECT n, 31337, substr(sha256(n::BYTEA), 1, 20), 'local', 'STRICT', 1, '0' FROM unnest($1::TEXT[]) n RETURNING submitter_id) INSERT INTO submitter_lease (submitter_id) SELECT * FROM made", names)
+	k.must(err)
+	n := k.serve(func(o *Options) {
+		o.Callers = []Caller{{Name: "many", Tokens: []string{roles[2].token}, Submitters: append([]string{"absent"}, names...)}}
+	})
+	last := k.register("z") // of nobody
+	ctx := roles[2].in(k.ctx)
+	for _, name := range []string{names[many-1], names[0]} {
+		r, err := n.txs.CreateTx(ctx, createFor(name))
+		k.must(err)
+		if _, err := n.txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: r.GetTx().GetTxId()}}); err != nil {
+			t.Errorf("the transaction of %s: %v", name, err)
+		}
+	}
+	other, err := txn.NewTxID(time.Now(), last)
+	k.must(err)
+	_, err = n.txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: other.String()}})
+	wantStatus(t, err, codes.PermissionDenied, "PERMISSION_DENIED")
+}
