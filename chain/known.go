@@ -42,39 +42,44 @@ func newKnown() known {
 	return known{prices: map[txn.Speed]*market{}, purses: map[txn.Address]*purse{}, asking: map[txn.Speed]chan struct{}{}}
 }
 
-// recallPrices are the prices of a speed, if they were asked for under the newest head. Where many ask for them at once, one does, and the others wait for it: then
-// done must be called by that one.
+// recallPrices are the prices of a speed, if they were asked for under the newest head. Where many ask for them at once, one does, and the others wait for it and
+// take what it is told: if each of them looked again whether that is the newest, at a chain that moves on quickly they would ask one after the other. done must be
+// called by the one who asks.
 func (c *Client) recallPrices(ctx context.Context, speed txn.Speed) (prices *market, done func(*market)) {
-	k := &c.known
-	for {
-		k.mu.Lock()
-		if prices = k.prices[speed]; prices != nil && c.isNewest(prices) {
-			k.mu.Unlock()
-			return prices, nil
-		}
-		asked := k.asking[speed]
-		if asked == nil {
-			asked = make(chan struct{})
-			k.asking[speed] = asked
-			k.mu.Unlock()
-			return nil, func(m *market) {
-				k.mu.Lock()
-				defer k.mu.Unlock()
-				k.prices[speed] = m
-				delete(k.asking, speed)
-				close(asked)
-			}
-		}
-		k.mu.Unlock()
-		select {
-		case <-asked:
-			if k.learned(speed) == nil {
-				return nil, nil // it got no answer: everybody asks for itself, as the errors are each one's own
-			}
-		case <-ctx.Done():
-			return nil, nil
-		}
+	prices, asked, done := c.pricesOrWait(speed)
+	if asked == nil {
+		return prices, done
 	}
+	select {
+	case <-asked:
+		return c.known.learned(speed), nil // nil: everybody asks for itself, as the errors are each one's own
+	case <-ctx.Done():
+		return nil, nil
+	}
+}
+
+// pricesOrWait are prices, or what tells that somebody has asked for them; with neither of them the caller is the one who asks.
+func (c *Client) pricesOrWait(speed txn.Speed) (prices *market, asked <-chan struct{}, done func(*market)) {
+	k := &c.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if prices = k.prices[speed]; prices != nil && c.isNewest(prices) {
+		return prices, nil, nil
+	}
+	if others := k.asking[speed]; others != nil {
+		return nil, others, nil
+	}
+	mine := make(chan struct{})
+	k.asking[speed] = mine
+	return nil, nil, func(m *market) { k.learn(speed, m, mine) }
+}
+
+func (k *known) learn(speed txn.Speed, m *market, asked chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.prices[speed] = m
+	delete(k.asking, speed)
+	close(asked)
 }
 
 func (k *known) learned(speed txn.Speed) *market {

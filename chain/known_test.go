@@ -5,11 +5,14 @@ import (
 	"math/big"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 )
@@ -176,4 +179,39 @@ func TestWhichDraftsAreSimulated(t *testing.T) {
 			n.mu.Unlock()
 		})
 	}
+}
+
+// Those who have waited for prices take them as they are, also where a newer head was told meanwhile: else all of them would ask, one after the other.
+func TestWhoHasWaitedForPricesTakesThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &Client{known: newKnown()}
+		old := &market{from: &endpoint{o: &Options{Clock: clock.NewFake(time.Now())}}} // its endpoint has told no head lately
+		_, done := c.recallPrices(t.Context(), "")
+		const waiting = 3
+		got := make(chan *market, waiting)
+		for range waiting {
+			go func() {
+				prices, asks := c.recallPrices(t.Context(), "")
+				if asks != nil {
+					t.Error("one that has waited asks as well")
+					asks(nil)
+				}
+				got <- prices
+			}()
+		}
+		synctest.Wait()
+		done(old)
+		synctest.Wait()
+		for range waiting {
+			if prices := <-got; prices != old {
+				t.Errorf("one that has waited has %v", prices)
+			}
+		}
+		if _, asks := c.recallPrices(t.Context(), ""); asks == nil {
+			t.Error("nobody asks under the new head")
+		} else {
+			asks(nil)
+		}
+	})
 }
