@@ -17,7 +17,7 @@ func overdue(v View) (c Change) {
 		}
 		next := tx.Status
 		next.State, next.Sub, next.Reason = Stuck, None, ReasonOverdue
-		next.LastError = fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
+		next.LastError = v.tooOld()
 		if tx.LastError != "" {
 			next.LastError += "; last: " + tx.LastError
 		}
@@ -31,7 +31,15 @@ func overdue(v View) (c Change) {
 
 // overdueAt is when a transaction is too old not to be in a block; zero: never, or that was said.
 func (v View) overdueAt(tx Tx) time.Time {
-	if v.Policy.ResubmitMaxAge == 0 || tx.Receipt != nil || tx.keepsReason() || tx.State != Allocated && tx.State != Tracking {
+	if tx.Receipt != nil || tx.keepsReason() || tx.State != Allocated && tx.State != Tracking {
+		return time.Time{}
+	}
+	return v.oldAt(tx)
+}
+
+// oldAt is when its first form has the age at which it asks for a decision; zero: never.
+func (v View) oldAt(tx Tx) time.Time {
+	if v.Policy.ResubmitMaxAge == 0 {
 		return time.Time{}
 	}
 	for _, a := range tx.Attempts {
@@ -40,6 +48,10 @@ func (v View) overdueAt(tx Tx) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+func (v View) tooOld() string {
+	return fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
 }
 
 // dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is

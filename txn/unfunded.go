@@ -13,7 +13,7 @@ import (
 // funded writes into the status that an answer leads to whether the account can pay for what was handed over, as far as that is known.
 func (v View) funded(b Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
 	switch tx := b.Tx; {
-	case next.LastAnswer == InsufficientFunds && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
+	case (next.LastAnswer == InsufficientFunds || tx.Sub == Unfunded && unasked(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
 		next = b.unpaid(answer, next)
 		if tx.Sub != Unfunded || tx.Reason != next.Reason {
 			kind = toldOfFunds(next.State, kind)
@@ -57,13 +57,19 @@ func (v View) paid(tx Tx, answer Outcome, next Status) Status {
 	if next.Sub == Unfunded {
 		next.Sub = plain(next.State)
 	}
+	old := v.oldAt(tx)
 	switch {
-	case next.State == Stuck && next.Reason == ReasonInsufficientFunds && next.SubmitAttempts < v.Policy.ResubmitMax:
-		next.Reason, next.LastError = ReasonOverdue, fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
-	case next.State == Stuck && next.Reason == ReasonInsufficientFunds:
+	case next.State != Stuck || next.Reason != ReasonInsufficientFunds:
+		if next.Reason == tx.Reason {
+			next.LastError, _, _ = strings.Cut(next.LastError, sinceThen)
+		}
+	case next.SubmitAttempts >= v.Policy.ResubmitMax:
 		next.Reason, next.LastError = ReasonResubmitExhausted, handedOver(next.SubmitAttempts, answer.Class)
-	case next.Reason == tx.Reason:
-		next.LastError, _, _ = strings.Cut(next.LastError, sinceThen)
+	case !old.IsZero() && !old.After(v.Now):
+		next.Reason, next.LastError = ReasonOverdue, v.tooOld()
+	default: // the count begins anew with each form
+		next.Reason = ReasonResubmitExhausted
+		next.LastError = fmt.Sprintf("an earlier form was handed over as often as one may be and not included; the last answer to the newest was %s; it is still followed and handed over", answer.Class)
 	}
 	return next
 }

@@ -18,7 +18,7 @@ func tellsOfFunds(t fataler, tx Tx, x Write) {
 	case next.Reason == ReasonInsufficientFunds && next.Sub != Unfunded:
 		t.Fatalf("it waits for money and is %s/%s: %s", next.State, next.Sub, next.LastError)
 	case next.Sub != Unfunded:
-	case next.State.Final(), next.Receipt != nil, next.Nonce == nil && next.Reason != ReasonInsufficientFunds, next.Nonce != nil && next.LastAnswer != InsufficientFunds && x.Kind != EventReplaced && next.LastAnswer != "":
+	case next.State.Final(), next.Receipt != nil, next.Nonce == nil && next.Reason != ReasonInsufficientFunds, next.Nonce != nil && next.LastAnswer != InsufficientFunds && x.Kind != EventReplaced && next.LastAnswer != "" && !unasked(next.LastAnswer):
 		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
 	case !strings.Contains(next.LastError, "the account cannot pay for"):
 		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason, next.LastError)
@@ -268,5 +268,39 @@ func TestANewFormSaysForItself(t *testing.T) {
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" {
 		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// The count of hand-overs begins anew with each form, and with it no word changes that is true: of the newest form an answer that says nothing of money ends the wait
+// for money, but not that the transaction was handed over as often as one may be; a node that did not look at it ends neither.
+func TestANewFormOfWhatIsStuckWithoutMoney(t *testing.T) {
+	t.Parallel()
+	const aged = time.Hour
+	for class, c := range map[Class]struct {
+		unfunded bool
+		age      time.Duration
+		reason   string
+		message  string
+	}{
+		Ambiguous:   {false, 0, ReasonResubmitExhausted, "an earlier form was handed over as often as one may be and not included; the last answer to the newest was AMBIGUOUS; it is still followed and handed over"},
+		Underpriced: {false, aged, ReasonResubmitExhausted, "the last answer to the newest was UNDERPRICED"},
+		NonceGap:    {false, time.Nanosecond, ReasonOverdue, "in no block for more than 1ns"},
+		Unavailable: {true, 0, ReasonInsufficientFunds, "the account cannot pay for this transaction"},
+	} {
+		p := policy
+		p.ResubmitMaxAge = c.age
+		w := newWorld(1, policy)
+		w.refusedOften(t)
+		w.view.Policy = p
+		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: class, Detail: "said so"}, accepted)
+		if tx := w.view.Open[0]; tx.State != Stuck || (tx.Sub == Unfunded) != c.unfunded || tx.Reason != c.reason || !strings.Contains(tx.LastError, c.message) {
+			t.Errorf("%s: %s/%s %s %q", class, tx.State, tx.Sub, tx.Reason, tx.LastError)
+		}
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		if tx := w.view.Open[0]; c.unfunded && tx.State != Tracking {
+			t.Errorf("%s, once it is funded: %+v", class, tx.Status)
+		}
+		w.clearUp(t)
 	}
 }
