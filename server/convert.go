@@ -167,7 +167,7 @@ func wireWaiting(t *txn.Tx) *pb.Waiting {
 	if t == nil {
 		return nil
 	}
-	out := &pb.Waiting{TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), Reason: t.Reason, Message: t.LastError, CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version)}
+	out := &pb.Waiting{TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), Reason: t.Reason, Message: t.LastError, CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version), Restored: t.Restored}
 	if t.Nonce != nil {
 		out.Nonce = new(uint64(*t.Nonce))
 	}

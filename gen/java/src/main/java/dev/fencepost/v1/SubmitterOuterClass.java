@@ -187,185 +187,187 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\212\001\n\005Pause\022\026\n\006reason\030\001 \001(\tR\006reason\022\032\n\010ope" +
       "rator\030\002 \001(\tR\010operator\022.\n\004time\030\003 \001(\0132\032.go" +
       "ogle.protobuf.TimestampR\004time\022\035\n\non_fail" +
-      "ure\030\004 \001(\010R\tonFailure\"\240\002\n\007Waiting\022\023\n\005tx_i" +
+      "ure\030\004 \001(\010R\tonFailure\"\274\002\n\007Waiting\022\023\n\005tx_i" +
       "d\030\001 \001(\tR\004txId\022\035\n\nrequest_id\030\002 \001(\tR\treque" +
       "stId\022+\n\005state\030\003 \001(\0162\025.fencepost.v1.TxSta" +
       "teR\005state\022\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001" +
       "\022\026\n\006reason\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(" +
       "\tR\007message\022;\n\013create_time\030\007 \001(\0132\032.google" +
-      ".protobuf.TimestampR\ncreateTime\022\034\n\007versi" +
-      "on\030\024 \001(\004B\0020\001R\007versionB\010\n\006_nonce\"\257\001\n\010Nonc" +
-      "eGap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNonc" +
-      "e\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005" +
-      "tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006reaso" +
-      "n\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Timest" +
-      "ampR\004time\"\374\006\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004n" +
-      "ame\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010ch" +
-      "ain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001" +
-      "(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004m" +
-      "ode\030\006 \001(\0162\033.fencepost.v1.SubmitterModeR\004" +
-      "mode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1.Subm" +
-      "itterStatusR\006status\022\035\n\nstart_from\030\010 \001(\tR" +
-      "\tstartFrom\022-\n\005lease\030\t \001(\0132\027.fencepost.v1" +
-      ".LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020" +
-      "\001H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020" +
-      "\001H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030." +
-      "fencepost.v1.ProtectionR\nprotection\022\032\n\006q" +
-      "ueued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001" +
-      "(\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001(\0132\032." +
-      "google.protobuf.TimestampR\ncreateTime\0221\n" +
-      "\010blocking\030\020 \001(\0132\025.fencepost.v1.WaitingR\010" +
-      "blocking\0224\n\nqueue_head\030\021 \001(\0132\025.fencepost" +
-      ".v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.f" +
-      "encepost.v1.NonceGapR\004gaps\022:\n\non_failure" +
-      "\030\023 \001(\0162\033.fencepost.v1.FailurePolicyR\tonF" +
-      "ailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pause" +
-      "\030\025 \001(\0132\023.fencepost.v1.PauseR\005pauseB\r\n\013_n" +
-      "ext_nonceB\r\n\013_init_nonce\"\320\003\n\030RegisterSub" +
-      "mitterRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-" +
-      "z][a-z0-9._-]{0,63}$R\004name\022.\n\010chain_id\030\002" +
-      " \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007ad" +
-      "dress\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R" +
-      "\007address\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006sig" +
-      "ner\0229\n\004mode\030\005 \001(\0162\033.fencepost.v1.Submitt" +
-      "erModeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 " +
-      "\001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"0\"," +
-      " \"chain\" or the exact next nonce of the " +
-      "account\032Gthis == \'\' || this == \'chain\' |" +
-      "| this.matches(\'^(0|[1-9][0-9]{0,17})$\')" +
-      "R\tstartFrom\"\304\002\n\026UpdateSubmitterRequest\022(" +
+      ".protobuf.TimestampR\ncreateTime\022\032\n\010resto" +
+      "red\030\010 \001(\010R\010restored\022\034\n\007version\030\024 \001(\004B\0020\001" +
+      "R\007versionB\010\n\006_nonce\"\257\001\n\010NonceGap\022#\n\013firs" +
+      "t_nonce\030\001 \001(\004B\0020\001R\nfirstNonce\022!\n\nlast_no" +
+      "nce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003 \001(\tR" +
+      "\004txId\022\026\n\006reason\030\004 \001(\tR\006reason\022.\n\004time\030\005 " +
+      "\001(\0132\032.google.protobuf.TimestampR\004time\"\374\006" +
+      "\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\naccou" +
+      "nt_id\030\002 \001(\tR\taccountId\022\035\n\010chain_id\030\003 \001(\004" +
+      "B\0020\001R\007chainId\022\030\n\007address\030\004 \001(\tR\007address\022" +
+      "\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001(\0162\033." +
+      "fencepost.v1.SubmitterModeR\004mode\0225\n\006stat" +
+      "us\030\007 \001(\0162\035.fencepost.v1.SubmitterStatusR" +
+      "\006status\022\035\n\nstart_from\030\010 \001(\tR\tstartFrom\022-" +
+      "\n\005lease\030\t \001(\0132\027.fencepost.v1.LeaseInfoR\005" +
+      "lease\022&\n\nnext_nonce\030\n \001(\004B\0020\001H\000R\tnextNon" +
+      "ce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020\001H\001R\tinitNon" +
+      "ce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030.fencepost.v1" +
+      ".ProtectionR\nprotection\022\032\n\006queued\030\r \001(\003B" +
+      "\0020\001R\006queued\022\037\n\tin_flight\030\016 \001(\003B\0020\001R\010inFl" +
+      "ight\022;\n\013create_time\030\017 \001(\0132\032.google.proto" +
+      "buf.TimestampR\ncreateTime\0221\n\010blocking\030\020 " +
+      "\001(\0132\025.fencepost.v1.WaitingR\010blocking\0224\n\n" +
+      "queue_head\030\021 \001(\0132\025.fencepost.v1.WaitingR" +
+      "\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.fencepost.v1." +
+      "NonceGapR\004gaps\022:\n\non_failure\030\023 \001(\0162\033.fen" +
+      "cepost.v1.FailurePolicyR\tonFailure\022\027\n\007ma" +
+      "x_fee\030\024 \001(\tR\006maxFee\022)\n\005pause\030\025 \001(\0132\023.fen" +
+      "cepost.v1.PauseR\005pauseB\r\n\013_next_nonceB\r\n" +
+      "\013_init_nonce\"\320\003\n\030RegisterSubmitterReques" +
+      "t\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-" +
+      "]{0,63}$R\004name\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162" +
+      "\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007address\030\003 \001(\tB" +
+      "\032\272H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007address\022!\n\006" +
+      "signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030" +
+      "\005 \001(\0162\033.fencepost.v1.SubmitterModeB\010\272H\005\202" +
+      "\001\002\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001" +
+      "\222\001\n\nstart_from\022;must be \"0\", \"chain\" or " +
+      "the exact next nonce of the account\032Gthi" +
+      "s == \'\' || this == \'chain\' || this.match" +
+      "es(\'^(0|[1-9][0-9]{0,17})$\')R\tstartFrom\"" +
+      "\304\002\n\026UpdateSubmitterRequest\022(\n\tsubmitter\030" +
+      "\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022D\n\non_failu" +
+      "re\030\002 \001(\0162\033.fencepost.v1.FailurePolicyB\010\272" +
+      "H\005\202\001\002\020\001R\tonFailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021" +
+      "r\0172\r^[0-9]{0,78}$R\006maxFee\022C\n\013update_mask" +
+      "\030\004 \001(\0132\032.google.protobuf.FieldMaskB\006\272H\003\310" +
+      "\001\001R\nupdateMask\022 \n\006reason\030\005 \001(\tB\010\272H\005r\003\030\200\004" +
+      "R\006reason\022$\n\010operator\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010op" +
+      "erator\"P\n\027UpdateSubmitterResponse\0225\n\tsub" +
+      "mitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\ts" +
+      "ubmitter\"l\n\031RegisterSubmitterResponse\0225\n" +
+      "\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submitte" +
+      "rR\tsubmitter\022\030\n\007created\030\002 \001(\010R\007created\"?" +
+      "\n\023GetSubmitterRequest\022(\n\tsubmitter\030\001 \001(\t" +
+      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubmitterR" +
+      "esponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v" +
+      "1.SubmitterR\tsubmitter\"i\n\025ListSubmitters" +
+      "Request\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010" +
+      "pageSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\t" +
+      "pageToken\"y\n\026ListSubmittersResponse\0227\n\ns" +
+      "ubmitters\030\001 \003(\0132\027.fencepost.v1.Submitter" +
+      "R\nsubmitters\022&\n\017next_page_token\030\002 \001(\tR\rn" +
+      "extPageToken\"\211\001\n\025PauseSubmitterRequest\022(" +
       "\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter" +
-      "\022D\n\non_failure\030\002 \001(\0162\033.fencepost.v1.Fail" +
-      "urePolicyB\010\272H\005\202\001\002\020\001R\tonFailure\022-\n\007max_fe" +
-      "e\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxFee\022C\n" +
-      "\013update_mask\030\004 \001(\0132\032.google.protobuf.Fie" +
-      "ldMaskB\006\272H\003\310\001\001R\nupdateMask\022 \n\006reason\030\005 \001" +
-      "(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\006 \001(\tB\010" +
-      "\272H\005r\003\030\200\001R\010operator\"P\n\027UpdateSubmitterRes" +
-      "ponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1." +
-      "SubmitterR\tsubmitter\"l\n\031RegisterSubmitte" +
-      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\022\030\n\007created\030\002 \001(" +
-      "\010R\007created\"?\n\023GetSubmitterRequest\022(\n\tsub" +
-      "mitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024G" +
-      "etSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
-      ".fencepost.v1.SubmitterR\tsubmitter\"i\n\025Li" +
-      "stSubmittersRequest\022\'\n\tpage_size\030\001 \001(\005B\n" +
-      "\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\002 \001(\t" +
-      "B\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026ListSubmittersR" +
-      "esponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencepost." +
-      "v1.SubmitterR\nsubmitters\022&\n\017next_page_to" +
-      "ken\030\002 \001(\tR\rnextPageToken\"\211\001\n\025PauseSubmit" +
-      "terRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200" +
-      "\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006" +
-      "reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010oper" +
-      "ator\"O\n\026PauseSubmitterResponse\0225\n\tsubmit" +
-      "ter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubm" +
-      "itter\"\212\001\n\026ResumeSubmitterRequest\022(\n\tsubm" +
-      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006re" +
-      "ason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator" +
-      "\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027ResumeSubm" +
-      "itterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fence" +
-      "post.v1.SubmitterR\tsubmitter\"\345\001\n\027Protect" +
-      "SubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007" +
-      "r\005\020\001\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001(\tBb\272H_r" +
-      "\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it is b" +
-      "lank\0320this == \'\' || this.matches(\'[^\\\\s\\" +
-      "\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\003 \001(\t" +
-      "B\010\272H\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmitter" +
-      "Response\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost." +
-      "v1.SubmitterR\tsubmitter\"\332\002\n\022ExitProtectR" +
-      "equest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\ts" +
-      "ubmitter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H\004\"\002" +
-      " \000R\014protectionId\022H\n\010decision\030\003 \001(\0162 .fen" +
-      "cepost.v1.ProtectionDecisionB\n\272H\007\202\001\004\020\001 \000" +
-      "R\010decision\022z\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001" +
-      "U\n\006reason\022\031must say why; it is blank\0320th" +
-      "is == \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p" +
-      "{C}]\')R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030" +
-      "\200\001R\010operator\"L\n\023ExitProtectResponse\0225\n\ts" +
-      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
-      "\tsubmitter\"\325\002\n\023ResolveStuckRequest\022\035\n\005tx" +
-      "_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 " +
-      "\001(\0162\033.fencepost.v1.StuckDecisionB\n\272H\007\202\001\004" +
-      "\020\001 \000R\010decision\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030" +
-      "\200\004\272\001U\n\006reason\022\031must say why; it is blank" +
-      "\0320this == \'\' || this.matches(\'[^\\\\s\\\\p{Z" +
-      "}\\\\p{C}]\')R\006reason\022$\n\010operator\030\004 \001(\tB\010\272H" +
-      "\005r\003\030\200\001R\010operator\0228\n\016expect_version\030\024 \001(\004" +
-      "B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n\024Re" +
-      "solveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
-      "st.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_id\030\001" +
-      " \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004kind\022" +
-      "\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004" +
-      "txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator" +
-      "\030\006 \001(\tR\010operator\022;\n\013create_time\030\007 \001(\0132\032." +
-      "google.protobuf.TimestampR\ncreateTime\0229\n" +
-      "\napply_time\030\010 \001(\0132\032.google.protobuf.Time" +
-      "stampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006result" +
-      "\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014protectionI" +
-      "d\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitter\030\001" +
-      " \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_size" +
-      "\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_tok" +
-      "en\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024ListCom" +
-      "mandsResponse\0221\n\010commands\030\001 \003(\0132\025.fencep" +
-      "ost.v1.CommandR\010commands\022&\n\017next_page_to" +
-      "ken\030\002 \001(\tR\rnextPageToken*J\n\rSubmitterMod" +
-      "e\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUB" +
-      "MITTER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022" +
-      " \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUB" +
-      "MITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STAT" +
-      "US_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILURE_" +
-      "POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_C" +
-      "ONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\262\001\n\022" +
-      "ProtectionDecision\022#\n\037PROTECTION_DECISIO" +
-      "N_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_R" +
-      "ESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_FOR" +
-      "WARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORW" +
-      "ARD_KEEP_QUEUE\020\003*\371\001\n\rStuckDecision\022\036\n\032ST" +
-      "UCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECI" +
-      "SION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022" +
-      "\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECIS" +
-      "ION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_RE" +
-      "QUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020" +
-      "\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\351\n\n\020Submitt" +
-      "erService\022\203\001\n\021RegisterSubmitter\022&.fencep" +
-      "ost.v1.RegisterSubmitterRequest\032\'.fencep" +
-      "ost.v1.RegisterSubmitterResponse\"\035\202\323\344\223\002\027" +
-      "\"\022/api/v1/submitters:\001*\022}\n\014GetSubmitter\022" +
-      "!.fencepost.v1.GetSubmitterRequest\032\".fen" +
-      "cepost.v1.GetSubmitterResponse\"&\202\323\344\223\002 \022\036" +
-      "/api/v1/submitters/{submitter}\022w\n\016ListSu" +
-      "bmitters\022#.fencepost.v1.ListSubmittersRe" +
-      "quest\032$.fencepost.v1.ListSubmittersRespo" +
-      "nse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001\n\017Upda" +
-      "teSubmitter\022$.fencepost.v1.UpdateSubmitt" +
-      "erRequest\032%.fencepost.v1.UpdateSubmitter" +
-      "Response\")\202\323\344\223\002#2\036/api/v1/submitters/{su" +
-      "bmitter}:\001*\022\214\001\n\016PauseSubmitter\022#.fencepo" +
-      "st.v1.PauseSubmitterRequest\032$.fencepost." +
-      "v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"$/api/" +
-      "v1/submitters/{submitter}/pause:\001*\022\220\001\n\017R" +
-      "esumeSubmitter\022$.fencepost.v1.ResumeSubm" +
-      "itterRequest\032%.fencepost.v1.ResumeSubmit" +
-      "terResponse\"0\202\323\344\223\002*\"%/api/v1/submitters/" +
-      "{submitter}/resume:\001*\022\224\001\n\020ProtectSubmitt" +
-      "er\022%.fencepost.v1.ProtectSubmitterReques" +
-      "t\032&.fencepost.v1.ProtectSubmitterRespons" +
-      "e\"1\202\323\344\223\002+\"&/api/v1/submitters/{submitter" +
-      "}/protect:\001*\022\212\001\n\013ExitProtect\022 .fencepost" +
-      ".v1.ExitProtectRequest\032!.fencepost.v1.Ex" +
-      "itProtectResponse\"6\202\323\344\223\0020\"+/api/v1/submi" +
-      "tters/{submitter}/exit-protect:\001*\022|\n\014Res" +
-      "olveStuck\022!.fencepost.v1.ResolveStuckReq" +
-      "uest\032\".fencepost.v1.ResolveStuckResponse" +
-      "\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resolve:\001*\022" +
-      "\206\001\n\014ListCommands\022!.fencepost.v1.ListComm" +
-      "andsRequest\032\".fencepost.v1.ListCommandsR" +
-      "esponse\"/\202\323\344\223\002)\022\'/api/v1/submitters/{sub" +
-      "mitter}/commandsBT\n\020dev.fencepost.v1P\001Z>" +
-      "github.com/fencepost/fencepost/gen/go/fe" +
-      "ncepost/v1;fencepostv1b\006proto3"
+      "\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010op" +
+      "erator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"O\n\026Paus" +
+      "eSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027." +
+      "fencepost.v1.SubmitterR\tsubmitter\"\212\001\n\026Re" +
+      "sumeSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB" +
+      "\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010" +
+      "\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r" +
+      "\003\030\200\001R\010operator\"P\n\027ResumeSubmitterRespons" +
+      "e\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Subm" +
+      "itterR\tsubmitter\"\345\001\n\027ProtectSubmitterReq" +
+      "uest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsub" +
+      "mitter\022z\n\006reason\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006r" +
+      "eason\022\031must say why; it is blank\0320this =" +
+      "= \'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]" +
+      "\')R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010" +
+      "operator\"Q\n\030ProtectSubmitterResponse\0225\n\t" +
+      "submitter\030\001 \001(\0132\027.fencepost.v1.Submitter" +
+      "R\tsubmitter\"\332\002\n\022ExitProtectRequest\022(\n\tsu" +
+      "bmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\r" +
+      "protection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protecti" +
+      "onId\022H\n\010decision\030\003 \001(\0162 .fencepost.v1.Pr" +
+      "otectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z" +
+      "\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031m" +
+      "ust say why; it is blank\0320this == \'\' || " +
+      "this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reas" +
+      "on\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator" +
+      "\"L\n\023ExitProtectResponse\0225\n\tsubmitter\030\001 \001" +
+      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"\325" +
+      "\002\n\023ResolveStuckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272" +
+      "H\005r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162\033.fencep" +
+      "ost.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010decisi" +
+      "on\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reaso" +
+      "n\022\031must say why; it is blank\0320this == \'\'" +
+      " || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006" +
+      "reason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010oper" +
+      "ator\0228\n\016expect_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377" +
+      "\377\377\377\377\377\377\177R\rexpectVersion\"8\n\024ResolveStuckRe" +
+      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
+      "\"\332\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tco" +
+      "mmandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 " +
+      "\001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reas" +
+      "on\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010oper" +
+      "ator\022;\n\013create_time\030\007 \001(\0132\032.google.proto" +
+      "buf.TimestampR\ncreateTime\0229\n\napply_time\030" +
+      "\010 \001(\0132\032.google.protobuf.TimestampR\tapply" +
+      "Time\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotecti" +
+      "on_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001\n\023ListCo" +
+      "mmandsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020" +
+      "\001\030\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032" +
+      "\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H" +
+      "\005r\003\030\200\002R\tpageToken\"q\n\024ListCommandsRespons" +
+      "e\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comma" +
+      "ndR\010commands\022&\n\017next_page_token\030\002 \001(\tR\rn" +
+      "extPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITT" +
+      "ER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_" +
+      "STRICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER" +
+      "_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATU" +
+      "S_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*" +
+      "f\n\rFailurePolicy\022\036\n\032FAILURE_POLICY_UNSPE" +
+      "CIFIED\020\000\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n" +
+      "\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022ProtectionDe" +
+      "cision\022#\n\037PROTECTION_DECISION_UNSPECIFIE" +
+      "D\020\000\022\036\n\032PROTECTION_DECISION_RESUME\020\001\022%\n!P" +
+      "ROTECTION_DECISION_ALIGN_FORWARD\020\002\0220\n,PR" +
+      "OTECTION_DECISION_ALIGN_FORWARD_KEEP_QUE" +
+      "UE\020\003\022)\n%PROTECTION_DECISION_RESUME_KEEP_" +
+      "QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n\032STUCK_DECIS" +
+      "ION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL" +
+      "\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_" +
+      "DECISION_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_" +
+      "UNPROVEN\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNP" +
+      "ROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020\006\022\031\n\025STUC" +
+      "K_DECISION_CANCEL\020\0072\351\n\n\020SubmitterService" +
+      "\022\203\001\n\021RegisterSubmitter\022&.fencepost.v1.Re" +
+      "gisterSubmitterRequest\032\'.fencepost.v1.Re" +
+      "gisterSubmitterResponse\"\035\202\323\344\223\002\027\"\022/api/v1" +
+      "/submitters:\001*\022}\n\014GetSubmitter\022!.fencepo" +
+      "st.v1.GetSubmitterRequest\032\".fencepost.v1" +
+      ".GetSubmitterResponse\"&\202\323\344\223\002 \022\036/api/v1/s" +
+      "ubmitters/{submitter}\022w\n\016ListSubmitters\022" +
+      "#.fencepost.v1.ListSubmittersRequest\032$.f" +
+      "encepost.v1.ListSubmittersResponse\"\032\202\323\344\223" +
+      "\002\024\022\022/api/v1/submitters\022\211\001\n\017UpdateSubmitt" +
+      "er\022$.fencepost.v1.UpdateSubmitterRequest" +
+      "\032%.fencepost.v1.UpdateSubmitterResponse\"" +
+      ")\202\323\344\223\002#2\036/api/v1/submitters/{submitter}:" +
+      "\001*\022\214\001\n\016PauseSubmitter\022#.fencepost.v1.Pau" +
+      "seSubmitterRequest\032$.fencepost.v1.PauseS" +
+      "ubmitterResponse\"/\202\323\344\223\002)\"$/api/v1/submit" +
+      "ters/{submitter}/pause:\001*\022\220\001\n\017ResumeSubm" +
+      "itter\022$.fencepost.v1.ResumeSubmitterRequ" +
+      "est\032%.fencepost.v1.ResumeSubmitterRespon" +
+      "se\"0\202\323\344\223\002*\"%/api/v1/submitters/{submitte" +
+      "r}/resume:\001*\022\224\001\n\020ProtectSubmitter\022%.fenc" +
+      "epost.v1.ProtectSubmitterRequest\032&.fence" +
+      "post.v1.ProtectSubmitterResponse\"1\202\323\344\223\002+" +
+      "\"&/api/v1/submitters/{submitter}/protect" +
+      ":\001*\022\212\001\n\013ExitProtect\022 .fencepost.v1.ExitP" +
+      "rotectRequest\032!.fencepost.v1.ExitProtect" +
+      "Response\"6\202\323\344\223\0020\"+/api/v1/submitters/{su" +
+      "bmitter}/exit-protect:\001*\022|\n\014ResolveStuck" +
+      "\022!.fencepost.v1.ResolveStuckRequest\032\".fe" +
+      "ncepost.v1.ResolveStuckResponse\"%\202\323\344\223\002\037\"" +
+      "\032/api/v1/tx/{tx_id}/resolve:\001*\022\206\001\n\014ListC" +
+      "ommands\022!.fencepost.v1.ListCommandsReque" +
+      "st\032\".fencepost.v1.ListCommandsResponse\"/" +
+      "\202\323\344\223\002)\022\'/api/v1/submitters/{submitter}/c" +
+      "ommandsBT\n\020dev.fencepost.v1P\001Z>github.co" +
+      "m/fencepost/fencepost/gen/go/fencepost/v" +
+      "1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -399,7 +401,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Waiting_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Waiting_descriptor,
-        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", "Version", });
+        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", "Restored", "Version", });
     internal_static_fencepost_v1_NonceGap_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_NonceGap_fieldAccessorTable = new
