@@ -154,6 +154,42 @@ func TestTheSameBytesAfterARestore(t *testing.T) {
 	}
 }
 
+// What shall be cancelled is held back under the protection of a restore, so its nonce stays open, and nobody can align forward over that: the one who has compared what is
+// queued behind it resumes, and all ends.
+func TestWhatIsHeldBackAfterARestoreJamsNothing(t *testing.T) {
+	t.Parallel()
+	w := newChained(2, guarded)
+	w.salted = true
+	for len(w.view.Open) == 0 {
+		w.step(t, Accepted, accepted)
+	}
+	w.restore(w.backup(), 1000)
+	held := w.view.Open[0].ID
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: held}}
+	for range 5 {
+		w.wait(t, time.Hour)
+	}
+	for id, c := range []struct {
+		action Action
+		done   bool
+	}{{ActionResume, false}, {ActionAlign, false}, {ActionAlignKeep, false}, {ActionResumeKeep, true}} {
+		if len(w.view.Open) != 1 || len(w.view.Queue) != 1 || w.nonceAt(w.head) != 0 {
+			t.Fatalf("before %s: %+v, %d queued, account %d", c.action, w.view.Open, len(w.view.Queue), w.nonceAt(w.head))
+		}
+		w.view.Commands = []Command{{ID: int64(id + 2), Kind: CommandExitProtect, Action: c.action, Expect: 1000}}
+		w.run(t, Accepted, accepted)
+		if got := w.results[len(w.results)-1].Result; (got == Applied) != c.done {
+			t.Errorf("%s: %s", c.action, got)
+		}
+	}
+	for range 20 {
+		w.wait(t, 2*time.Minute)
+	}
+	if len(w.view.Open)+len(w.view.Queue) > 0 || w.nonceAt(w.head) != 2 {
+		t.Errorf("open %+v, %d queued, account %d", w.view.Open, len(w.view.Queue), w.nonceAt(w.head))
+	}
+}
+
 // TestARestoredLedgerKeepsTheLaw is TestAnyChainKeepsTheLaw with a ledger that is brought back to what it was some time ago, while chain and pools stay what they are.
 // Endpoints lag. What says that it did not run has not, in any form, lost ones among them; nothing runs twice, whatever operators decide who do not say that they have
 // compared; and with one who has, everything ends.
