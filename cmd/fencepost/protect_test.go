@@ -290,6 +290,7 @@ func TestWaysOutAreNotRefused(t *testing.T) {
 		"restored before, queued":    {before(protected("BY_OPERATOR", ""), 2), nil, append(compare, "--resume --keep-queue ", compared)},
 		"restored before, ahead":     {before(protected(elsewhere, fmt.Sprintf(used, 5, 5)), 2), nil, append(compare, "--align-forward --keep-queue ", "--resume --keep-queue   # go on at nonce 3; "+compared+"; refused while")},
 		"restored before, lost":      {before(lost(protected(elsewhere, settled(3))), 2), &pb.Tx{}, append(append([]string{"--fail ", "--requeue --unproven "}, compare...), "--resume --keep-queue ", "--align-forward --keep-queue ")},
+		"restored, lost, resumed":    {before(lost(&pb.Submitter{}), 2), &pb.Tx{}, []string{"--fail ", "--requeue --unproven "}},
 		"restored before, all ended": {before(protected("BY_OPERATOR", ""), 0), nil, []string{"--resume   #", "--align-forward   #"}},
 	} {
 		_, ways := waysOut(c.s, c.lost)
