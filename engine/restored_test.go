@@ -43,8 +43,8 @@ func (r *rig) backup() (restore func()) {
 	}
 }
 
-// What was queued when a backup was made runs in the part that is lost, and the protection of the restore is left behind an endpoint that lags. The next nonce turns
-// out to be used: by what, nobody here can tell, so nothing that is still queued is sent before somebody says that it was compared.
+// What was queued when a backup was made runs in the part that is lost, and somebody compares it, and leaves the protection of the restore, behind an endpoint that lags. The
+// next nonce turns out to be used: by what, nobody here can tell, so nothing that is still queued is sent before somebody says once more that it was compared.
 func TestARestoreThatIsLeftBehindALaggingEndpoint(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -66,7 +66,10 @@ func TestARestoreThatIsLeftBehindALaggingEndpoint(t *testing.T) {
 	behind := w.chain.MineEmpty(1).Number - at
 	w.chain.Intercept(func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Lag(behind) })
 	w.node()
-	w.want(w.exit(txn.ActionResume), txn.Applied)
+	for _, action := range []txn.Action{txn.ActionAlign, txn.ActionResume} { // the endpoint says that the account stands where the cursor does
+		w.want(w.exit(action), txn.ResultRefused, "RESUME_KEEP_QUEUE")
+	}
+	w.want(w.exit(txn.ActionResumeKeep), txn.Applied)
 	w.has(first, "it has a nonce", func(tx txn.Tx) bool { return tx.Nonce != nil })
 	w.chain.Intercept(nil)
 	w.awaitProtected(txn.ReasonNonceElsewhere)

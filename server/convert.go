@@ -169,7 +169,7 @@ func wireWaiting(t *txn.Tx) *pb.Waiting {
 	}
 	out := &pb.Waiting{
 		TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), SubState: wireSub(t.Sub), Reason: t.Reason, Message: t.LastError,
-		CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version),
+		CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version), Restored: t.Restored,
 	}
 	if t.Nonce != nil {
 		out.Nonce = new(uint64(*t.Nonce))

@@ -45,7 +45,7 @@ func (o *owner) decide(account txn.Account) {
 		account.For = c.ID
 		view := txn.View{
 			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
-			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
+			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Queue: inboxes[o.id].Queue, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
 			Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
 			Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 		}
@@ -201,6 +201,39 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 		k.must(err)
 		_, err = n.exit(protection, other)
 		wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
+	}
+}
+
+// What is queued in a ledger that was restored is told as such, and holds both ways out of a protection back until somebody says that it was compared.
+func TestExitAfterARestore(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	n.create("alice", "r1")
+	if head := n.submitter().GetQueueHead(); head == nil || head.GetRestored() {
+		t.Errorf("before: %v", head)
+	}
+	k.must(k.store.Release(k.ctx, []*store.Lease{o.lease}))
+	_, err := k.store.Recover(k.ctx)
+	k.must(err)
+	if o.lease, err = k.store.AcquireOne(k.ctx, o.id); err != nil {
+		t.Fatal(err)
+	}
+	o.deciding(at(0))
+	s := n.submitter()
+	if !s.GetQueueHead().GetRestored() || s.GetProtection().GetReason() != txn.ProtectRestored {
+		t.Errorf("after: %v", s)
+	}
+	for _, plain := range []pb.ProtectionDecision{resume, align} {
+		_, err = n.exit(s.GetProtection().GetProtectionId(), plain)
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "RESUME_KEEP_QUEUE") {
+			t.Errorf("%v: %v", plain, err)
+		}
+	}
+	s, err = n.exit(s.GetProtection().GetProtectionId(), pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE)
+	if err != nil || s.GetProtection() != nil || s.GetQueued() != 1 {
+		t.Errorf("compared: %v, %v", s, err)
 	}
 }
 

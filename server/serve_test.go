@@ -312,12 +312,18 @@ func TestEnumsAgree(t *testing.T) {
 			t.Errorf("executed %s is not in the contract", e)
 		}
 	}
-	for value, action := range map[pb.ProtectionDecision]txn.Action{
-		pb.ProtectionDecision_PROTECTION_DECISION_RESUME: txn.ActionResume, pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD: txn.ActionAlign,
-	} {
+	exits := map[pb.ProtectionDecision]txn.Action{
+		resume: txn.ActionResume, align: txn.ActionAlign,
+		pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE:        txn.ActionResumeKeep,
+		pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE: txn.ActionAlignKeep,
+	}
+	for value, action := range exits {
 		if exitOfWire(value) != action {
 			t.Errorf("%v is the decision %s", value, exitOfWire(value))
 		}
+	}
+	if len(exits)+1 != len(pb.ProtectionDecision_name) {
+		t.Error("the contract has other decisions on a protection than txn")
 	}
 	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry,
 		pb.StuckDecision_STUCK_DECISION_BUMP: txn.ActionBump, pb.StuckDecision_STUCK_DECISION_CANCEL: txn.ActionCancel} {

@@ -28,8 +28,8 @@ const (
 	restoredEvidence = "the database was restored from a backup, or failed over and lost commits: transactions that were accepted or signed after what it holds " +
 		"are not in it, and what it holds as queued may have run since, and would run again. Wait until the account stands still (its next nonce the same by the newest " +
 		"block, by the pool and when settled); see on chain what it sent after the backup; cancel what is queued here and ran (fencepost tx cancel; it ends as UNKNOWN), and let callers " +
-		"repeat only what did not run; then leave with ALIGN_FORWARD (with ALIGN_FORWARD_KEEP_QUEUE when all that is still queued was compared and did not run), or with " +
-		"RESUME if the chain stands where the cursor does"
+		"repeat only what did not run; then leave with RESUME if the chain stands where the cursor does, and with ALIGN_FORWARD if it is ahead; while some are still queued, " +
+		"all of which were compared and did not run, with RESUME_KEEP_QUEUE or ALIGN_FORWARD_KEEP_QUEUE"
 	unstartedReason = "the database was restored from a backup, or failed over and lost commits: by it this account has never sent, and it may have since. What is " +
 		"queued may have run, and would run again: see on chain what the account sent, cancel what is queued here and ran (fencepost tx cancel), then resume it"
 	restoredResult = "VOID: the ledger was restored"

@@ -102,9 +102,11 @@ const (
 	ActionAlign  Action = "ALIGN_FORWARD" // EXIT_PROTECT: go on at the chain's settled nonce; the numbers between are recorded as gaps
 	// EXIT_PROTECT: as ALIGN_FORWARD, after a restore with transactions still queued: they were compared with the chain and have not run
 	ActionAlignKeep Action = "ALIGN_FORWARD_KEEP_QUEUE"
-	ActionFail      Action = "FAIL"    // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
-	ActionRequeue   Action = "REQUEUE" // RESOLVE: put it back at its place in the queue, to be sent under another nonce
-	ActionRetry     Action = "RETRY"   // RESOLVE: count its hand-overs anew, beginning at once; of what is being cancelled, hand the original over once more
+	// EXIT_PROTECT: as RESUME, and says the same of what is queued; also with a transaction in flight
+	ActionResumeKeep Action = "RESUME_KEEP_QUEUE"
+	ActionFail       Action = "FAIL"    // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
+	ActionRequeue    Action = "REQUEUE" // RESOLVE: put it back at its place in the queue, to be sent under another nonce
+	ActionRetry      Action = "RETRY"   // RESOLVE: count its hand-overs anew, beginning at once; of what is being cancelled, hand the original over once more
 	// RESOLVE: as FAIL and REQUEUE, when no endpoint can show any more who used the nonce; the operator has found out otherwise that it was not this transaction
 	ActionFailUnproven    Action = "FAIL_UNPROVEN"
 	ActionRequeueUnproven Action = "REQUEUE_UNPROVEN"

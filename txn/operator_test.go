@@ -96,7 +96,7 @@ func TestExitProtect(t *testing.T) {
 func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
 	t.Parallel()
 	for _, audited := range []uint64{0, guarded.AuditDepth} {
-		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations, ActionAlign: max(audited, guarded.Confirmations), ActionAlignKeep: max(audited, guarded.Confirmations)} {
+		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations, ActionResumeKeep: guarded.Confirmations, ActionAlign: max(audited, guarded.Confirmations), ActionAlignKeep: max(audited, guarded.Confirmations)} {
 			w := idle(t)
 			w.view.Policy.AuditDepth = audited
 			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere}
@@ -279,30 +279,71 @@ func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
 	}
 }
 
-// What was queued when a backup was made may have run after it: going on at the chain's nonce would run it again.
+// What was queued when a backup was made may have run after it: going on would run it again, at the chain's nonce as well as at the cursor's, where an endpoint only lags.
 func TestARestoredQueueIsNotSentUnseen(t *testing.T) {
 	t.Parallel()
-	ahead := Account{Latest: 8, Pending: 8, Settled: 8}
+	agree, ahead := Account{Latest: 5, Pending: 5, Settled: 5}, Account{Latest: 8, Pending: 8, Settled: 8}
+	const both = "RESUME_KEEP_QUEUE where the account's next nonce is 5, as here, or ALIGN_FORWARD_KEEP_QUEUE where it is ahead"
 	for name, c := range map[string]struct {
 		action Action
 		reason string
 		queued bool
+		a      Account
 		want   string
+		says   string
 	}{
-		"queued":                {ActionAlign, ProtectRestored, true, ResultRefused},
-		"queued and looked at":  {ActionAlignKeep, ProtectRestored, true, Applied},
-		"none queued":           {ActionAlign, ProtectRestored, false, Applied},
-		"no restore":            {ActionAlign, ReasonNonceElsewhere, true, Applied},
-		"no restore, looked at": {ActionAlignKeep, ReasonNonceElsewhere, true, Applied},
+		"queued":                        {ActionAlign, ProtectRestored, true, ahead, ResultRefused, both},
+		"queued and looked at":          {ActionAlignKeep, ProtectRestored, true, ahead, Applied, ""},
+		"none queued":                   {ActionAlign, ProtectRestored, false, ahead, Applied, ""},
+		"no restore":                    {ActionAlign, ReasonNonceElsewhere, true, ahead, Applied, ""},
+		"no restore, looked at":         {ActionAlignKeep, ReasonNonceElsewhere, true, ahead, Applied, ""},
+		"resume, queued":                {ActionResume, ProtectRestored, true, agree, ResultRefused, both},
+		"resume, queued, chain ahead":   {ActionResume, ProtectRestored, true, ahead, ResultRefused, both},
+		"resume, looked at":             {ActionResumeKeep, ProtectRestored, true, agree, Applied, ""},
+		"resume, looked at, ahead":      {ActionResumeKeep, ProtectRestored, true, ahead, ResultRefused, "align forward (ALIGN_FORWARD_KEEP_QUEUE) once"},
+		"resume, looked at, behind":     {ActionResumeKeep, ProtectRestored, true, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, "the chain does not have them"},
+		"resume, none queued":           {ActionResume, ProtectRestored, false, agree, Applied, ""},
+		"resume, none queued, ahead":    {ActionResume, ProtectRestored, false, ahead, ResultRefused, "align forward (ALIGN_FORWARD) once"},
+		"resume, no restore":            {ActionResume, ReasonNonceElsewhere, true, agree, Applied, ""},
+		"resume, no restore, looked at": {ActionResumeKeep, ReasonNonceElsewhere, true, agree, Applied, ""},
 	} {
 		w := idle(t)
 		w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: c.reason, Evidence: "seen"}
 		if !c.queued {
 			w.view.Queue = nil
 		}
-		got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: 1, Reason: "looked at it"}, ahead)
-		if code, _, _ := strings.Cut(got, ":"); code != c.want {
-			t.Errorf("%s: %s", name, got)
+		got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: 1, Reason: "looked at it"}, c.a)
+		if code, _, _ := strings.Cut(got, ":"); code != c.want || !strings.Contains(got, c.says) || c.want == Applied && w.view.Cursor.Next != c.a.Latest {
+			t.Errorf("%s: %s; cursor %+v", name, got, w.view.Cursor)
+		}
+	}
+}
+
+// Something in flight does not jam an account whose queue came from a restore: nobody can align forward over it, but who has compared what is queued goes on.
+func TestARestoredQueueBehindWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	unused, used := Account{}, Account{Latest: 1, Pending: 1, Settled: 1}
+	for _, reason := range []string{ProtectRestored, ProtectByOperator} {
+		for name, c := range map[string]struct {
+			action Action
+			a      Account
+			says   string // empty: it is carried out
+		}{
+			"resume":                   {ActionResume, unused, "say for the others RESUME_KEEP_QUEUE where the account's next nonce is 0"},
+			"align":                    {ActionAlign, unused, "say for the others RESUME_KEEP_QUEUE where the account's next nonce is 0"},
+			"align, compared":          {ActionAlignKeep, unused, "holds nonce 0 and is in no block; resolve it first"},
+			"resume, compared":         {ActionResumeKeep, unused, ""},
+			"resume, its nonce used":   {ActionResume, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
+			"align, its nonce used":    {ActionAlign, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
+			"resume, compared, used":   {ActionResumeKeep, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
+			"align, compared and used": {ActionAlignKeep, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
+		} {
+			w, _ := sent(t, 2)
+			restoredWorld(w).view.Cursor.Protected = &Protected{ID: 1, Reason: reason, Evidence: "seen"}
+			got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: 1}, c.a)
+			if (got == Applied) != (c.says == "") || (protected(w) == nil) != (c.says == "") || !strings.Contains(got, c.says) {
+				t.Errorf("%s, %s: %s", reason, name, got)
+			}
 		}
 	}
 }

@@ -226,7 +226,7 @@ func exitProtect(v View, c Command) (Step, bool) {
 		return LookAtAccount{Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
 	}
 	switch c.Action {
-	case ActionResume:
+	case ActionResume, ActionResumeKeep:
 		return resume(v, c)
 	case ActionAlign, ActionAlignKeep:
 		return align(v, c)
@@ -234,12 +234,23 @@ func exitProtect(v View, c Command) (Step, bool) {
 	return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
 }
 
+// comesFirst refuses to go on, either way, before what an operator has to look at: what has lost its nonce, and then what is queued since before a restore.
+func comesFirst(v View, c Command) (Step, bool) {
+	if missing, ok := lowestMissing(v); ok && v.Account.Latest > *missing.Nonce {
+		return refuse(c, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", *missing.Nonce, missing.ID, v.Account.Latest)
+	}
+	if tx, ok := mayRunAgain(v); ok && !c.keepsQueue() {
+		return refuse(c, runAgain, tx.ID, v.Expected())
+	}
+	return nil, false
+}
+
 // align goes on at the chain's settled nonce.
 func align(v View, c Command) (Step, bool) {
-	a, next := v.Account, v.Cursor.Next
-	if tx, ok := mayRunAgain(v); ok && c.Action == ActionAlign {
-		return refuse(c, runAgain, tx.ID)
+	if first, ok := comesFirst(v, c); ok {
+		return first, true
 	}
+	a, next := v.Account, v.Cursor.Next
 	if missing, ok := lowestMissing(v); ok {
 		return refuse(c, "transaction %s holds nonce %d and is in no block; resolve it first", missing.ID, *missing.Nonce)
 	}
@@ -254,18 +265,17 @@ func align(v View, c Command) (Step, bool) {
 
 // resume goes on where the cursor stands.
 func resume(v View, c Command) (Step, bool) {
-	a, next := v.Account, v.Cursor.Next
-	lowest := v.Expected()
-	missing, inFlight := lowestMissing(v)
-	if inFlight && a.Latest > lowest {
-		return refuse(c, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", lowest, missing.ID, a.Latest)
+	if first, ok := comesFirst(v, c); ok {
+		return first, true
 	}
-	if tx, ok := mayRunAgain(v); ok && !inFlight && v.Cursor.Protected.Reason != ProtectRestored {
-		return refuse(c, runAgain, tx.ID)
+	a, next, lowest := v.Account, v.Cursor.Next, v.Expected()
+	other := ActionAlign
+	if c.keepsQueue() {
+		other = ActionAlignKeep
 	}
 	switch {
 	case a.Latest > next || a.Pending > next:
-		return refuse(c, "the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (ALIGN_FORWARD) once it has settled", a.Latest, a.Pending, next)
+		return refuse(c, "the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (%s) once it has settled", a.Latest, a.Pending, next, other)
 	case a.Latest < lowest:
 		return refuse(c, "the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included", a.Latest, lowest)
 	}

@@ -31,9 +31,9 @@ func mayBeLost(tx Tx, c Command) string {
 		"compare it (receiver, value, data) in a block explorer with what the account sent under that nonce, and after it. If it ran, say FAIL; if it did not, REQUEUE_UNPROVEN"
 }
 
-// mayRunAgain finds what is queued and may have run after the backup. To go on sends it: so somebody has to say that it was compared with the chain. Only a RESUME right
-// after the restore does without, for at an account that stands where the cursor does nothing has run; but it goes by one look, at an endpoint that may be behind, or whose
-// pool lacks what was sent. So it is asked for again with each protection after that: what used a nonce then may be any of these.
+// mayRunAgain finds what is queued and may have run after the backup. To go on sends it: so somebody has to say that it was compared with the chain. That the account
+// stands where the cursor does says nothing: it is one look, at an endpoint that may be behind, or whose pool lacks what was sent. So it is asked for again with each
+// protection after that: what used a nonce then may be any of these.
 func mayRunAgain(v View) (Tx, bool) {
 	for _, tx := range v.Queue {
 		if tx.Restored || v.Cursor.Protected.Reason == ProtectRestored {
@@ -43,5 +43,10 @@ func mayRunAgain(v View) (Tx, bool) {
 	return Tx{}, false
 }
 
-const runAgain = "transactions are queued, %s before others, that may have run after the backup from which the ledger was restored: cancel those that ran, and say ALIGN_FORWARD_KEEP_QUEUE " +
-	"for those that have not"
+const runAgain = "transactions are queued, %s before others, that may have run after the backup from which the ledger was restored: compare them with what the account sent " +
+	"on chain, cancel those that ran, and say for the others RESUME_KEEP_QUEUE where the account's next nonce is %d, as here, or ALIGN_FORWARD_KEEP_QUEUE where it is ahead"
+
+// keepsQueue tells whether a decision says that what is queued was compared.
+func (c Command) keepsQueue() bool {
+	return c.Action == ActionResumeKeep || c.Action == ActionAlignKeep
+}

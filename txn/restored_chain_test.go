@@ -43,8 +43,8 @@ func (c *chained) restore(b ledgerOf, id int64) {
 	c.view.Cursor = &cursor
 }
 
-// A protection of a restore that was left by one look, at an endpoint that was behind, or whose pool lacked what was sent: what is queued may be what has used the
-// nonces, and is sent by no decision that does not say that it was compared.
+// A protection of a restore that was left by somebody who has compared too early, by an endpoint that was behind, or whose pool lacked what was sent: what is queued may
+// be what has used the nonces, and is sent by no decision that does not say that it was compared.
 func TestWhatIsQueuedAfterARestoreIsComparedBeforeEachExit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -79,7 +79,12 @@ func TestWhatIsQueuedAfterARestoreIsComparedBeforeEachExit(t *testing.T) {
 			return code
 		}
 		w.lag = len(w.blocks) - at
-		if got := decide(Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1000}); got != Applied {
+		for _, action := range []Action{ActionResume, ActionAlign} {
+			if got := decide(Command{Kind: CommandExitProtect, Action: action, Expect: 1000}); got != ResultRefused {
+				t.Fatalf("%s: %s %s", name, action, got)
+			}
+		}
+		if got := decide(Command{Kind: CommandExitProtect, Action: ActionResumeKeep, Expect: 1000}); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
 		w.lag = 0
@@ -100,6 +105,88 @@ func TestWhatIsQueuedAfterARestoreIsComparedBeforeEachExit(t *testing.T) {
 		if got := decide(Command{Kind: CommandExitProtect, Action: ActionAlignKeep, Expect: 1001}); got != Applied || len(w.view.Open) != 1 {
 			t.Errorf("%s, compared: %s", name, got)
 		}
+	}
+}
+
+// Two queued transactions have the same payload; in the lost part the first was cancelled, and the second ran under its nonce. The first, signed anew, is the very same
+// bytes: it is CONFIRMED by the second's inclusion, so that no use elsewhere is found which would protect again before the second runs. So the one who leaves the protection
+// of the restore has compared, whatever an endpoint that lags shows.
+func TestTheSameBytesAfterARestore(t *testing.T) {
+	t.Parallel()
+	w := newChained(2, guarded) // forms of a nonce are the same bytes, whoever has it
+	for w.view.Cursor == nil {
+		w.step(t, Accepted, accepted)
+	}
+	b, at := w.backup(), len(w.blocks)
+	first, second := w.view.Queue[0].ID, w.view.Queue[1].ID
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: first}}
+	w.wait(t, 0)
+	if w.included[Hash{0, 0, 1}] == nil {
+		t.Fatal("it has not run")
+	}
+	w.restore(b, 1000)
+	w.lag = len(w.blocks) - at
+	decide := func(commands ...Command) string {
+		w.view.Commands = commands
+		w.run(t, Accepted, accepted)
+		return w.results[len(w.results)-1].Result
+	}
+	for id, action := range []Action{ActionResume, ActionAlign} {
+		got := decide(Command{ID: int64(id + 2), Kind: CommandExitProtect, Action: action, Expect: 1000})
+		if !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, first.String()) || len(w.view.Queue) != 2 || protected(w.world) == nil {
+			t.Fatalf("%s, uncompared: %s", action, got)
+		}
+	}
+	got := decide(Command{ID: 4, Kind: CommandCancel, Tx: second}, Command{ID: 5, Kind: CommandExitProtect, Action: ActionResumeKeep, Expect: 1000})
+	if got != Applied {
+		t.Fatal(got)
+	}
+	w.lag = 0
+	for range 20 {
+		w.wait(t, 2*time.Minute)
+	}
+	ends := map[TxID]Executed{}
+	for _, tx := range w.final {
+		ends[tx.ID] = tx.Executed
+	}
+	if ends[first] != Success || ends[second] != Unknown || w.nonceAt(w.head) != 1 {
+		t.Errorf("%v, and the account's next nonce is %d", ends, w.nonceAt(w.head))
+	}
+}
+
+// What shall be cancelled is held back under the protection of a restore, so its nonce stays open, and nobody can align forward over that: the one who has compared what is
+// queued behind it resumes, and all ends.
+func TestWhatIsHeldBackAfterARestoreJamsNothing(t *testing.T) {
+	t.Parallel()
+	w := newChained(2, guarded)
+	w.salted = true
+	for len(w.view.Open) == 0 {
+		w.step(t, Accepted, accepted)
+	}
+	w.restore(w.backup(), 1000)
+	held := w.view.Open[0].ID
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: held}}
+	for range 5 {
+		w.wait(t, time.Hour)
+	}
+	for id, c := range []struct {
+		action Action
+		done   bool
+	}{{ActionResume, false}, {ActionAlign, false}, {ActionAlignKeep, false}, {ActionResumeKeep, true}} {
+		if len(w.view.Open) != 1 || len(w.view.Queue) != 1 || w.nonceAt(w.head) != 0 {
+			t.Fatalf("before %s: %+v, %d queued, account %d", c.action, w.view.Open, len(w.view.Queue), w.nonceAt(w.head))
+		}
+		w.view.Commands = []Command{{ID: int64(id + 2), Kind: CommandExitProtect, Action: c.action, Expect: 1000}}
+		w.run(t, Accepted, accepted)
+		if got := w.results[len(w.results)-1].Result; (got == Applied) != c.done {
+			t.Errorf("%s: %s", c.action, got)
+		}
+	}
+	for range 20 {
+		w.wait(t, 2*time.Minute)
+	}
+	if len(w.view.Open)+len(w.view.Queue) > 0 || w.nonceAt(w.head) != 2 {
+		t.Errorf("open %+v, %d queued, account %d", w.view.Open, len(w.view.Queue), w.nonceAt(w.head))
 	}
 }
 
@@ -172,7 +259,7 @@ func restoredChain(t *rapid.T, deepest int) {
 	c.lag = 0
 	careful := rapid.Bool().Draw(t, "compares")
 	if careful {
-		c.exits, c.lost = append(c.exits, ActionAlignKeep), lost
+		c.exits, c.lost = append(c.exits, ActionResumeKeep, ActionAlignKeep), lost
 	}
 	c.clears(t)
 	c.lost = lost
@@ -183,8 +270,8 @@ func restoredChain(t *rapid.T, deepest int) {
 	c.audit()
 	c.everyNumberOnce(t)
 	for _, tx := range slices.Concat(c.view.Open, c.view.Queue) {
-		if !careful && tx.Restored {
-			continue // it waits for somebody who compares
+		if !careful && len(c.view.Queue) > 0 {
+			break // all wait for somebody who compares
 		}
 		t.Fatalf("it never ends: %+v of nonce %v, %v; protected %+v, cursor %d, account %d, last results %v", tx.Status, tx.Nonce, c.kinds[tx.ID],
 			c.view.Cursor.Protected, c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])

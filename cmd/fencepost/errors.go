@@ -225,10 +225,10 @@ const refusedDecision = "DECISION_REFUSED"
 
 // decisions are what the contract calls them, with the flags that say the same; the longer names first.
 var (
-	decisions    = regexp.MustCompile(`\b(ALIGN_FORWARD_KEEP_QUEUE|ALIGN_FORWARD|FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
+	decisions    = regexp.MustCompile(`\b(ALIGN_FORWARD_KEEP_QUEUE|RESUME_KEEP_QUEUE|ALIGN_FORWARD|FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
 	decisionFlag = map[string]string{
-		"ALIGN_FORWARD_KEEP_QUEUE": "--align-forward --keep-queue", "ALIGN_FORWARD": "--align-forward", "FAIL_UNPROVEN": "--fail --unproven",
-		"REQUEUE_UNPROVEN": "--requeue --unproven", "FAIL": "--fail", "REQUEUE": "--requeue", "RESUME": "--resume",
+		"ALIGN_FORWARD_KEEP_QUEUE": "--align-forward --keep-queue", "RESUME_KEEP_QUEUE": "--resume --keep-queue", "ALIGN_FORWARD": "--align-forward",
+		"FAIL_UNPROVEN": "--fail --unproven", "REQUEUE_UNPROVEN": "--requeue --unproven", "FAIL": "--fail", "REQUEUE": "--requeue", "RESUME": "--resume",
 	}
 )
 

@@ -116,8 +116,8 @@ func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.Exit
 	}
 	decision := pb.ProtectionDecision_PROTECTION_DECISION_RESUME
 	switch {
-	case e.keep && !e.align:
-		return nil, misused(c, "--keep-queue goes with --align-forward")
+	case e.resume && e.keep:
+		decision = pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE
 	case e.keep:
 		decision = pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE
 	case e.align:
@@ -129,15 +129,17 @@ func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.Exit
 func (p *program) submitterExitProtectCommand(f *clientFlags) *cobra.Command {
 	var e exitFlags
 	c := &cobra.Command{
-		Use: "exit-protect NAME --protection N --resume|--align-forward --reason TEXT", Short: "Decide on a protection and go on", Args: arguments("NAME"),
+		Use: "exit-protect NAME --protection N --resume|--align-forward [--keep-queue] --reason TEXT", Short: "Decide on a protection and go on", Args: arguments("NAME"),
 		Long: `Decide on a protection and go on. The owner of the account looks at the chain first and refuses what the chain does not bear out; then nothing changes.
 
 --resume goes on where the ledger stands. --align-forward goes on at the account's settled nonce on chain and records those between as gaps: for when somebody
-else has used them. It is refused while a transaction holds a nonce and is in no block: "fencepost tx resolve" decides on that first. After a restore it is
-refused while transactions are queued, which may have run after the backup: cancel those that ran, and say --keep-queue for the others. So are both ways out of
-each later protection, while some of those are still queued.`,
+else has used them. It is refused while a transaction holds a nonce and is in no block: "fencepost tx resolve" decides on that first.
+
+After a restore both are refused while transactions are queued, which may have run after the backup: compare those with the chain, cancel what ran, and say
+--keep-queue for the others. So both are of each later protection, while some of those are still queued.`,
 		Example: `  fencepost submitter exit-protect alice --protection 1 --resume --reason "the endpoint lagged"` + "\n" +
-			`  fencepost submitter exit-protect alice --protection 2 --align-forward --reason "one transfer by hand; the key is in the vault again"`,
+			`  fencepost submitter exit-protect alice --protection 2 --align-forward --reason "one transfer by hand; the key is in the vault again"` + "\n" +
+			`  fencepost submitter exit-protect alice --protection 3 --resume --keep-queue --reason "restored; compared with the chain, and cancelled what ran"`,
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask, err := e.request(cmd, p, args[0])
@@ -149,7 +151,7 @@ each later protection, while some of those are still queued.`,
 	c.Flags().Int64Var(&e.protection, "protection", 0, "number of the protection whose evidence you looked at (required)")
 	c.Flags().BoolVar(&e.resume, "resume", false, "go on where the ledger stands")
 	c.Flags().BoolVar(&e.align, "align-forward", false, "go on at the account's settled nonce on chain")
-	c.Flags().BoolVar(&e.keep, "keep-queue", false, "with --align-forward, after a restore: what is still queued was compared with the chain, and has not run")
+	c.Flags().BoolVar(&e.keep, "keep-queue", false, "with either, after a restore: what is still queued was compared with the chain, and has not run")
 	e.add(c, "why; kept with the command and the gaps")
 	return c
 }
@@ -219,7 +221,8 @@ func atWork(s *pb.Submitter) string {
 
 // goesOn is the nonce at which a protection was left: behind the gap that was recorded at the cursor, if there is one. Under protection the cursor stands still.
 func goesOn(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
-	if ask.GetDecision() == pb.ProtectionDecision_PROTECTION_DECISION_RESUME {
+	switch ask.GetDecision() {
+	case pb.ProtectionDecision_PROTECTION_DECISION_RESUME, pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE:
 		return shownNonce(before)
 	}
 	for _, g := range after.GetGaps() {

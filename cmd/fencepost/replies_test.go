@@ -63,6 +63,7 @@ func TestWhatASpeedUpRecorded(t *testing.T) {
 func TestWhatAnExitRecorded(t *testing.T) {
 	t.Parallel()
 	const resume, align = pb.ProtectionDecision_PROTECTION_DECISION_RESUME, pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
+	const resumeKeep = pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE
 	at := func(next uint64, more func(*pb.Submitter)) *pb.Submitter {
 		s := &pb.Submitter{Name: "alice", NextNonce: &next, Queued: 2}
 		more(s)
@@ -90,6 +91,7 @@ func TestWhatAnExitRecorded(t *testing.T) {
 		"by one":        {at(3, under(1)), at(9, gaps(&pb.NonceGap{FirstNonce: 3, LastNonce: 3})), align, "is 4 (was 3); nonce 3 is recorded as a gap;"},
 		"aligned, none": {at(3, under(1)), at(9, none), align, "the next nonce to be taken is 3; "},
 		"not told":      {at(3, under(1)), at(9, gaps(many...)), align, "is 9 by now"},
+		"compared":      {at(3, under(1)), at(9, gaps(many...)), resumeKeep, "RESUME_KEEP_QUEUE is recorded, by ops, and the next nonce to be taken is 3;"},
 		"again":         {at(9, none), at(9, none), resume, `was ended by this decision (RESUME) before, so nothing was done now; "fencepost submitter log alice" tells when and by whom`},
 		"protected":     {at(3, under(1)), at(3, under(2)), resume, `but protection 2 (CHAIN_BEHIND) is in force now: look at it with "fencepost submitter show alice"`},
 		"paused": {at(3, under(1)), at(3, func(s *pb.Submitter) { s.Status = pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED }), resume,

@@ -120,21 +120,22 @@ func resolveLine(b *pb.Waiting) string {
 // first.
 func exits(s *pb.Submitter, lost *pb.Tx) []string {
 	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"", s.GetName(), s.GetProtection().GetProtectionId())
-	restored := s.GetProtection().GetReason() == txn.ProtectRestored
-	next := command + " --resume   # go on at nonce " + shownNonce(s)
-	forward := command + " --align-forward   # go on at the account's settled nonce on chain; those between are recorded as gaps"
-	if restored {
-		forward += "; refused while transactions are queued"
+	keep, says := "", ""
+	if uncompared(s) {
+		keep, says = " --keep-queue", "; what is still queued was compared with the chain, has not run, and will be sent"
 	}
+	next := command + " --resume" + keep + "   # go on at nonce " + shownNonce(s) + says
+	forward := command + " --align-forward" + keep + "   # go on at the account's settled nonce on chain; those between are recorded as gaps" + says
 	ways := []string{next, forward}
 	if on := onChain(s); on > s.GetNextNonce() {
 		ways = []string{forward, next + fmt.Sprintf("; refused while the account's next nonce is above that on chain, where it was %d", on)}
 	}
-	all := append(append(ran(s, "; what follows need not wait for that"), first(s, lost)...), ways...)
-	if restored {
-		all = append(all, command+" --align-forward --keep-queue   # the same; what is still queued was compared with the chain, has not run, and will be sent")
-	}
-	return all
+	return append(append(ran(s, "; what follows need not wait for that"), first(s, lost)...), ways...)
+}
+
+// uncompared tells whether a protection ends only once somebody says that what is queued was compared with the chain: it comes from a restore.
+func uncompared(s *pb.Submitter) bool {
+	return s.GetProtection() != nil && s.GetQueueHead().GetRestored() || s.GetProtection().GetReason() == txn.ProtectRestored && s.GetQueued() > 0
 }
 
 // seenOnChain finds in the evidence that a nonce was used elsewhere how far the account was: by the newest block and the pool, or in settled blocks.
@@ -155,19 +156,18 @@ func onChain(s *pb.Submitter) (on uint64) {
 
 // first are the command lines for what stands in the way of a decision.
 func first(s *pb.Submitter, lost *pb.Tx) (all []string) {
-	restored := s.GetProtection().GetReason() == txn.ProtectRestored
 	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK && b.GetReason() == txn.ReasonNonceElsewhere {
 		fail := fmt.Sprintf("%s --fail   # first: what holds nonce %d is STUCK; this ends it", resolveLine(b), b.GetNonce())
 		switch {
 		case givenUp(lost): // it is not given back to the queue
 			all = append(all, fail+", as it shall not run any more. --unproven goes with it, when no endpoint can show who used its nonce")
-		case restored: // who used its nonce may be itself
+		case b.GetRestored(): // who used its nonce may be itself
 			all = append(all, fail, resolveLine(b)+" --requeue --unproven   # or this gives it another nonce, if you have seen that what used its own is not the same, signed after the backup")
 		default:
 			all = append(all, fail, resolveLine(b)+" --requeue   # or this gives it another nonce. --unproven goes with either, when no endpoint can show who used its own")
 		}
 	}
-	if restored && s.GetQueued() > 0 {
+	if uncompared(s) {
 		all = append(all, fmt.Sprintf("fencepost tx list --submitter %s --state QUEUED   # first: any of these may have run after the backup; cancel those that did", s.GetName()),
 			"fencepost tx cancel TX_ID")
 	}

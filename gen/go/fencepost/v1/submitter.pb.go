@@ -181,14 +181,16 @@ type ProtectionDecision int32
 
 const (
 	ProtectionDecision_PROTECTION_DECISION_UNSPECIFIED ProtectionDecision = 0
-	// Go on where the cursor stands. The account's nonce on chain must agree with it. Refused of any protection after that of a restore while something that was in the
-	// restored ledger is still queued, unless a transaction holds a nonce and is in no block: see ALIGN_FORWARD_KEEP_QUEUE.
+	// Go on where the cursor stands. The account's nonce on chain must agree with it. Refused, like ALIGN_FORWARD, after a restore (DATABASE_RESTORED) while transactions
+	// are queued: they may have run after the backup and would run again. So both are of each later protection while some of these are queued. Then the two with
+	// KEEP_QUEUE lead on.
 	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
 	// Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
-	// As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. So it is of
-	// each later protection while some of these are queued. Says that they were compared with the chain, and that those which ran were cancelled.
+	// As ALIGN_FORWARD. Says that what is queued was compared with the chain, and that what of it ran after the backup was cancelled.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE ProtectionDecision = 3
+	// As RESUME, and says the same as ALIGN_FORWARD_KEEP_QUEUE. Also while a transaction holds a nonce and is in no block.
+	ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE ProtectionDecision = 4
 )
 
 // Enum value maps for ProtectionDecision.
@@ -198,12 +200,14 @@ var (
 		1: "PROTECTION_DECISION_RESUME",
 		2: "PROTECTION_DECISION_ALIGN_FORWARD",
 		3: "PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE",
+		4: "PROTECTION_DECISION_RESUME_KEEP_QUEUE",
 	}
 	ProtectionDecision_value = map[string]int32{
 		"PROTECTION_DECISION_UNSPECIFIED":              0,
 		"PROTECTION_DECISION_RESUME":                   1,
 		"PROTECTION_DECISION_ALIGN_FORWARD":            2,
 		"PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE": 3,
+		"PROTECTION_DECISION_RESUME_KEEP_QUEUE":        4,
 	}
 )
 
@@ -537,6 +541,8 @@ type Waiting struct {
 	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	// When it was accepted.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+	Restored bool `protobuf:"varint,8,opt,name=restored,proto3" json:"restored,omitempty"`
 	// The same as in the transaction; a decision on it may name it.
 	Version uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
 	// Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
@@ -622,6 +628,13 @@ func (x *Waiting) GetCreateTime() *timestamppb.Timestamp {
 		return x.CreateTime
 	}
 	return nil
+}
+
+func (x *Waiting) GetRestored() bool {
+	if x != nil {
+		return x.Restored
+	}
+	return false
 }
 
 func (x *Waiting) GetVersion() uint64 {
@@ -1973,7 +1986,7 @@ type Command struct {
 	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
 	// its owner reads them anew).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
+	// ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
 	// of PROTECT; else empty.
 	Action     string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	TxId       string                 `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
@@ -2226,7 +2239,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1d\n" +
 	"\n" +
-	"on_failure\x18\x04 \x01(\bR\tonFailure\"\xd7\x02\n" +
+	"on_failure\x18\x04 \x01(\bR\tonFailure\"\xf3\x02\n" +
 	"\aWaiting\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1d\n" +
 	"\n" +
@@ -2236,7 +2249,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\x12\x1c\n" +
+	"createTime\x12\x1a\n" +
+	"\brestored\x18\b \x01(\bR\brestored\x12\x1c\n" +
 	"\aversion\x18\x14 \x01(\x04B\x020\x01R\aversion\x125\n" +
 	"\tsub_state\x18\x15 \x01(\x0e2\x18.fencepost.v1.TxSubStateR\bsubStateB\b\n" +
 	"\x06_nonce\"\xaf\x01\n" +
@@ -2401,12 +2415,13 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\rFailurePolicy\x12\x1e\n" +
 	"\x1aFAILURE_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17FAILURE_POLICY_CONTINUE\x10\x01\x12\x18\n" +
-	"\x14FAILURE_POLICY_PAUSE\x10\x02*\xb2\x01\n" +
+	"\x14FAILURE_POLICY_PAUSE\x10\x02*\xdd\x01\n" +
 	"\x12ProtectionDecision\x12#\n" +
 	"\x1fPROTECTION_DECISION_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPROTECTION_DECISION_RESUME\x10\x01\x12%\n" +
 	"!PROTECTION_DECISION_ALIGN_FORWARD\x10\x02\x120\n" +
-	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03*\xf9\x01\n" +
+	",PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE\x10\x03\x12)\n" +
+	"%PROTECTION_DECISION_RESUME_KEEP_QUEUE\x10\x04*\xf9\x01\n" +
 	"\rStuckDecision\x12\x1e\n" +
 	"\x1aSTUCK_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13STUCK_DECISION_FAIL\x10\x01\x12\x1a\n" +

@@ -21,8 +21,9 @@ public enum ProtectionDecision
   PROTECTION_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused of any protection after that of a restore while something that was in the
-   * restored ledger is still queued, unless a transaction holds a nonce and is in no block: see ALIGN_FORWARD_KEEP_QUEUE.
+   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused, like ALIGN_FORWARD, after a restore (DATABASE_RESTORED) while transactions
+   * are queued: they may have run after the backup and would run again. So both are of each later protection while some of these are queued. Then the two with
+   * KEEP_QUEUE lead on.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME = 1;</code>
@@ -38,13 +39,20 @@ public enum ProtectionDecision
   PROTECTION_DECISION_ALIGN_FORWARD(2),
   /**
    * <pre>
-   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. So it is of
-   * each later protection while some of these are queued. Says that they were compared with the chain, and that those which ran were cancelled.
+   * As ALIGN_FORWARD. Says that what is queued was compared with the chain, and that what of it ran after the backup was cancelled.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>
    */
   PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE(3),
+  /**
+   * <pre>
+   * As RESUME, and says the same as ALIGN_FORWARD_KEEP_QUEUE. Also while a transaction holds a nonce and is in no block.
+   * </pre>
+   *
+   * <code>PROTECTION_DECISION_RESUME_KEEP_QUEUE = 4;</code>
+   */
+  PROTECTION_DECISION_RESUME_KEEP_QUEUE(4),
   UNRECOGNIZED(-1),
   ;
 
@@ -63,8 +71,9 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused of any protection after that of a restore while something that was in the
-   * restored ledger is still queued, unless a transaction holds a nonce and is in no block: see ALIGN_FORWARD_KEEP_QUEUE.
+   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused, like ALIGN_FORWARD, after a restore (DATABASE_RESTORED) while transactions
+   * are queued: they may have run after the backup and would run again. So both are of each later protection while some of these are queued. Then the two with
+   * KEEP_QUEUE lead on.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME = 1;</code>
@@ -80,13 +89,20 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_ALIGN_FORWARD_VALUE = 2;
   /**
    * <pre>
-   * As ALIGN_FORWARD. Needed after a restore (DATABASE_RESTORED) while transactions are queued: they may have run after the backup and would run again. So it is of
-   * each later protection while some of these are queued. Says that they were compared with the chain, and that those which ran were cancelled.
+   * As ALIGN_FORWARD. Says that what is queued was compared with the chain, and that what of it ran after the backup was cancelled.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>
    */
   public static final int PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE_VALUE = 3;
+  /**
+   * <pre>
+   * As RESUME, and says the same as ALIGN_FORWARD_KEEP_QUEUE. Also while a transaction holds a nonce and is in no block.
+   * </pre>
+   *
+   * <code>PROTECTION_DECISION_RESUME_KEEP_QUEUE = 4;</code>
+   */
+  public static final int PROTECTION_DECISION_RESUME_KEEP_QUEUE_VALUE = 4;
 
 
   public final int getNumber() {
@@ -117,6 +133,7 @@ public enum ProtectionDecision
       case 1: return PROTECTION_DECISION_RESUME;
       case 2: return PROTECTION_DECISION_ALIGN_FORWARD;
       case 3: return PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE;
+      case 4: return PROTECTION_DECISION_RESUME_KEEP_QUEUE;
       default: return null;
     }
   }

@@ -187,187 +187,188 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\212\001\n\005Pause\022\026\n\006reason\030\001 \001(\tR\006reason\022\032\n\010ope" +
       "rator\030\002 \001(\tR\010operator\022.\n\004time\030\003 \001(\0132\032.go" +
       "ogle.protobuf.TimestampR\004time\022\035\n\non_fail" +
-      "ure\030\004 \001(\010R\tonFailure\"\327\002\n\007Waiting\022\023\n\005tx_i" +
+      "ure\030\004 \001(\010R\tonFailure\"\363\002\n\007Waiting\022\023\n\005tx_i" +
       "d\030\001 \001(\tR\004txId\022\035\n\nrequest_id\030\002 \001(\tR\treque" +
       "stId\022+\n\005state\030\003 \001(\0162\025.fencepost.v1.TxSta" +
       "teR\005state\022\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001" +
       "\022\026\n\006reason\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(" +
       "\tR\007message\022;\n\013create_time\030\007 \001(\0132\032.google" +
-      ".protobuf.TimestampR\ncreateTime\022\034\n\007versi" +
-      "on\030\024 \001(\004B\0020\001R\007version\0225\n\tsub_state\030\025 \001(\016" +
-      "2\030.fencepost.v1.TxSubStateR\010subStateB\010\n\006" +
-      "_nonce\"\257\001\n\010NonceGap\022#\n\013first_nonce\030\001 \001(\004" +
-      "B\0020\001R\nfirstNonce\022!\n\nlast_nonce\030\002 \001(\004B\0020\001" +
-      "R\tlastNonce\022\023\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reas" +
-      "on\030\004 \001(\tR\006reason\022.\n\004time\030\005 \001(\0132\032.google." +
-      "protobuf.TimestampR\004time\"\374\006\n\tSubmitter\022\022" +
-      "\n\004name\030\001 \001(\tR\004name\022\035\n\naccount_id\030\002 \001(\tR\t" +
-      "accountId\022\035\n\010chain_id\030\003 \001(\004B\0020\001R\007chainId" +
-      "\022\030\n\007address\030\004 \001(\tR\007address\022\026\n\006signer\030\005 \001" +
-      "(\tR\006signer\022/\n\004mode\030\006 \001(\0162\033.fencepost.v1." +
-      "SubmitterModeR\004mode\0225\n\006status\030\007 \001(\0162\035.fe" +
-      "ncepost.v1.SubmitterStatusR\006status\022\035\n\nst" +
-      "art_from\030\010 \001(\tR\tstartFrom\022-\n\005lease\030\t \001(\013" +
-      "2\027.fencepost.v1.LeaseInfoR\005lease\022&\n\nnext" +
-      "_nonce\030\n \001(\004B\0020\001H\000R\tnextNonce\210\001\001\022&\n\ninit" +
-      "_nonce\030\013 \001(\004B\0020\001H\001R\tinitNonce\210\001\001\0228\n\nprot" +
-      "ection\030\014 \001(\0132\030.fencepost.v1.ProtectionR\n" +
-      "protection\022\032\n\006queued\030\r \001(\003B\0020\001R\006queued\022\037" +
-      "\n\tin_flight\030\016 \001(\003B\0020\001R\010inFlight\022;\n\013creat" +
-      "e_time\030\017 \001(\0132\032.google.protobuf.Timestamp" +
-      "R\ncreateTime\0221\n\010blocking\030\020 \001(\0132\025.fencepo" +
-      "st.v1.WaitingR\010blocking\0224\n\nqueue_head\030\021 " +
-      "\001(\0132\025.fencepost.v1.WaitingR\tqueueHead\022*\n" +
-      "\004gaps\030\022 \003(\0132\026.fencepost.v1.NonceGapR\004gap" +
-      "s\022:\n\non_failure\030\023 \001(\0162\033.fencepost.v1.Fai" +
-      "lurePolicyR\tonFailure\022\027\n\007max_fee\030\024 \001(\tR\006" +
-      "maxFee\022)\n\005pause\030\025 \001(\0132\023.fencepost.v1.Pau" +
-      "seR\005pauseB\r\n\013_next_nonceB\r\n\013_init_nonce\"" +
-      "\320\003\n\030RegisterSubmitterRequest\0223\n\004name\030\001 \001" +
-      "(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-]{0,63}$R\004nam" +
-      "e\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000" +
-      "R\007chainId\0224\n\007address\030\003 \001(\tB\032\272H\027r\0252\023^0x[0" +
-      "-9a-fA-F]{40}$R\007address\022!\n\006signer\030\004 \001(\tB" +
-      "\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030\005 \001(\0162\033.fence" +
-      "post.v1.SubmitterModeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001" +
-      "\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_fro" +
-      "m\022;must be \"0\", \"chain\" or the exact nex" +
-      "t nonce of the account\032Gthis == \'\' || th" +
-      "is == \'chain\' || this.matches(\'^(0|[1-9]" +
-      "[0-9]{0,17})$\')R\tstartFrom\"\304\002\n\026UpdateSub" +
+      ".protobuf.TimestampR\ncreateTime\022\032\n\010resto" +
+      "red\030\010 \001(\010R\010restored\022\034\n\007version\030\024 \001(\004B\0020\001" +
+      "R\007version\0225\n\tsub_state\030\025 \001(\0162\030.fencepost" +
+      ".v1.TxSubStateR\010subStateB\010\n\006_nonce\"\257\001\n\010N" +
+      "onceGap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstN" +
+      "once\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022" +
+      "\023\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006re" +
+      "ason\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Tim" +
+      "estampR\004time\"\374\006\n\tSubmitter\022\022\n\004name\030\001 \001(\t" +
+      "R\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n" +
+      "\010chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030" +
+      "\004 \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/" +
+      "\n\004mode\030\006 \001(\0162\033.fencepost.v1.SubmitterMod" +
+      "eR\004mode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1.S" +
+      "ubmitterStatusR\006status\022\035\n\nstart_from\030\010 \001" +
+      "(\tR\tstartFrom\022-\n\005lease\030\t \001(\0132\027.fencepost" +
+      ".v1.LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004" +
+      "B\0020\001H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004" +
+      "B\0020\001H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001(\013" +
+      "2\030.fencepost.v1.ProtectionR\nprotection\022\032" +
+      "\n\006queued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030" +
+      "\016 \001(\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001(\013" +
+      "2\032.google.protobuf.TimestampR\ncreateTime" +
+      "\0221\n\010blocking\030\020 \001(\0132\025.fencepost.v1.Waitin" +
+      "gR\010blocking\0224\n\nqueue_head\030\021 \001(\0132\025.fencep" +
+      "ost.v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132" +
+      "\026.fencepost.v1.NonceGapR\004gaps\022:\n\non_fail" +
+      "ure\030\023 \001(\0162\033.fencepost.v1.FailurePolicyR\t" +
+      "onFailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pa" +
+      "use\030\025 \001(\0132\023.fencepost.v1.PauseR\005pauseB\r\n" +
+      "\013_next_nonceB\r\n\013_init_nonce\"\320\003\n\030Register" +
+      "SubmitterRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^" +
+      "[a-z][a-z0-9._-]{0,63}$R\004name\022.\n\010chain_i" +
+      "d\030\002 \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n" +
+      "\007address\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40" +
+      "}$R\007address\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006" +
+      "signer\0229\n\004mode\030\005 \001(\0162\033.fencepost.v1.Subm" +
+      "itterModeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from" +
+      "\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"" +
+      "0\", \"chain\" or the exact next nonce of t" +
+      "he account\032Gthis == \'\' || this == \'chain" +
+      "\' || this.matches(\'^(0|[1-9][0-9]{0,17})" +
+      "$\')R\tstartFrom\"\304\002\n\026UpdateSubmitterReques" +
+      "t\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
+      "ter\022D\n\non_failure\030\002 \001(\0162\033.fencepost.v1.F" +
+      "ailurePolicyB\010\272H\005\202\001\002\020\001R\tonFailure\022-\n\007max" +
+      "_fee\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxFee" +
+      "\022C\n\013update_mask\030\004 \001(\0132\032.google.protobuf." +
+      "FieldMaskB\006\272H\003\310\001\001R\nupdateMask\022 \n\006reason\030" +
+      "\005 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\006 \001(" +
+      "\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027UpdateSubmitter" +
+      "Response\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost." +
+      "v1.SubmitterR\tsubmitter\"l\n\031RegisterSubmi" +
+      "tterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencep" +
+      "ost.v1.SubmitterR\tsubmitter\022\030\n\007created\030\002" +
+      " \001(\010R\007created\"?\n\023GetSubmitterRequest\022(\n\t" +
+      "submitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M" +
+      "\n\024GetSubmitterResponse\0225\n\tsubmitter\030\001 \001(" +
+      "\0132\027.fencepost.v1.SubmitterR\tsubmitter\"i\n" +
+      "\025ListSubmittersRequest\022\'\n\tpage_size\030\001 \001(" +
+      "\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\002 " +
+      "\001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026ListSubmitte" +
+      "rsResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencepo" +
+      "st.v1.SubmitterR\nsubmitters\022&\n\017next_page" +
+      "_token\030\002 \001(\tR\rnextPageToken\"\211\001\n\025PauseSub" +
       "mitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020" +
-      "\001\030\200\001R\tsubmitter\022D\n\non_failure\030\002 \001(\0162\033.fe" +
-      "ncepost.v1.FailurePolicyB\010\272H\005\202\001\002\020\001R\tonFa" +
-      "ilure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0," +
-      "78}$R\006maxFee\022C\n\013update_mask\030\004 \001(\0132\032.goog" +
-      "le.protobuf.FieldMaskB\006\272H\003\310\001\001R\nupdateMas" +
-      "k\022 \n\006reason\030\005 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010o" +
-      "perator\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027Upd" +
-      "ateSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132" +
-      "\027.fencepost.v1.SubmitterR\tsubmitter\"l\n\031R" +
-      "egisterSubmitterResponse\0225\n\tsubmitter\030\001 " +
-      "\001(\0132\027.fencepost.v1.SubmitterR\tsubmitter\022" +
-      "\030\n\007created\030\002 \001(\010R\007created\"?\n\023GetSubmitte" +
-      "rRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R" +
-      "\tsubmitter\"M\n\024GetSubmitterResponse\0225\n\tsu" +
-      "bmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\t" +
-      "submitter\"i\n\025ListSubmittersRequest\022\'\n\tpa" +
-      "ge_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\np" +
-      "age_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026" +
-      "ListSubmittersResponse\0227\n\nsubmitters\030\001 \003" +
-      "(\0132\027.fencepost.v1.SubmitterR\nsubmitters\022" +
-      "&\n\017next_page_token\030\002 \001(\tR\rnextPageToken\"" +
-      "\211\001\n\025PauseSubmitterRequest\022(\n\tsubmitter\030\001" +
-      " \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 " +
-      "\001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB" +
-      "\010\272H\005r\003\030\200\001R\010operator\"O\n\026PauseSubmitterRes" +
-      "ponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1." +
-      "SubmitterR\tsubmitter\"\212\001\n\026ResumeSubmitter" +
-      "Request\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\t" +
-      "submitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006rea" +
-      "son\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operato" +
-      "r\"P\n\027ResumeSubmitterResponse\0225\n\tsubmitte" +
-      "r\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmit" +
-      "ter\"\345\001\n\027ProtectSubmitterRequest\022(\n\tsubmi" +
-      "tter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022z\n\006rea" +
-      "son\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must s" +
-      "ay why; it is blank\0320this == \'\' || this." +
-      "matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n" +
-      "\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030P" +
-      "rotectSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
-      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"\332" +
-      "\002\n\022ExitProtectRequest\022(\n\tsubmitter\030\001 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rprotection_id" +
-      "\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protectionId\022H\n\010decis" +
-      "ion\030\003 \001(\0162 .fencepost.v1.ProtectionDecis" +
-      "ionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\004 \001(" +
-      "\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why; " +
-      "it is blank\0320this == \'\' || this.matches(" +
-      "\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operato" +
-      "r\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L\n\023ExitProte" +
-      "ctResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepos" +
-      "t.v1.SubmitterR\tsubmitter\"\325\002\n\023ResolveStu" +
-      "ckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId" +
-      "\022C\n\010decision\030\002 \001(\0162\033.fencepost.v1.StuckD" +
-      "ecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason\030" +
-      "\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say w" +
-      "hy; it is blank\0320this == \'\' || this.matc" +
-      "hes(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010ope" +
-      "rator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operator\0228\n\016expec" +
-      "t_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpe" +
-      "ctVersion\"8\n\024ResolveStuckResponse\022 \n\002tx\030" +
-      "\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\332\002\n\007Command\022" +
-      "!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004ki" +
-      "nd\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023" +
-      "\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006rea" +
-      "son\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013creat" +
-      "e_time\030\007 \001(\0132\032.google.protobuf.Timestamp" +
-      "R\ncreateTime\0229\n\napply_time\030\010 \001(\0132\032.googl" +
-      "e.protobuf.TimestampR\tapplyTime\022\026\n\006resul" +
-      "t\030\t \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B\002" +
-      "0\001R\014protectionId\"\221\001\n\023ListCommandsRequest" +
-      "\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitt" +
-      "er\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageS" +
-      "ize\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageT" +
-      "oken\"q\n\024ListCommandsResponse\0221\n\010commands" +
-      "\030\001 \003(\0132\025.fencepost.v1.CommandR\010commands\022" +
-      "&\n\017next_page_token\030\002 \001(\tR\rnextPageToken*" +
-      "J\n\rSubmitterMode\022\036\n\032SUBMITTER_MODE_UNSPE" +
-      "CIFIED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017S" +
-      "ubmitterStatus\022 \n\034SUBMITTER_STATUS_UNSPE" +
-      "CIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n" +
-      "\027SUBMITTER_STATUS_PAUSED\020\002*f\n\rFailurePol" +
-      "icy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027F" +
-      "AILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLI" +
-      "CY_PAUSE\020\002*\262\001\n\022ProtectionDecision\022#\n\037PRO" +
-      "TECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTEC" +
-      "TION_DECISION_RESUME\020\001\022%\n!PROTECTION_DEC" +
-      "ISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECI" +
-      "SION_ALIGN_FORWARD_KEEP_QUEUE\020\003*\371\001\n\rStuc" +
-      "kDecision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020" +
-      "\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECI" +
-      "SION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003" +
-      "\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037ST" +
-      "UCK_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK" +
-      "_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCE" +
-      "L\020\0072\351\n\n\020SubmitterService\022\203\001\n\021RegisterSub" +
-      "mitter\022&.fencepost.v1.RegisterSubmitterR" +
-      "equest\032\'.fencepost.v1.RegisterSubmitterR" +
-      "esponse\"\035\202\323\344\223\002\027\"\022/api/v1/submitters:\001*\022}" +
-      "\n\014GetSubmitter\022!.fencepost.v1.GetSubmitt" +
-      "erRequest\032\".fencepost.v1.GetSubmitterRes" +
-      "ponse\"&\202\323\344\223\002 \022\036/api/v1/submitters/{submi" +
-      "tter}\022w\n\016ListSubmitters\022#.fencepost.v1.L" +
-      "istSubmittersRequest\032$.fencepost.v1.List" +
-      "SubmittersResponse\"\032\202\323\344\223\002\024\022\022/api/v1/subm" +
-      "itters\022\211\001\n\017UpdateSubmitter\022$.fencepost.v" +
-      "1.UpdateSubmitterRequest\032%.fencepost.v1." +
-      "UpdateSubmitterResponse\")\202\323\344\223\002#2\036/api/v1" +
-      "/submitters/{submitter}:\001*\022\214\001\n\016PauseSubm" +
-      "itter\022#.fencepost.v1.PauseSubmitterReque" +
-      "st\032$.fencepost.v1.PauseSubmitterResponse" +
-      "\"/\202\323\344\223\002)\"$/api/v1/submitters/{submitter}" +
-      "/pause:\001*\022\220\001\n\017ResumeSubmitter\022$.fencepos" +
-      "t.v1.ResumeSubmitterRequest\032%.fencepost." +
-      "v1.ResumeSubmitterResponse\"0\202\323\344\223\002*\"%/api" +
-      "/v1/submitters/{submitter}/resume:\001*\022\224\001\n" +
-      "\020ProtectSubmitter\022%.fencepost.v1.Protect" +
-      "SubmitterRequest\032&.fencepost.v1.ProtectS" +
-      "ubmitterResponse\"1\202\323\344\223\002+\"&/api/v1/submit" +
-      "ters/{submitter}/protect:\001*\022\212\001\n\013ExitProt" +
-      "ect\022 .fencepost.v1.ExitProtectRequest\032!." +
-      "fencepost.v1.ExitProtectResponse\"6\202\323\344\223\0020" +
-      "\"+/api/v1/submitters/{submitter}/exit-pr" +
-      "otect:\001*\022|\n\014ResolveStuck\022!.fencepost.v1." +
-      "ResolveStuckRequest\032\".fencepost.v1.Resol" +
-      "veStuckResponse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_" +
-      "id}/resolve:\001*\022\206\001\n\014ListCommands\022!.fencep" +
-      "ost.v1.ListCommandsRequest\032\".fencepost.v" +
-      "1.ListCommandsResponse\"/\202\323\344\223\002)\022\'/api/v1/" +
-      "submitters/{submitter}/commandsBT\n\020dev.f" +
-      "encepost.v1P\001Z>github.com/fencepost/fenc" +
-      "epost/gen/go/fencepost/v1;fencepostv1b\006p" +
-      "roto3"
+      "\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200" +
+      "\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010o" +
+      "perator\"O\n\026PauseSubmitterResponse\0225\n\tsub" +
+      "mitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\ts" +
+      "ubmitter\"\212\001\n\026ResumeSubmitterRequest\022(\n\ts" +
+      "ubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n" +
+      "\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010opera" +
+      "tor\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027ResumeS" +
+      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
+      "ncepost.v1.SubmitterR\tsubmitter\"\345\001\n\027Prot" +
+      "ectSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n" +
+      "\272H\007r\005\020\001\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001(\tBb\272" +
+      "H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it i" +
+      "s blank\0320this == \'\' || this.matches(\'[^\\" +
+      "\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\003 " +
+      "\001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmit" +
+      "terResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepo" +
+      "st.v1.SubmitterR\tsubmitter\"\332\002\n\022ExitProte" +
+      "ctRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001" +
+      "R\tsubmitter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H" +
+      "\004\"\002 \000R\014protectionId\022H\n\010decision\030\003 \001(\0162 ." +
+      "fencepost.v1.ProtectionDecisionB\n\272H\007\202\001\004\020" +
+      "\001 \000R\010decision\022z\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200" +
+      "\004\272\001U\n\006reason\022\031must say why; it is blank\032" +
+      "0this == \'\' || this.matches(\'[^\\\\s\\\\p{Z}" +
+      "\\\\p{C}]\')R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H\005" +
+      "r\003\030\200\001R\010operator\"L\n\023ExitProtectResponse\0225" +
+      "\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submitt" +
+      "erR\tsubmitter\"\325\002\n\023ResolveStuckRequest\022\035\n" +
+      "\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision" +
+      "\030\002 \001(\0162\033.fencepost.v1.StuckDecisionB\n\272H\007" +
+      "\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\003 \001(\tBb\272H_r\005" +
+      "\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it is bl" +
+      "ank\0320this == \'\' || this.matches(\'[^\\\\s\\\\" +
+      "p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\004 \001(\tB" +
+      "\010\272H\005r\003\030\200\001R\010operator\0228\n\016expect_version\030\024 " +
+      "\001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n" +
+      "\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fenc" +
+      "epost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_i" +
+      "d\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004ki" +
+      "nd\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(" +
+      "\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010opera" +
+      "tor\030\006 \001(\tR\010operator\022;\n\013create_time\030\007 \001(\013" +
+      "2\032.google.protobuf.TimestampR\ncreateTime" +
+      "\0229\n\napply_time\030\010 \001(\0132\032.google.protobuf.T" +
+      "imestampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006res" +
+      "ult\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014protecti" +
+      "onId\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitte" +
+      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_s" +
+      "ize\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_" +
+      "token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024List" +
+      "CommandsResponse\0221\n\010commands\030\001 \003(\0132\025.fen" +
+      "cepost.v1.CommandR\010commands\022&\n\017next_page" +
+      "_token\030\002 \001(\tR\rnextPageToken*J\n\rSubmitter" +
+      "Mode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025" +
+      "SUBMITTER_MODE_STRICT\020\001*m\n\017SubmitterStat" +
+      "us\022 \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027" +
+      "SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_S" +
+      "TATUS_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILU" +
+      "RE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLIC" +
+      "Y_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335" +
+      "\001\n\022ProtectionDecision\022#\n\037PROTECTION_DECI" +
+      "SION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISIO" +
+      "N_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_" +
+      "FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_F" +
+      "ORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISI" +
+      "ON_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision" +
+      "\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUC" +
+      "K_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQU" +
+      "EUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK" +
+      "_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECIS" +
+      "ION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION" +
+      "_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\351\n\n\020S" +
+      "ubmitterService\022\203\001\n\021RegisterSubmitter\022&." +
+      "fencepost.v1.RegisterSubmitterRequest\032\'." +
+      "fencepost.v1.RegisterSubmitterResponse\"\035" +
+      "\202\323\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n\014GetSubm" +
+      "itter\022!.fencepost.v1.GetSubmitterRequest" +
+      "\032\".fencepost.v1.GetSubmitterResponse\"&\202\323" +
+      "\344\223\002 \022\036/api/v1/submitters/{submitter}\022w\n\016" +
+      "ListSubmitters\022#.fencepost.v1.ListSubmit" +
+      "tersRequest\032$.fencepost.v1.ListSubmitter" +
+      "sResponse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001" +
+      "\n\017UpdateSubmitter\022$.fencepost.v1.UpdateS" +
+      "ubmitterRequest\032%.fencepost.v1.UpdateSub" +
+      "mitterResponse\")\202\323\344\223\002#2\036/api/v1/submitte" +
+      "rs/{submitter}:\001*\022\214\001\n\016PauseSubmitter\022#.f" +
+      "encepost.v1.PauseSubmitterRequest\032$.fenc" +
+      "epost.v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"" +
+      "$/api/v1/submitters/{submitter}/pause:\001*" +
+      "\022\220\001\n\017ResumeSubmitter\022$.fencepost.v1.Resu" +
+      "meSubmitterRequest\032%.fencepost.v1.Resume" +
+      "SubmitterResponse\"0\202\323\344\223\002*\"%/api/v1/submi" +
+      "tters/{submitter}/resume:\001*\022\224\001\n\020ProtectS" +
+      "ubmitter\022%.fencepost.v1.ProtectSubmitter" +
+      "Request\032&.fencepost.v1.ProtectSubmitterR" +
+      "esponse\"1\202\323\344\223\002+\"&/api/v1/submitters/{sub" +
+      "mitter}/protect:\001*\022\212\001\n\013ExitProtect\022 .fen" +
+      "cepost.v1.ExitProtectRequest\032!.fencepost" +
+      ".v1.ExitProtectResponse\"6\202\323\344\223\0020\"+/api/v1" +
+      "/submitters/{submitter}/exit-protect:\001*\022" +
+      "|\n\014ResolveStuck\022!.fencepost.v1.ResolveSt" +
+      "uckRequest\032\".fencepost.v1.ResolveStuckRe" +
+      "sponse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resol" +
+      "ve:\001*\022\206\001\n\014ListCommands\022!.fencepost.v1.Li" +
+      "stCommandsRequest\032\".fencepost.v1.ListCom" +
+      "mandsResponse\"/\202\323\344\223\002)\022\'/api/v1/submitter" +
+      "s/{submitter}/commandsBT\n\020dev.fencepost." +
+      "v1P\001Z>github.com/fencepost/fencepost/gen" +
+      "/go/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -401,7 +402,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Waiting_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Waiting_descriptor,
-        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", "Version", "SubState", });
+        new java.lang.String[] { "TxId", "RequestId", "State", "Nonce", "Reason", "Message", "CreateTime", "Restored", "Version", "SubState", });
     internal_static_fencepost_v1_NonceGap_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_NonceGap_fieldAccessorTable = new

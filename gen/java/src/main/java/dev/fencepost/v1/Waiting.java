@@ -306,6 +306,21 @@ private static final long serialVersionUID = 0L;
     return createTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createTime_;
   }
 
+  public static final int RESTORED_FIELD_NUMBER = 8;
+  private boolean restored_ = false;
+  /**
+   * <pre>
+   * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+   * </pre>
+   *
+   * <code>bool restored = 8 [json_name = "restored"];</code>
+   * @return The restored.
+   */
+  @java.lang.Override
+  public boolean getRestored() {
+    return restored_;
+  }
+
   public static final int VERSION_FIELD_NUMBER = 20;
   private long version_ = 0L;
   /**
@@ -382,6 +397,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(7, getCreateTime());
     }
+    if (restored_ != false) {
+      output.writeBool(8, restored_);
+    }
     if (version_ != 0L) {
       output.writeUInt64(20, version_);
     }
@@ -415,6 +433,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(7, getCreateTime());
+    }
+    if (restored_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(8, restored_);
     }
     if (version_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
@@ -467,6 +489,8 @@ private static final long serialVersionUID = 0L;
       if (!getCreateTime()
           .equals(other.getCreateTime())) return false;
     }
+    if (getRestored()
+        != other.getRestored()) return false;
     if (getVersion()
         != other.getVersion()) return false;
     if (subState_ != other.subState_) return false;
@@ -500,6 +524,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + CREATE_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getCreateTime().hashCode();
     }
+    hash = (37 * hash) + RESTORED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getRestored());
     hash = (37 * hash) + VERSION_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getVersion());
@@ -657,6 +684,7 @@ private static final long serialVersionUID = 0L;
         createTimeBuilder_.dispose();
         createTimeBuilder_ = null;
       }
+      restored_ = false;
       version_ = 0L;
       subState_ = 0;
       return this;
@@ -719,9 +747,12 @@ private static final long serialVersionUID = 0L;
         to_bitField0_ |= 0x00000002;
       }
       if (((from_bitField0_ & 0x00000080) != 0)) {
-        result.version_ = version_;
+        result.restored_ = restored_;
       }
       if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.version_ = version_;
+      }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
         result.subState_ = subState_;
       }
       result.bitField0_ |= to_bitField0_;
@@ -767,6 +798,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasCreateTime()) {
         mergeCreateTime(other.getCreateTime());
+      }
+      if (other.getRestored() != false) {
+        setRestored(other.getRestored());
       }
       if (other.getVersion() != 0L) {
         setVersion(other.getVersion());
@@ -835,14 +869,19 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 58
+            case 64: {
+              restored_ = input.readBool();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
             case 160: {
               version_ = input.readUInt64();
-              bitField0_ |= 0x00000080;
+              bitField0_ |= 0x00000100;
               break;
             } // case 160
             case 168: {
               subState_ = input.readEnum();
-              bitField0_ |= 0x00000100;
+              bitField0_ |= 0x00000200;
               break;
             } // case 168
             default: {
@@ -1433,6 +1472,50 @@ private static final long serialVersionUID = 0L;
       return createTimeBuilder_;
     }
 
+    private boolean restored_ ;
+    /**
+     * <pre>
+     * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+     * </pre>
+     *
+     * <code>bool restored = 8 [json_name = "restored"];</code>
+     * @return The restored.
+     */
+    @java.lang.Override
+    public boolean getRestored() {
+      return restored_;
+    }
+    /**
+     * <pre>
+     * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+     * </pre>
+     *
+     * <code>bool restored = 8 [json_name = "restored"];</code>
+     * @param value The restored to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRestored(boolean value) {
+
+      restored_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+     * </pre>
+     *
+     * <code>bool restored = 8 [json_name = "restored"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearRestored() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      restored_ = false;
+      onChanged();
+      return this;
+    }
+
     private long version_ ;
     /**
      * <pre>
@@ -1458,7 +1541,7 @@ private static final long serialVersionUID = 0L;
     public Builder setVersion(long value) {
 
       version_ = value;
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }
@@ -1471,7 +1554,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearVersion() {
-      bitField0_ = (bitField0_ & ~0x00000080);
+      bitField0_ = (bitField0_ & ~0x00000100);
       version_ = 0L;
       onChanged();
       return this;
@@ -1500,7 +1583,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder setSubStateValue(int value) {
       subState_ = value;
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
       onChanged();
       return this;
     }
@@ -1529,7 +1612,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder setSubState(dev.fencepost.v1.TxSubState value) {
       java.util.Objects.requireNonNull(value);
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
       subState_ = value.getNumber();
       onChanged();
       return this;
@@ -1543,7 +1626,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearSubState() {
-      bitField0_ = (bitField0_ & ~0x00000100);
+      bitField0_ = (bitField0_ & ~0x00000200);
       subState_ = 0;
       onChanged();
       return this;

@@ -125,6 +125,16 @@ public interface WaitingOrBuilder extends
 
   /**
    * <pre>
+   * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+   * </pre>
+   *
+   * <code>bool restored = 8 [json_name = "restored"];</code>
+   * @return The restored.
+   */
+  boolean getRestored();
+
+  /**
+   * <pre>
    * The same as in the transaction; a decision on it may name it.
    * </pre>
    *
