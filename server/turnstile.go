@@ -95,8 +95,8 @@ func (s *Server) busy(why error) error {
 	return why
 }
 
-// tap lets calls of gRPC in, before the transport reads on, and no stranger, who would take the room of others. A call ends with its context, which ends with it
-// whatever becomes of it.
+// tap lets calls of gRPC in, before the transport reads on, and no stranger, who would take the room of others. However a call ends, the transport ends its context:
+// so that is what gives its room back.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	l, most := linkIn(ctx), int(s.limits.StreamsPerConnection)
 	_, err := s.admission.Load().admit(ctx, info.FullMethodName)
