@@ -3,10 +3,12 @@
 
 -- +goose Up
 -- The new indexes are made first, beside the old: reads and renewals of leases go on meanwhile, while all else that is written waits. Only then, for a moment,
--- is everything held up.
+-- is everything held up. Who writes must not hold anything while it waits, or the locks of that moment would not be had: to make an index keeps out less than this.
+LOCK TABLE managed_tx, tx_event IN EXCLUSIVE MODE;
 ALTER TABLE managed_tx SET (fillfactor = 50);
 CREATE UNIQUE INDEX managed_tx_nonce_taken ON managed_tx (submitter_id, nonce) WHERE nonce IS NOT NULL;
 CREATE INDEX tx_event_xid ON tx_event (xid);
+LOCK TABLE tx_event, managed_tx IN ACCESS EXCLUSIVE MODE; -- in the order of those who read the feed
 ALTER TABLE managed_tx DROP CONSTRAINT managed_tx_nonce;
 ALTER INDEX managed_tx_nonce_taken RENAME TO managed_tx_nonce;
 DROP INDEX tx_event_feed;
