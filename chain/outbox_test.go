@@ -107,10 +107,16 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 					return true
 				}
 			})
-			client := dial(t, nil, n.url()).Client
-			for i, o := range sendAll(t.Context(), client, crowdOf(100)) {
+			r := dial(t, nil, n.url())
+			for i, o := range sendAll(t.Context(), r.Client, crowdOf(100)) {
 				if o.Class != txn.Accepted && o.Class != txn.Ambiguous && rankOf(o.Class) != notLookedAt {
 					t.Errorf("transaction %d: %+v", i, o)
+				}
+			}
+			r.clock.Advance(lastBackoff) // it is asked again, and batches rest
+			for i, o := range sendAll(t.Context(), r.Client, crowdOf(100)) {
+				if o.Class != txn.Accepted {
+					t.Errorf("transaction %d, once more: %+v", i, o)
 				}
 			}
 		})
