@@ -15,7 +15,9 @@ func TestIndexesAreMadeWhileOwnersWork(t *testing.T) {
 	s := k.open("a")
 	id, lease := k.owned(s, "alice")
 	tx := k.queue(s, id, "waits")
-	migrate := func(step func(*goose.Provider) error) error { return migrating(k.ctx, k.db.URL, k.db.Schema, true, step) }
+	migrate := func(step func(*goose.Provider) error) error {
+		return migrating(k.ctx, k.db.URL, k.db.Schema, true, step)
+	}
 	k.must(migrate(func(p *goose.Provider) error { _, err := p.DownTo(k.ctx, 9); return err }))
 	waiting := func(what string, most int64) {
 		t.Helper()
