@@ -154,7 +154,9 @@ func TestJSONOfSubmitters(t *testing.T) {
 		n.http("GET", "/api/v1/submitters/"+name, "").want(t, http.StatusOK, "submitter.name", "bob", "submitter.queued", "0")
 		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK, "nextPageToken", "")
 	}
-	n.http("GET", "/api/v1/submitters?page_size=1", "").want(t, http.StatusOK, "nextPageToken", "")
+	k.register("worldevents") // whose name ends as the path of a watch does
+	n.http("GET", "/api/v1/submitters/worldevents", "").want(t, http.StatusOK, "submitter.name", "worldevents")
+	n.http("GET", "/api/v1/submitters?page_size=2", "").want(t, http.StatusOK, "nextPageToken", "")
 	o := k.own(1)
 	ctx, stop := context.WithCancel(k.ctx)
 	worked := make(chan struct{})
