@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -145,5 +146,26 @@ func TestSilentConnectionsEnd(t *testing.T) {
 	conn.SetReadDeadline(time.Now().Add(patience))
 	if read, err := io.ReadAll(conn); err != nil || len(read) != 0 {
 		t.Errorf("a silent connection is told %q, and ends with %v", read, err)
+	}
+}
+
+// What a caller says before its request is bounded, in every tongue: it is read before it is known who calls.
+func TestHeadsAreBounded(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	for size, fits := range map[int]bool{headerBytes / 2: true, 2 * headerBytes: false} {
+		long := strings.Repeat("x", size)
+		_, err := n.subs.ListSubmitters(metadata.AppendToOutgoingContext(k.ctx, "long", long), &pb.ListSubmittersRequest{})
+		if (err == nil) != fits {
+			t.Errorf("over gRPC a head of %d bytes is answered %v", size, err)
+		}
+		r, err := http.DefaultClient.Do(n.request("GET", "/api/v1/submitters", "", "Long", long))
+		if err == nil { // else the node hung up before all of it was sent
+			r.Body.Close()
+		}
+		if answered := err == nil && r.StatusCode == http.StatusOK; answered != fits {
+			t.Errorf("over HTTP a head of %d bytes is answered: %v", size, answered)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func asRequestError(err error) error {
 	if err == nil {
 		return nil
 	}
-	bad := &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, []violation{{"request", "is not the JSON of its message: " + err.Error()}}}
+	bad := &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, []violation{{"request", "is not the JSON of its message: " + err.Error() + "; docs/openapi.yaml says how that is written"}}}
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
 		bad = &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name[1], "this server knows no such field there; remove it, or update the server"}}}
 	}

@@ -154,12 +154,20 @@ func TestJSONOfSubmitters(t *testing.T) {
 		n.http("GET", "/api/v1/submitters/"+name, "").want(t, http.StatusOK, "submitter.name", "bob", "submitter.queued", "0")
 		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK, "nextPageToken", "")
 	}
-	n.http("GET", "/api/v1/submitters?page_size=1", "").want(t, http.StatusOK, "nextPageToken", "")
+	k.register("worldevents") // whose name ends as the path of a watch does
+	n.http("GET", "/api/v1/submitters/worldevents", "").want(t, http.StatusOK, "submitter.name", "worldevents")
+	n.http("GET", "/api/v1/submitters?page_size=2", "").want(t, http.StatusOK, "nextPageToken", "")
 	o := k.own(1)
 	ctx, stop := context.WithCancel(k.ctx)
 	worked := make(chan struct{})
 	go func() { defer close(worked); o.work(ctx) }()
 	n.http("PATCH", "/api/v1/submitters/bob", `{"maxFee":"7","updateMask":"maxFee"}`).want(t, http.StatusOK, "submitter.maxFee", "7")
+	for _, mask := range []string{"maxfee", "max_fee"} { // whoever follows the remedy must not be refused again
+		told := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		if says := told.Message(); !strings.Contains(says, "in JSON these are onFailure and maxFee") && !strings.Contains(says, "docs/openapi.yaml says how") {
+			t.Errorf("a mask of %s is answered %q", mask, says)
+		}
+	}
 	n.http("POST", "/api/v1/submitters/bob/pause", `{"reason":"audit"}`).want(t, http.StatusOK, "submitter.status", "SUBMITTER_STATUS_PAUSED")
 	n.http("POST", "/api/v1/submitters/eip155:31337:"+recipient+"/resume", `{}`).want(t, http.StatusOK, "submitter.status", "SUBMITTER_STATUS_ACTIVE")
 	stop()

@@ -30,16 +30,17 @@ import (
 // watched is what a path names; nil for a path of something else.
 func watched(path string) *pb.WatchTxRequest {
 	rest, found := strings.CutPrefix(path, "/api/v1/")
-	what, last := strings.CutSuffix(rest, "events")
+	if rest == "events" && found {
+		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
+	}
+	what, last := strings.CutSuffix(rest, "/events") // with the slash: names may end like that
 	if !found || !last {
 		return nil
 	}
-	id, isTx := strings.CutPrefix(strings.TrimSuffix(what, "/"), "tx/")
-	name, isSubmitter := strings.CutPrefix(strings.TrimSuffix(what, "/"), "submitters/")
+	id, isTx := strings.CutPrefix(what, "tx/")
+	name, isSubmitter := strings.CutPrefix(what, "submitters/")
 	switch {
-	case what == "":
-		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
-	case what == "tx/by-request/":
+	case what == "tx/by-request":
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{}}}
 	case isTx && !strings.Contains(id, "/"):
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: id}}

@@ -139,6 +139,7 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(pack), grpc.ForceServerCodecV2(newPacker(s.clock)), grpc.StatsHandler(tagger{})}, s.common(o)...)
 	options = append(options,
 		grpc.InTapHandle(s.tap),
+		grpc.MaxHeaderListSize(headerBytes),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A client that vanished holds a stream until a ping goes unanswered.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
@@ -157,7 +158,7 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	protocols.SetUnencryptedHTTP2(true) // of encryption nothing is left when a connection comes here
 	return &http.Server{
 		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
-		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections,
+		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections, MaxHeaderBytes: headerBytes,
 		ConnContext: fromPeer,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: int(s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
@@ -165,6 +166,10 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of broken clients
 	}
 }
+
+// headerBytes is the most of the head of a call, token and path included. It is read before anybody knows whose call it is, and each call holds its own; grpc-go
+// takes 16 MiB by itself, and net/http 1 MiB.
+const headerBytes = 64 << 10
 
 // idleConnections is how long HTTP keeps a connection that has no request.
 const idleConnections = 5 * time.Minute

@@ -42,7 +42,7 @@ func (s *Server) updated(ctx context.Context, id txn.SubmitterID, change store.P
 }
 
 // maskRemedy names what a mask may hold.
-const maskRemedy = "name on_failure, max_fee, or both"
+const maskRemedy = "name on_failure, max_fee, or both; in JSON these are onFailure and maxFee, with a comma between them"
 
 // changes is what a request does to the policies of a submitter: to those alone that its mask names.
 func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error) {

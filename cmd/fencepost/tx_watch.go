@@ -141,10 +141,10 @@ func (p *program) waitFor(ctx context.Context, c *client, id string) error {
 // follow reads a stream to its end. One that breaks is resumed after the last message that was shown.
 func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
 	ask.Heartbeat = durationpb.New(heartbeat)
-	alive, pause := p.clock.Now(), firstPause
+	alive, pause, heard := p.clock.Now(), firstPause, false
 	for {
 		err := p.stream(ctx, c, ask, func(m *pb.WatchTxResponse) error {
-			alive, pause = p.clock.Now(), firstPause
+			alive, pause, heard = p.clock.Now(), firstPause, true
 			if err := show(m); err != nil {
 				return err
 			}
@@ -157,7 +157,7 @@ func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 			return errInterrupted
 		}
 		s, broken := status.FromError(err)
-		if err == nil || !broken || s.Code() != codes.Unavailable || p.clock.Now().Sub(alive) > patience {
+		if err == nil || !broken || !breaks(s, heard) || p.clock.Now().Sub(alive) > patience {
 			return c.explain(err)
 		}
 		if pause == firstPause {
@@ -168,6 +168,20 @@ func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// breaks tells the errors after which a stream is resumed, as the clients do: a node that cannot go on, or has no room now, and whatever a connection makes of its end
+// once it was a good one. Any other answer of a node is an answer.
+func breaks(s *status.Status, heard bool) bool {
+	switch s.Code() {
+	case codes.Unavailable:
+		return true
+	case codes.ResourceExhausted:
+		return retryAfter(s) > 0
+	case codes.Internal, codes.Unknown, codes.Canceled:
+		return heard && reasonOf(s) == ""
+	}
+	return false
 }
 
 // stream reads one stream to its end, or until it has been silent for too long.

@@ -16,10 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
@@ -92,18 +94,35 @@ func TestTxWatchResumesByItself(t *testing.T) {
 		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error {
 			return status.Error(codes.Unavailable, "gone")
 		},
+		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error { // one that took over the watchers of another
+			return busy(t)
+		},
+		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error { // as of a proxy
+			return status.Error(codes.Internal, "stream terminated by RST_STREAM")
+		},
 		func(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
 			token <- r.GetResumeToken()
 			return stream.Send(event(2, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.Executed_EXECUTED_SUCCESS))
 		},
 	}}
 	out, errs, code, _ := watchScripted(t, s)
-	if code != exitDone || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "it was silent for 45s") || s.streams.Load() < 3 {
-		t.Errorf("gave %d after %d streams: %s%s", code, s.streams.Load(), out, errs)
+	if code != exitDone || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "it was silent for 45s") || s.streams.Load() < 5 {
+		t.Fatalf("gave %d after %d streams: %s%s", code, s.streams.Load(), out, errs)
 	}
 	if got := <-token; got != "token of TX_EVENT_KIND_QUEUED" {
 		t.Errorf("resumed with %q", got)
 	}
+}
+
+// busy is what a node answers that has no room now.
+func busy(t *testing.T) error {
+	t.Helper()
+	s, err := status.New(codes.ResourceExhausted, "it has no room").WithDetails(
+		&errdetails.ErrorInfo{Reason: "NODE_BUSY", Domain: "fencepost.dev"}, &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)})
+	if err != nil {
+		t.Error(err)
+	}
+	return s.Err()
 }
 
 // A watch gives up on nodes that do not come back, and at once on an answer that will not change.
@@ -118,9 +137,11 @@ func TestTxWatchGivesUp(t *testing.T) {
 	if _, errs, code, passed := watchScripted(t, gone); code != exitFailed || passed < patience || !strings.Contains(errs, "so it is") {
 		t.Errorf("gave %d after %v and %d streams: %s", code, passed, gone.streams.Load(), errs)
 	}
-	expired := answering(codes.OutOfRange)
-	if _, errs, code, _ := watchScripted(t, expired); code != exitFailed || expired.streams.Load() != 1 || !strings.Contains(errs, "so it is") {
-		t.Errorf("gave %d after %d streams: %s", code, expired.streams.Load(), errs)
+	for _, final := range []codes.Code{codes.OutOfRange, codes.Internal} { // what fails before it has begun is no connection that broke
+		refused := answering(final)
+		if _, errs, code, _ := watchScripted(t, refused); code != exitFailed || refused.streams.Load() != 1 || !strings.Contains(errs, "so it is") {
+			t.Errorf("%v gave %d after %d streams: %s", final, code, refused.streams.Load(), errs)
+		}
 	}
 }
 

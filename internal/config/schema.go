@@ -35,7 +35,7 @@ func schema() []field[Config] {
 				func(q *Queue) *int { return &q.MaxPerSubmitter }),
 			value("max_total", orZero(whole(1, 1_000_000_000)), "1000000", "How many transactions may wait in the ledger in all. 0: no limit.", func(q *Queue) *int { return &q.MaxTotal }),
 		),
-		section("commands", "How PauseSubmitter and ResumeSubmitter wait until the owner has done it.", func(c *Config) *Commands { return &c.Commands },
+		section("commands", "How calls that ask something of the owner of a submitter (pause, resume, update, protect, exit, resolve, speed up) wait until it has decided.", func(c *Config) *Commands { return &c.Commands },
 			value("wait", span(time.Second, 10*time.Minute), "30s", "The longest wait. The command stays recorded after it.", func(s *Commands) *time.Duration { return &s.Wait }),
 			value("poll_interval", span(10*time.Millisecond, 10*time.Second), "100ms", "Time between two looks.", func(s *Commands) *time.Duration { return &s.PollInterval }),
 		),

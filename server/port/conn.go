@@ -18,6 +18,7 @@ import (
 
 const (
 	frameHeader   = 9        // bytes
+	maxFrame      = 16 << 10 // that of HTTP/2 unless somebody says otherwise, and nobody has; the framer takes 16 MiB by itself
 	maxHeaderList = 64 << 10 // of the first request; more is left to the server that gets it
 	maxFrames     = 64       // before the first request
 )
@@ -100,6 +101,7 @@ func (c *Conn) sniff(until func() time.Time) (isGRPC bool, err error) {
 		return false, err
 	}
 	framer := http2.NewFramer(c.Conn, record)
+	framer.SetMaxReadFrameSize(maxFrame) // what is read here is kept, and it is of strangers
 	if err := framer.WriteSettings(); err != nil {
 		return false, err
 	}

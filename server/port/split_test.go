@@ -355,3 +355,18 @@ func TestWhoWaitsIsGRPC(t *testing.T) {
 		talking.Wait()
 	}
 }
+
+// What is kept of a connection that has made no request is bounded: by the number of its frames, and by their length.
+func TestFramesAreNoLongerThanAgreed(t *testing.T) {
+	t.Parallel()
+	const unknown = 0x42
+	for length, fits := range map[int]bool{maxFrame: true, maxFrame + 1: false} {
+		o := open()
+		if err := o.framer.WriteRawFrame(unknown, 0, 0, make([]byte, length)); err != nil {
+			t.Fatal(err)
+		}
+		if isGRPC, _, err := told(t, o.request("application/grpc", 1<<10).bytes.Bytes(), 1<<20, time.Minute); (err == nil) != fits || isGRPC != fits {
+			t.Errorf("after a frame of %d bytes: gRPC %v (%v)", length, isGRPC, err)
+		}
+	}
+}

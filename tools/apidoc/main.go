@@ -61,7 +61,8 @@ in lowerCamelCase, 64-bit numbers are strings, bytes are in base64, and times ar
 A watch over HTTP is a stream of JSON objects, a line each. Whoever accepts ` + "`text/event-stream`" + ` gets server-sent events, whose id is the resume token. An error
 after the first message is the last line, ` + "`{\"error\": ...}`" + `, or the last event, of the type ` + "`error`" + `.
 
-A body is UTF-8, plain or packed with gzip, and has grpc.ping_interval (30 s) to arrive. For plain JSON its Content-Type is ` + "`application/json`" + `. The methods of Connect are at
+A body is UTF-8, plain or packed with gzip, and has grpc.ping_interval (30 s) to arrive. The head of a call, its
+path and its token included, has 64 KiB at most. For plain JSON its Content-Type is ` + "`application/json`" + `. The methods of Connect are at
 ` + "`POST /fencepost.v1.TxService/CreateTx`" + ` and the like; the header Connect-Protocol-Version may be left out of calls that are not streams.
 
 The first request of a connection of HTTP/2 decides whether all of it is gRPC. A proxy that puts several callers on one connection needs one upstream for gRPC

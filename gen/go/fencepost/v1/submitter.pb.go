@@ -1042,7 +1042,7 @@ type UpdateSubmitterRequest struct {
 	OnFailure FailurePolicy `protobuf:"varint,2,opt,name=on_failure,json=onFailure,proto3,enum=fencepost.v1.FailurePolicy" json:"on_failure,omitempty"`
 	// In wei, decimal; empty ends the limit.
 	MaxFee string `protobuf:"bytes,3,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
-	// on_failure, max_fee, or both.
+	// on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Why; kept with the command.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`

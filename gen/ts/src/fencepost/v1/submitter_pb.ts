@@ -473,7 +473,7 @@ export type UpdateSubmitterRequest = Message<"fencepost.v1.UpdateSubmitterReques
   maxFee: string;
 
   /**
-   * on_failure, max_fee, or both.
+   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */

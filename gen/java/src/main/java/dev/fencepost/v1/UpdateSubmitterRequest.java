@@ -170,7 +170,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.FieldMask updateMask_;
   /**
    * <pre>
-   * on_failure, max_fee, or both.
+   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -182,7 +182,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * on_failure, max_fee, or both.
+   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -194,7 +194,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * on_failure, max_fee, or both.
+   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -974,7 +974,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.FieldMask, com.google.protobuf.FieldMask.Builder, com.google.protobuf.FieldMaskOrBuilder> updateMaskBuilder_;
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -985,7 +985,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -1000,7 +1000,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -1018,7 +1018,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -1036,7 +1036,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -1061,7 +1061,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -1078,7 +1078,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -1090,7 +1090,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -1105,7 +1105,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both.
+     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>

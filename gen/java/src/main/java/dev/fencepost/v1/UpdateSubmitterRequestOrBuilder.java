@@ -63,7 +63,7 @@ public interface UpdateSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * on_failure, max_fee, or both.
+   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -72,7 +72,7 @@ public interface UpdateSubmitterRequestOrBuilder extends
   boolean hasUpdateMask();
   /**
    * <pre>
-   * on_failure, max_fee, or both.
+   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
@@ -81,7 +81,7 @@ public interface UpdateSubmitterRequestOrBuilder extends
   com.google.protobuf.FieldMask getUpdateMask();
   /**
    * <pre>
-   * on_failure, max_fee, or both.
+   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
