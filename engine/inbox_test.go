@@ -63,17 +63,16 @@ func TestAQueueThatGrowsWakesNobody(t *testing.T) {
 func TestWhatComesBeforeAnybodyCanTellIsSeen(t *testing.T) {
 	t.Parallel()
 	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}, IdleAfter: time.Hour}}, wakes: make(chan struct{}, 1)}
-	released := []txn.Tx{{Status: txn.Status{Released: true}}}
-	a.ledger.Open = released
+	a.ledger.Open = []txn.Tx{{Status: txn.Status{Released: true}}}
 	a.queue()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := a.rest(ctx, txn.View{Now: a.e.Clock.Now(), Open: released}, txn.Rest{}); err != nil {
+	if err := a.rest(ctx, &resting{now: a.e.Clock.Now()}); err != nil {
 		t.Errorf("it rested: %v", err)
 	}
 	a.more.Store(false)
 	time.AfterFunc(time.Millisecond, a.queue)
-	if err := a.rest(ctx, txn.View{Now: a.e.Clock.Now(), Open: released}, txn.Rest{}); err != nil {
+	if err := a.rest(ctx, &resting{now: a.e.Clock.Now()}); err != nil {
 		t.Errorf("it was not woken: %v", err)
 	}
 }
