@@ -126,19 +126,27 @@ func (o *outbox) leave(p *parcel) (sent, slot bool) {
 
 // sendBatch hands over a batch and notes which parts of it were taken.
 func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
-	elems, hashes := make([]rpc.BatchElem, len(b.list)), make([]txn.Hash, len(b.list))
-	for i, p := range b.list {
-		elems[i] = rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Encode(p.signed.Raw)}, Result: &hashes[i]}
-	}
-	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error { return client.BatchCallContext(ctx, elems) })
+	elems, hashes := make([]rpc.BatchElem, 0, len(b.list)), make([]txn.Hash, len(b.list))
+	var sent []int // those of the list whose owners still wait when the call begins: it may have had to wait for others
+	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
+		for i, p := range b.list {
+			if p.ctx.Err() == nil {
+				elems, sent = append(elems, rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Encode(p.signed.Raw)}, Result: &hashes[i]}), append(sent, i)
+			}
+		}
+		if len(elems) == 0 {
+			return &fault{class: txn.Unavailable, detail: "nobody waits for it any more", ours: true}
+		}
+		return client.BatchCallContext(ctx, elems)
+	})
 	if f != nil {
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
 			e.outbox.noBatches(e.o.Clock.Now()) // it may not take any, and nobody's bytes shall wait for that again
 		}
 		return f
 	}
-	for i, p := range b.list {
-		p.taken = elems[i].Error == nil && hashes[i] == p.signed.Hash
+	for n, i := range sent {
+		b.list[i].taken = elems[n].Error == nil && hashes[i] == b.list[i].signed.Hash
 	}
 	return nil
 }

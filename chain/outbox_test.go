@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -159,5 +160,54 @@ func TestWhoLeavesTheCrowd(t *testing.T) {
 	defer n.mu.Unlock()
 	if n.sends > sendsAtOnce+1 {
 		t.Errorf("%d transactions were sent", n.sends)
+	}
+}
+
+// Whoever leaves while its batch waits for a free call has sent nothing, whoever else is in the batch.
+func TestWhoLeavesABatchThatWaits(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	all := crowdOf(4)
+	var got sync.Map
+	n.set(func(n *fakeNode) {
+		n.send = func(raw hexutil.Bytes) (common.Hash, error) {
+			got.Store(string(raw), true)
+			return takeAll(raw)
+		}
+	})
+	c := dial(t, func(o *Options) { o.MaxInFlight = 1 }, n.url()).Client
+	if o := c.Send(t.Context(), all[0]); o.Class != txn.Accepted { // connected and verified
+		t.Fatalf("%+v", o)
+	}
+	e := c.endpoints[0]
+	e.outbox.busy = sendsAtOnce
+	e.slots <- struct{}{} // a call that takes long
+	ctx, leave := context.WithCancel(t.Context())
+	outcomes := make([]chan txn.Outcome, len(all))
+	for i, owner := range []context.Context{nil, t.Context(), ctx, t.Context()} {
+		if owner == nil {
+			continue
+		}
+		outcomes[i] = make(chan txn.Outcome, 1)
+		go func() { outcomes[i] <- c.Send(owner, all[i]) }()
+		for waits := 0; waits < i; runtime.Gosched() {
+			e.outbox.mu.Lock()
+			waits = len(e.outbox.waiting)
+			e.outbox.mu.Unlock()
+		}
+	}
+	e.outbox.end(e) // all three are one batch now
+	leave()
+	if o := <-outcomes[2]; o.Class == txn.Accepted {
+		t.Errorf("whoever left: %+v", o)
+	}
+	<-e.slots
+	for _, i := range []int{1, 3} {
+		if o := <-outcomes[i]; o.Class != txn.Accepted {
+			t.Errorf("transaction %d: %+v", i, o)
+		}
+	}
+	if _, sent := got.Load(string(all[2].Raw)); sent {
+		t.Error("what its owner had left was sent")
 	}
 }
