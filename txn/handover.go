@@ -8,7 +8,8 @@ import (
 
 // overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
 // would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
-// the next one is due stays as it was, so that a policy which always says RETRY is asked once an interval.
+// the next one is due stays as it was; where there is a policy to ask, it is not before an interval is over, or one which always says RETRY of what is always refused would
+// be asked, and everybody told, with each of the tries that come quickly after a first one.
 func overdue(v View) (c Change) {
 	for _, tx := range v.Open {
 		at := v.overdueAt(tx)
@@ -24,7 +25,11 @@ func overdue(v View) (c Change) {
 		if tx.Sub == Unfunded {
 			next.Sub, next.Reason = Unfunded, ReasonInsufficientFunds
 		}
-		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, max(0, tx.Due.Sub(v.Now))))
+		delay := max(0, tx.Due.Sub(v.Now))
+		if v.Policy.Stuck {
+			delay = max(delay, v.Policy.ResubmitInterval)
+		}
+		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, delay))
 	}
 	return c
 }
