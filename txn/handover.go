@@ -134,6 +134,9 @@ func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
 func Sent(v View, b Broadcast, answer Outcome) Change {
 	answer = b.believed(answer)
+	if older, ok := b.Tx.cheaper(); ok && older.No == b.Attempt.No {
+		return cheaperSent(v, b, answer)
+	}
 	tx, next := b.Tx, answered(b, answer)
 	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.taken()
 	if !taken {
@@ -251,6 +254,9 @@ func (tx Tx) HandedOver() bool {
 // nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
 func (tx Tx) again() Attempt {
 	was := tx.attempt(tx.TxHash)
+	if older, ok := tx.cheaper(); ok {
+		return older
+	}
 	if tx.Reason != ReasonReorgedFinal || was.No == 0 || was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
 		return tx.newest()
 	}
