@@ -110,11 +110,11 @@ func (tx Tx) cheaper() (form Attempt, ok bool) {
 	return Attempt{}, false
 }
 
-// cheaperSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay.
+// cheaperSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
 func cheaperSent(v View, b Broadcast, answer Outcome) Change {
 	next := answered(b, answer)
 	next.LastAnswer, next.SubmitAttempts = b.Tx.LastAnswer, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
-	return Change{Writes: []Write{v.move(b.Tx, "", next, min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval))}}
+	return Change{Writes: []Write{v.move(b.Tx, "", next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}}
 }
 
 // plain is the sub-state of what is in no block and waits for nothing in particular.
