@@ -66,8 +66,8 @@ func sizeNames() []string { return slices.Sorted(maps.Keys(sizes)) }
 func (s size) scenarios() (all []scenario) {
 	if !s.countOnly {
 		all = []scenario{
-			{"limit-fsync", fsyncs}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-lifecycle", rawLifecycle},
-			{"accept", accept},
+			{"limit-fsync", fsyncs}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-batch", rawBatches}, {"limit-lifecycle", rawLifecycle},
+			{"accept", accept}, {"accept-batch", acceptBatches},
 		}
 	}
 	for _, e := range s.ends {
@@ -87,7 +87,7 @@ func (s size) scenarios() (all []scenario) {
 
 // against tells which limit a number is measured against.
 func against() map[string]string {
-	pairs := map[string]string{"limit.insert.batched": "limit.insert.best", "accept.batch.rate": "limit.insert.batched"}
+	pairs := map[string]string{"limit.insert.batched": "limit.insert.best", "limit.insert.batched.told": "limit.insert.batched", "accept.batch.rate": "limit.insert.batched"}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"
 	}

@@ -29,6 +29,7 @@ type actor struct {
 	wakes    chan struct{} // something may have changed; no data
 	mail     atomic.Bool   // callers may have written: read the inbox before the next step
 	more     atomic.Bool   // transactions may have been queued: read the inbox before the next step that could take one
+	hungry   atomic.Bool   // when it began to rest it could have taken one
 
 	standing atomic.Pointer[standing] // for the auditor; nil before the ledger was read
 
@@ -100,10 +101,13 @@ func (a *actor) deliver() {
 	a.wake()
 }
 
-// queue says that transactions may have been queued for this submitter.
+// queue says that transactions may have been queued for this submitter. Who rests and could not take one need not hear of it: a queue may grow a thousand times
+// while one transaction is under way.
 func (a *actor) queue() {
 	a.more.Store(true)
-	a.wake()
+	if a.hungry.Load() {
+		a.wake()
+	}
 }
 
 // run takes steps until the lease is lost, there is nothing left to do, or ctx ends.
@@ -392,6 +396,9 @@ func (a *actor) rest(ctx context.Context, v txn.View, r txn.Rest) error {
 	}
 	if !r.Until.IsZero() && r.Until.Before(until) {
 		until = r.Until
+	}
+	if a.hungry.Store(a.couldTake()); a.hungry.Load() && a.more.Load() {
+		return nil // came before anybody could see that it was worth a wake-up
 	}
 	timer := a.e.Clock.NewTimer(until.Sub(v.Now))
 	defer timer.Stop()

@@ -75,6 +75,10 @@ func (s *Store) newPool(role string, statement, lock time.Duration, size int) (*
 		return nil, errURL
 	}
 	cfg.ConnConfig, cfg.MaxConns = session, int32(size)
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		teach(conn.TypeMap())
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, errURL
