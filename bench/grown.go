@@ -62,7 +62,10 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 }
 
 // fillChunk is how many transactions are filled in by one commit, so that the events of a ledger have as many numbers of commits as those that came about by work.
-const fillChunk = 2000
+const (
+	fillChunk      = 2000
+	checkpointEach = 50 * fillChunk
+)
 
 // fill writes what the engine would have left of a past in which each submitter had a transaction in each of the first blocks, and what now waits on the first one.
 // The triggers that guard moves are passed over, since nothing moves; all constraints hold.
@@ -87,6 +90,11 @@ func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
 		return err
 	}
 	for from := 0; from < each*len(addresses); from += fillChunk {
+		if from%checkpointEach == 0 {
+			if _, err := l.conn.Exec(ctx, "CHECKPOINT"); err != nil { // or as much WAL as rows would lie about
+				return err
+			}
+		}
 		if _, err := l.conn.Exec(ctx, fillFinals, len(addresses), from, min(from+fillChunk, each*len(addresses))-1); err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 			"a page":         {200, list},
 			"a page of open": {200, listOpen},
 			"those without an owner": {60, func(q *db.Queries) error {
-				_, err := q.Orphans(k.ctx, db.OrphansParams{MaxRows: 10, Nothing: Nowhere, ChainIds: []int64{31337}, Above: []int64{100}})
+				_, err := q.Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}})
 				return err
 			}},
 		} {
