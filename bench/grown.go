@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -59,6 +61,21 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 		Database: s.ledger.url, Chain: s.chain.url, Keys: o.submitters, Confirmations: confirmations, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued,
 	}
 	return s, s.addNode(ctx)
+}
+
+// dropLast gives back the room that the last ledger takes on the disk.
+func (d *database) dropLast(ctx context.Context) error {
+	admin, err := pgx.Connect(ctx, d.server.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer admin.Close(ctx)
+	for _, statement := range []string{fmt.Sprintf("DROP DATABASE IF EXISTS bench_%d WITH (FORCE)", d.made), "CHECKPOINT"} {
+		if _, err := admin.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("drop a ledger: %w", err)
+		}
+	}
+	return nil
 }
 
 // fillChunk is how many transactions are filled in by one commit, so that the events of a ledger have as many numbers of commits as those that came about by work.

@@ -56,6 +56,9 @@ func (g *growth) scenarios() (all []scenario) {
 	if g.burst > 0 {
 		all = append(all, scenario{"growth-burst", func(ctx context.Context, b *bench) error { return burst(ctx, b, g.burst) }})
 	}
+	for i, s := range all {
+		all[i].run = func(ctx context.Context, b *bench) error { return errors.Join(s.run(ctx, b), b.db.dropLast(context.WithoutCancel(ctx))) }
+	}
 	return all
 }
 
