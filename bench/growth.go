@@ -57,7 +57,9 @@ func (g *growth) scenarios() (all []scenario) {
 		all = append(all, scenario{"growth-burst", func(ctx context.Context, b *bench) error { return burst(ctx, b, g.burst) }})
 	}
 	for i, s := range all {
-		all[i].run = func(ctx context.Context, b *bench) error { return errors.Join(s.run(ctx, b), b.db.dropLast(context.WithoutCancel(ctx))) }
+		all[i].run = func(ctx context.Context, b *bench) error {
+			return errors.Join(s.run(ctx, b), b.db.dropLast(context.WithoutCancel(ctx)))
+		}
 	}
 	return all
 }
@@ -149,6 +151,7 @@ type cost struct {
 	at                 time.Time
 	work               work
 	buffers, execution float64 // pages looked at, microseconds in statements
+	reads              float64 // of the pages, those that PostgreSQL had not in its own memory
 	by                 map[string]float64
 	node               usage
 	postgres           time.Duration
@@ -163,7 +166,7 @@ func (s *service) cost(ctx context.Context) (c cost, err error) {
 	if c.work, err = s.ledger.measure(ctx); err != nil {
 		return c, err
 	}
-	rows, err := s.ledger.conn.Query(ctx, `SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(shared_blks_hit + shared_blks_read)::FLOAT8, sum(total_exec_time * 1000)::FLOAT8
+	rows, err := s.ledger.conn.Query(ctx, `SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(shared_blks_hit + shared_blks_read)::FLOAT8, sum(total_exec_time * 1000)::FLOAT8, sum(shared_blks_read)::FLOAT8
 		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query LIKE '-- name: %' GROUP BY 1`)
 	if err != nil {
 		return c, err
@@ -171,12 +174,13 @@ func (s *service) cost(ctx context.Context) (c cost, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var name string
-		var buffers, execution float64
-		if err := rows.Scan(&name, &buffers, &execution); err != nil {
+		var buffers, execution, reads float64
+		if err := rows.Scan(&name, &buffers, &execution, &reads); err != nil {
 			return c, err
 		}
 		c.buffers += buffers
 		c.execution += execution
+		c.reads += reads
 		c.by[name+" pages"], c.by[name+" us"] = buffers, execution
 	}
 	return c, rows.Err()
@@ -188,6 +192,7 @@ func (c cost) report(b *bench, name string, before cost, txs float64) {
 	b.add(name+"commits", "1/tx", w.commits/txs)
 	b.add(name+"wal", "bytes/tx", w.walBytes/txs)
 	b.add(name+"buffers", "pages/tx", (c.buffers-before.buffers)/txs)
+	b.add(name+"reads", "pages/tx", (c.reads-before.reads)/txs)
 	b.add(name+"execution", "us/tx", (c.execution-before.execution)/txs)
 	b.add(name+"cpu.node", "us/tx", micros(c.node.cpu-before.node.cpu)/txs)
 	b.add(name+"cpu.postgres", "us/tx", micros(c.postgres-before.postgres)/txs)
