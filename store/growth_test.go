@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/store/internal/db"
@@ -183,5 +184,20 @@ func TestOpenTransactionsAreListed(t *testing.T) {
 	k.must(err)
 	if page, err := s.Txs(k.ctx, TxFilter{States: open, Limit: 9, Before: foreign}); err != nil || len(page) > 0 {
 		t.Errorf("behind what is not there: %v, %v", page, err)
+	}
+}
+
+// TestStatementsHaveNoHelpers: a plan that is made once for all values takes a large table for one of which much is read, and would start processes for each of the
+// few rows of a page of events.
+func TestStatementsHaveNoHelpers(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	for name, pool := range map[string]*pgxpool.Pool{"callers": s.api, "owners": s.owner} {
+		var helpers string
+		k.must(pool.QueryRow(k.ctx, "SELECT current_setting('max_parallel_workers_per_gather')").Scan(&helpers))
+		if helpers != "0" {
+			t.Errorf("a statement of %s may have %s helpers", name, helpers)
+		}
 	}
 }
