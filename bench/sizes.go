@@ -36,6 +36,7 @@ type size struct {
 	watches   []watch
 	lease     time.Duration // in the take-over
 	countOnly bool          // nothing but counts is measured: no limits of the machine
+	growth    *growth       // the ledgers that are compared
 	check     bool          // counts that are over their budgets fail the run
 }
 
@@ -49,6 +50,8 @@ var sizes = map[string]size{
 	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second},
 	// watchers are the most that one node is made for, at twice the usual pace, and one alone for comparison.
 	"watchers": {rounds: 1, steady: 20 * time.Second, countOnly: true, check: true, watches: []watch{{1, 1000}, {10_000, 1000}}},
+	// growth compares ledgers that hold little with ledgers that hold much.
+	"growth": {rounds: 1, lives: 10, countOnly: true, growth: &allGrowth},
 	"full": {rounds: 3, spell: 3 * time.Second, steady: 20 * time.Second, lives: 20, ends: []endToEnd{
 		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 50, period: 250 * time.Millisecond},
 		{submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
@@ -73,6 +76,9 @@ func (s size) scenarios() (all []scenario) {
 	for _, w := range s.watches {
 		all = append(all, scenario{w.name(), w.run})
 	}
+	if s.growth != nil {
+		all = append(all, s.growth.scenarios()...)
+	}
 	if s.lease > 0 {
 		all = append(all, scenario{"takeover", takeover})
 	}
@@ -86,6 +92,7 @@ func against() map[string]string {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"
 	}
 	for _, s := range sizes {
+		maps.Copy(pairs, s.growth.against())
 		for _, e := range s.ends {
 			pairs["end."+e.name()+".rate"] = "limit.lifecycle"
 		}

@@ -34,6 +34,8 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		// What the statements were written for, whatever the server's defaults are.
 		"default_transaction_isolation": "read committed",
 		"jit":                           "off",
+		// Of a large table a few rows are asked for, too: to start processes that help would take longer than to answer.
+		"max_parallel_workers_per_gather": "0",
 	} {
 		cfg.RuntimeParams[key] = value
 	}
