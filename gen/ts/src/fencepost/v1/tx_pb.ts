@@ -92,7 +92,9 @@ export type Receipt = Message<"fencepost.v1.Receipt"> & {
   blockHash: string;
 
   /**
-   * Whether execution succeeded.
+   * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+   * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+   * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
    *
    * @generated from field: bool success = 4;
    */
