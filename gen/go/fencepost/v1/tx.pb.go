@@ -232,7 +232,7 @@ const (
 	TxEventKind_TX_EVENT_KIND_ALLOCATED TxEventKind = 2
 	// A chain node accepted it.
 	TxEventKind_TX_EVENT_KIND_SUBMITTED TxEventKind = 3
-	// It was handed to a chain node again (the same signed bytes), which took it anew.
+	// It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
 	// It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5

@@ -1331,7 +1331,7 @@ export enum TxEventKind {
   SUBMITTED = 3,
 
   /**
-   * It was handed to a chain node again (the same signed bytes), which took it anew.
+   * It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
    *
    * @generated from enum value: TX_EVENT_KIND_RESUBMITTED = 4;
    */
