@@ -157,6 +157,8 @@ func (r jsonReader) scalar(field protoreflect.FieldDescriptor, path string) erro
 		return checkBase64(text, path)
 	case field.Kind() == protoreflect.StringKind && !isText && token != nil:
 		return invalidField(path, "%s", wantedText(field))
+	case field.Enum() != nil && isText && field.Enum().Values().ByName(protoreflect.Name(text)) == nil:
+		return noSuchName(path, field)
 	}
 	return nil
 }

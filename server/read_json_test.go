@@ -137,3 +137,51 @@ func TestEveryFieldOfBytesIsLookedAt(t *testing.T) {
 		}
 	}
 }
+
+// What JSON gets wrong is told with its field and with what would be right.
+func TestMistakesOfJSON(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	in := func(payload string) string {
+		return `{"submitter":"alice","requestId":"r","payload":{` + payload + `}}`
+	}
+	for _, c := range []struct{ path, body, reason, field, says string }{
+		{"tx", in(`"value":1.5`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
+		{"tx", in(`"value":1`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
+		{"tx", in(`"to":7`), "INVALID_FIELD", "payload.to", "in quotes"},
+		{"tx", in(`"nonce":1`), "UNKNOWN_FIELD", "payload.nonce", "Fencepost assigns the nonce; remove"},
+		{"tx", in(`"from":"0x"`), "UNKNOWN_FIELD", "payload.from", "the sender is the submitter"},
+		{"tx", in(`"gas":"1"`), "UNKNOWN_FIELD", "payload.gas", "update the server"},
+		{"tx", `{"terms":{"maxFee":1.5}}`, "INVALID_FIELD", "terms.max_fee", "a decimal string of wei"},
+		{"tx", `{"labels":{"a":1}}`, "INVALID_FIELD", `labels["a"]`, "in quotes"},
+		{"tx/batch", `{"requests":[{},` + in(`"nonce":"1"`) + `]}`, "UNKNOWN_FIELD", "requests[1].payload.nonce", "Fencepost assigns the nonce"},
+		{"submitters/alice/exit-protect", `{"decision":"STOP"}`, "INVALID_FIELD", "decision", "must be one of PROTECTION_DECISION_"},
+		{"tx", `{"terms":{"notAfter":7}}`, "INVALID_FIELD", "request", "is not the JSON of its message"},
+		{"tx", `[]`, "INVALID_FIELD", "request", "is not the JSON of its message"},
+		{"tx", `{"payload":[` + strings.Repeat("[", 20_000), "INVALID_FIELD", "request", "is not the JSON of its message"},
+	} {
+		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument, c.reason)
+		wantFault(t, s, c.field, c.says)
+	}
+}
+
+// A parameter that cannot be read is told with what it may be, and a method that there is not with those that there are.
+func TestMistakesOfParameters(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	for path, fault := range map[string]string{"tx?states=FOO": "states", "events?states=FOO": "states[0]"} {
+		s := n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+		wantFault(t, s, fault, "must be one of TX_STATE_QUEUED, TX_STATE_ALLOCATED, ")
+	}
+	for path, fault := range map[string]string{"tx?page_size=x": "page_size", "tx?created_from=x": "created_from", "tx?view=x": "view"} {
+		wantFault(t, n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD"), fault, "")
+	}
+	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET", "tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
+		a := n.http("DELETE", "/api/v1/"+path, "")
+		s := a.wantError(t, 405, codes.Unimplemented, "")
+		if says := "use " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get("Allow") != allowed || !strings.HasSuffix(s.Message(), says) {
+			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"), s.Message())
+		}
+	}
+}
