@@ -32,8 +32,34 @@ func TestClientsFromACleanDirectory(t *testing.T) {
 			dir := t.TempDir()
 			copyPackages(t, dir, language)
 			out := runIn(t, dir, []string{"MAVEN_OPTS=-Dmaven.repo.local=" + mavenRepository(t, language)}, "bash", "-euo", "pipefail", "-c", script)
-			inOrder(t, "the example in "+language, out, "QUEUED", "ALLOCATED", "SUBMITTED", "INCLUDED", "CONFIRMED")
+			inOrder(t, "the examples in "+language, out, "QUEUED", "ALLOCATED", "SUBMITTED", "INCLUDED", "CONFIRMED", "0x", "CONFIRMED 0x")
 		})
+	}
+}
+
+// TestSnippetsAreOfTheExamples: what docs/clients.md shows of a program is in the example, line by line, which is built and run.
+func TestSnippetsAreOfTheExamples(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blank := regexp.MustCompile(`(?m)^[ \t]+`)
+	count := map[string]int{}
+	for _, block := range regexp.MustCompile("(?s)```(go|ts|java)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		language := block[1]
+		count[language]++
+		path := map[string]string{"go": "go/wait/main.go", "ts": "ts/wait.ts", "java": "java/src/main/java/Wait.java"}[language]
+		program, err := os.ReadFile("../examples/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains("\n"+blank.ReplaceAllString(string(program), ""), "\n"+blank.ReplaceAllString(block[2], "")) {
+			t.Errorf("examples/%s has not these lines:\n%s", path, block[2])
+		}
+	}
+	if count["go"] != 2 || count["ts"] != 1 || count["java"] != 1 {
+		t.Errorf("there are %v snippets", count)
 	}
 }
 

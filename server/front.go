@@ -64,11 +64,17 @@ type requestCodec struct{ *vanguard.JSONCodec }
 
 // Unmarshal reads a message.
 func (c requestCodec) Unmarshal(text []byte, into proto.Message) error {
+	if err := checkJSON(text, into.ProtoReflect().Descriptor()); err != nil {
+		return asConnect(statusOf(err, ""))
+	}
 	return asRequestError(c.JSONCodec.Unmarshal(text, into))
 }
 
 // UnmarshalField reads a field of a message.
 func (c requestCodec) UnmarshalField(text []byte, into proto.Message, field protoreflect.FieldDescriptor) error {
+	if err := checkJSONField(text, field); err != nil {
+		return asConnect(statusOf(err, ""))
+	}
 	return asRequestError(c.JSONCodec.UnmarshalField(text, into, field))
 }
 

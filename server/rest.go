@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -139,8 +141,14 @@ func (w *restWriter) end() {
 	switch {
 	case w.code == http.StatusUnsupportedMediaType:
 		told.Message = unsupported.ReplaceAllString(told.GetMessage(), `Content-Type "$1" is not supported`) + "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
+	case w.code == http.StatusMethodNotAllowed:
+		told.Message = w.notAllowed()
 	case told.GetCode() == int32(codes.ResourceExhausted) && reasonOf(status.FromProto(&told)) == "":
 		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, tooLarge(told.GetMessage()))
+		return
+	}
+	if name := badParameter.FindStringSubmatch(told.GetMessage()); name != nil && told.GetCode() == int32(codes.InvalidArgument) && reasonOf(status.FromProto(&told)) == "" {
+		refuse(w.ResponseWriter, http.StatusBadRequest, statusOf(noSuchValue(name[1], name[2]), ""))
 		return
 	}
 	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil && told.GetCode() == int32(codes.Unknown) {
@@ -148,6 +156,14 @@ func (w *restWriter) end() {
 		return
 	}
 	refuse(w.ResponseWriter, w.code, status.FromProto(&told))
+}
+
+// notAllowed names the methods that the path has, which the transcoder gives in any order.
+func (w *restWriter) notAllowed() string {
+	methods := strings.FieldsFunc(w.Header().Get("Allow"), func(r rune) bool { return r == ',' || r == ' ' })
+	slices.Sort(methods)
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	return "path: it has no such method; use " + strings.Join(methods, " or ")
 }
 
 // unsupported is what the transcoder says of a body in a form that it does not know.
@@ -158,6 +174,40 @@ var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)
 
 func noSuchParameter(name string) *invalid {
 	return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name, "this path knows no such parameter; remove it"}}}
+}
+
+// badParameter is what the transcoder says of a value that is none of its parameter.
+var badParameter = regexp.MustCompile(`(?s)^invalid parameter "([^"]*)"(?: value for type "([^"]*)")?: `)
+
+// noSuchValue says of a parameter what it may be, as far as that is known.
+func noSuchValue(name, kind string) error {
+	for _, request := range requests() {
+		field := request.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name))
+		if field != nil && field.Enum() != nil {
+			return noSuchName(name, field)
+		}
+	}
+	if kind == "" || kind == "message" {
+		return invalidField(name, "is no value of this parameter; docs/api.md says how it is written")
+	}
+	return invalidField(name, "must be a value of the type %s", kind)
+}
+
+// noSuchName names those of an enum that can be asked for.
+func noSuchName(path string, field protoreflect.FieldDescriptor) error {
+	again := ""
+	if field.IsList() {
+		again = "; name each by itself"
+	}
+	return invalidField(path, "must be one of %s%s", strings.Join(namesOf(field.Enum()), ", "), again)
+}
+
+// namesOf leaves out the first, which stands for none.
+func namesOf(of protoreflect.EnumDescriptor) (names []string) {
+	for i := 1; i < of.Values().Len(); i++ {
+		names = append(names, string(of.Values().Get(i).Name()))
+	}
+	return names
 }
 
 // tooLarge is told of what the transcoder finds too large. Repeated it would be so again, so it is no RESOURCE_EXHAUSTED, which some clients repeat.

@@ -106,7 +106,7 @@ func statesOfNames(names []string) (states []pb.TxState, err error) {
 	for i, name := range names {
 		state, known := pb.TxState_value[name]
 		if !known {
-			return nil, invalidField(fmt.Sprintf("states[%d]", i), "must be a state, such as TX_STATE_STUCK; give the parameter once for each")
+			return nil, noSuchName(fmt.Sprintf("states[%d]", i), (&pb.WatchTxRequest{}).ProtoReflect().Descriptor().Fields().ByName("states"))
 		}
 		states = append(states, pb.TxState(state))
 	}

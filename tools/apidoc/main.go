@@ -72,12 +72,14 @@ With curl, against the node that ` + "`make run`" + ` starts: create a transacti
 one and cancel it:
 
 ` + "```sh" + `
-curl -sS -H 'Content-Type: application/json' -d '{"submitter": "alice", "requestId": "curl-1", "payload": {"to": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "value": "1"}}' http://127.0.0.1:9090/api/v1/tx
+curl -sS -H 'Content-Type: application/json' -d '{"submitter": "alice", "requestId": "curl-1", "payload": {"to": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "value": "1", "data": "0J3gig=="}}' http://127.0.0.1:9090/api/v1/tx
 curl -sS 'http://127.0.0.1:9090/api/v1/tx/by-request?submitter=alice&request_id=curl-1'
 curl -sSN 'http://127.0.0.1:9090/api/v1/tx/by-request/events?submitter=alice&request_id=curl-1&until_final=true'
 curl -sS "http://127.0.0.1:9090/api/v1/tx/$TX_ID"
 curl -sS -X POST -H 'Content-Type: application/json' -d '{"reason": "not needed any more"}' "http://127.0.0.1:9090/api/v1/tx/$TX_ID/cancel"
 ` + "```" + `
+
+Bytes are base64: the ` + "`data`" + ` there is the call data 0xd09de08a, as ` + "`printf d09de08a | xxd -r -p | base64 -w0`" + ` writes it. Hex is refused.
 
 CreateTx answers 202 when it has queued the transaction, and 200 when the request came before and the transaction is there already; all else that succeeds is 200. Without
 ` + "`Content-Type: application/json`" + ` (curl sends ` + "`application/x-www-form-urlencoded`" + ` by itself) a body is refused with 415. Where the node asks for tokens each line needs

@@ -232,7 +232,7 @@ const (
 	TxEventKind_TX_EVENT_KIND_ALLOCATED TxEventKind = 2
 	// A chain node accepted it.
 	TxEventKind_TX_EVENT_KIND_SUBMITTED TxEventKind = 3
-	// It was handed to a chain node again (the same signed bytes), which took it anew.
+	// It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
 	// It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5
@@ -502,7 +502,9 @@ type Payload struct {
 	To string `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
 	// Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
+	// Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
+	// Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. Hex without its "0x"
+	// looks like base64, and nobody can tell.
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	// Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
 	// configured otherwise (`prepare.simulate`).
@@ -578,7 +580,9 @@ type Receipt struct {
 	BlockNumber uint64 `protobuf:"varint,2,opt,name=block_number,json=blockNumber,proto3" json:"block_number,omitempty"`
 	// Hash of the block.
 	BlockHash string `protobuf:"bytes,3,opt,name=block_hash,json=blockHash,proto3" json:"block_hash,omitempty"`
-	// Whether execution succeeded.
+	// Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+	// executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+	// the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
 	Success bool `protobuf:"varint,4,opt,name=success,proto3" json:"success,omitempty"`
 	// Gas used by it.
 	GasUsed uint64 `protobuf:"varint,5,opt,name=gas_used,json=gasUsed,proto3" json:"gas_used,omitempty"`

@@ -40,7 +40,9 @@ export type Payload = Message<"fencepost.v1.Payload"> & {
   value: string;
 
   /**
-   * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB).
+   * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
+   * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. Hex without its "0x"
+   * looks like base64, and nobody can tell.
    *
    * @generated from field: bytes data = 3;
    */
@@ -90,7 +92,9 @@ export type Receipt = Message<"fencepost.v1.Receipt"> & {
   blockHash: string;
 
   /**
-   * Whether execution succeeded.
+   * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+   * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+   * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
    *
    * @generated from field: bool success = 4;
    */
@@ -1327,7 +1331,7 @@ export enum TxEventKind {
   SUBMITTED = 3,
 
   /**
-   * It was handed to a chain node again (the same signed bytes), which took it anew.
+   * It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
    *
    * @generated from enum value: TX_EVENT_KIND_RESUBMITTED = 4;
    */

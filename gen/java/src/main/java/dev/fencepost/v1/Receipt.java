@@ -168,7 +168,9 @@ private static final long serialVersionUID = 0L;
   private boolean success_ = false;
   /**
    * <pre>
-   * Whether execution succeeded.
+   * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+   * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+   * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
    * </pre>
    *
    * <code>bool success = 4 [json_name = "success"];</code>
@@ -892,7 +894,9 @@ private static final long serialVersionUID = 0L;
     private boolean success_ ;
     /**
      * <pre>
-     * Whether execution succeeded.
+     * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+     * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+     * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -904,7 +908,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether execution succeeded.
+     * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+     * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+     * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -920,7 +926,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether execution succeeded.
+     * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+     * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+     * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>

@@ -62,7 +62,9 @@ public interface ReceiptOrBuilder extends
 
   /**
    * <pre>
-   * Whether execution succeeded.
+   * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
+   * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
+   * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
    * </pre>
    *
    * <code>bool success = 4 [json_name = "success"];</code>

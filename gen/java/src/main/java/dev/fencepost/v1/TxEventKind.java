@@ -45,7 +45,7 @@ public enum TxEventKind
   TX_EVENT_KIND_SUBMITTED(3),
   /**
    * <pre>
-   * It was handed to a chain node again (the same signed bytes), which took it anew.
+   * It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
    * </pre>
    *
    * <code>TX_EVENT_KIND_RESUBMITTED = 4;</code>
@@ -190,7 +190,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_SUBMITTED_VALUE = 3;
   /**
    * <pre>
-   * It was handed to a chain node again (the same signed bytes), which took it anew.
+   * It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
    * </pre>
    *
    * <code>TX_EVENT_KIND_RESUBMITTED = 4;</code>

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// checkJSON refuses what protojson takes for something else than its caller means, and says of the usual mistakes which field they are in, which protojson does
+// not. Above all: hex is base64 to it, with bits left over that it drops, so it would send other call data than the caller has.
+//
+// It says nothing of all else that is wrong, for protojson to say. It looks into no more than the contract describes, so it is no deeper than that.
+func checkJSON(text []byte, of protoreflect.MessageDescriptor) error {
+	r := newJSONReader(text)
+	return r.refusal(r.message(of, ""))
+}
+
+// checkJSONField is checkJSON for what is in one field.
+func checkJSONField(text []byte, field protoreflect.FieldDescriptor) error {
+	r := newJSONReader(text)
+	return r.refusal(r.field(field, string(field.Name())))
+}
+
+// jsonReader walks JSON along the contract, once, and stops at the first mistake.
+type jsonReader struct{ *json.Decoder }
+
+func newJSONReader(text []byte) jsonReader {
+	r := jsonReader{json.NewDecoder(bytes.NewReader(text))}
+	r.UseNumber()
+	return r
+}
+
+// errNotMine ends the walk where it cannot go on: protojson finds out why.
+var errNotMine = errors.New("server: JSON of another form")
+
+func (jsonReader) refusal(err error) error {
+	var bad *invalid
+	if errors.As(err, &bad) {
+		return bad
+	}
+	return nil
+}
+
+// opens reads the beginning of an object or a list. A null stands for none.
+func (r jsonReader) opens(with json.Delim) (bool, error) {
+	token, err := r.Token()
+	switch {
+	case err != nil:
+		return false, err
+	case token == with:
+		return true, nil
+	case token == nil:
+		return false, nil
+	}
+	return false, errNotMine
+}
+
+func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) error {
+	if of.ParentFile().Package() == "google.protobuf" { // times and masks, which are strings in JSON
+		return r.scalar(nil, path)
+	}
+	return r.object(path, func(name string) (protoreflect.FieldDescriptor, string, error) {
+		field := of.Fields().ByJSONName(name)
+		if field == nil {
+			field = of.Fields().ByTextName(name)
+		}
+		if field == nil {
+			return nil, "", &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{unknownName(of, name, path)}}
+		}
+		return field, join(path, string(field.Name())), nil
+	}, r.field)
+}
+
+// object reads an object, of whose names it is told what they are.
+func (r jsonReader) object(path string, known func(string) (protoreflect.FieldDescriptor, string, error), value func(protoreflect.FieldDescriptor, string) error) error {
+	open, err := r.opens('{')
+	if !open {
+		return err
+	}
+	for r.More() {
+		token, err := r.Token()
+		if err != nil {
+			return err
+		}
+		name, isText := token.(string)
+		if !isText {
+			return errNotMine
+		}
+		field, at, err := known(name)
+		if err != nil {
+			return err
+		}
+		if err := value(field, at); err != nil {
+			return err
+		}
+	}
+	_, err = r.Token()
+	return err
+}
+
+func (r jsonReader) field(field protoreflect.FieldDescriptor, path string) error {
+	switch {
+	case field.IsMap():
+		return r.object(path, func(key string) (protoreflect.FieldDescriptor, string, error) {
+			return field.MapValue(), fmt.Sprintf("%s[%q]", path, key), nil
+		}, r.value)
+	case field.IsList():
+		return r.list(field, path)
+	}
+	return r.value(field, path)
+}
+
+func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error {
+	open, err := r.opens('[')
+	if !open {
+		return err
+	}
+	for i := 0; r.More(); i++ {
+		if err := r.value(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			return err
+		}
+	}
+	_, err = r.Token()
+	return err
+}
+
+func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error {
+	if field.Message() != nil {
+		return r.message(field.Message(), path)
+	}
+	return r.scalar(field, path)
+}
+
+// scalar reads what has no parts. There is no field of a message that is a string in JSON.
+func (r jsonReader) scalar(field protoreflect.FieldDescriptor, path string) error {
+	token, err := r.Token()
+	if err != nil {
+		return err
+	}
+	if _, hasParts := token.(json.Delim); hasParts {
+		return errNotMine
+	}
+	if field == nil {
+		return nil
+	}
+	text, isText := token.(string)
+	switch {
+	case field.Kind() == protoreflect.BytesKind && isText:
+		return checkBase64(text, path)
+	case field.Kind() == protoreflect.StringKind && !isText && token != nil:
+		return invalidField(path, "%s", wantedText(field))
+	case field.Enum() != nil && isText && field.Enum().Values().ByName(protoreflect.Name(text)) == nil:
+		return noSuchName(path, field)
+	}
+	return nil
+}
+
+// wantedText says what belongs where there is a number or a truth value.
+func wantedText(field protoreflect.FieldDescriptor) string {
+	if field.Name() == "max_fee" || field.FullName() == "fencepost.v1.Payload.value" {
+		return `is a decimal string of wei: a whole number in quotes, for example "1000000000000000000" for one ether`
+	}
+	return "is a string; write it in quotes"
+}
+
+// hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has any other letter.
+var hexText = regexp.MustCompile(`^0[xX][0-9a-fA-F]*$`)
+
+// checkBase64 takes standard and URL-safe base64, with padding or without, as the JSON of protobuf has it, but only as an encoder writes it: without bits that no
+// byte is made of.
+func checkBase64(text, path string) error {
+	if hexText.MatchString(text) {
+		return invalidField(path, "bytes are base64; this looks like hex: convert it, as with `xxd -r -p | base64 -w0` without the \"0x\"")
+	}
+	encoding := base64.StdEncoding
+	if strings.ContainsAny(text, "-_") {
+		encoding = base64.URLEncoding
+	}
+	if len(text)%4 != 0 {
+		encoding = encoding.WithPadding(base64.NoPadding)
+	}
+	if _, err := encoding.Strict().DecodeString(text); err != nil {
+		return invalidField(path, "bytes are base64, and this is none that an encoder writes (%v); encode the bytes anew, hex as with `xxd -r -p | base64 -w0`", err)
+	}
+	return nil
+}
+
+// unknownName says of a name what unknownField says of a number.
+func unknownName(of protoreflect.MessageDescriptor, name, path string) violation {
+	if of.ReservedNames().Has(protoreflect.Name(name)) {
+		for number, reserved := range map[protoreflect.FieldNumber]string{payloadFrom: "from", payloadNonce: "nonce"} {
+			if reserved == name {
+				return unknownField(of, number, path)
+			}
+		}
+	}
+	return violation{join(path, name), "this server knows no such field there; remove it, or update the server"}
+}

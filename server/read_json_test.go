@@ -1,0 +1,187 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// wantFault checks which field is at fault, and what is said of it.
+func wantFault(t testing.TB, s *status.Status, field, says string) {
+	t.Helper()
+	for _, d := range s.Details() {
+		if b, ok := d.(*errdetails.BadRequest); ok {
+			for _, v := range b.GetFieldViolations() {
+				if v.GetField() == field && strings.Contains(v.GetDescription(), says) {
+					return
+				}
+			}
+		}
+	}
+	t.Errorf("%v: no fault of %s that says %q", s.Proto(), field, says)
+}
+
+func withData(id, data string) string {
+	return `{"submitter":"alice","requestId":"` + id + `","payload":{"to":"` + recipient + `","data":"` + data + `"}}`
+}
+
+// badBytes are what protojson would take, and most of it for other bytes than are meant.
+var badBytes = map[string]string{
+	"0xd09de08a": "looks like hex", "0Xd09de08a": "looks like hex", "0xd09de08A": "looks like hex", "0x": "looks like hex", "0xAbCdEf0123": "looks like hex", "0xd09de08": "looks like hex",
+	`\u0030xd09de08a`: "looks like hex", "AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder", "AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
+}
+
+// Hex is base64 with bits left over, which would be dropped without a word: it is refused in each tongue that has JSON, and nothing is queued.
+func TestHexIsNoBase64(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	for data, says := range badBytes {
+		wantFault(t, n.http("POST", "/api/v1/tx", withData("r", data)).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD"), "payload.data", says)
+		wantFault(t, n.http("POST", "/api/v1/tx/batch", `{"requests":[`+withData("a", "AQI=")+`,`+withData("b", data)+`]}`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD"), "requests[1].payload.data", says)
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, withData("r", data)); a.code != 400 || a.field(t, "code") != "invalid_argument" || !strings.Contains(a.field(t, "message"), says) {
+			t.Errorf("Connect: %s: %d %s", data, a.code, a.body)
+		}
+		a := n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData("r", data)), "Content-Type", "application/grpc-web+json")
+		if told := strings.ToLower(fmt.Sprint(a.header, string(a.body))); !strings.Contains(strings.ReplaceAll(told, " ", ""), "grpc-status:3") && !strings.Contains(told, "grpc-status:[3]") {
+			t.Errorf("gRPC-Web: %s: %s", data, told)
+		}
+	}
+	if rows := k.count("managed_tx"); rows != 0 {
+		t.Errorf("%d transactions of bytes that nobody meant", rows)
+	}
+}
+
+// framed is a message as gRPC-Web has it.
+func framed(text string) string {
+	return string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text)))) + text
+}
+
+// Base64 is read in each of its forms: standard and URL-safe, with padding and without, and also where it begins as hex does.
+func TestFormsOfBase64(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	i := 0
+	for data, want := range map[string]string{
+		"AQI=": "0102", "AQI": "0102", "AQ==": "01", "AQ": "01", "AQID": "010203", "-_8=": "fbff", "-_8": "fbff", "+/8=": "fbff", "+/8": "fbff", `+\/8`: "fbff",
+		"0x2d4A==": "d31d9de0", "0x2d4Q": "d31d9de1", "": "",
+	} {
+		i++
+		a := n.http("POST", "/api/v1/tx", withData(fmt.Sprint("r", i), data))
+		a.want(t, 202)
+		tx := &pb.GetTxResponse{}
+		n.must(jsonCodec(nil).Unmarshal(n.http("GET", "/api/v1/tx/"+a.field(t, "tx.txId"), "").body, tx))
+		if got := tx.GetTx().GetPayload().GetData(); hex.EncodeToString(got) != want {
+			t.Errorf("%s is read as %x, want %s", data, got, want)
+		}
+		a = n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData(fmt.Sprint("r", i), data)), "Content-Type", "application/grpc-web+json")
+		if !bytes.Contains(a.body, []byte("requestId")) {
+			t.Errorf("gRPC-Web: %s: %v %s", data, a.header, a.body)
+		}
+	}
+}
+
+// Every field of bytes that a request of the contract has is looked at, wherever it is.
+func TestEveryFieldOfBytesIsLookedAt(t *testing.T) {
+	t.Parallel()
+	found := []string{}
+	var look func(protoreflect.MessageDescriptor, func(string) string, string, protoreflect.MessageDescriptor)
+	look = func(of protoreflect.MessageDescriptor, wrap func(string) string, path string, top protoreflect.MessageDescriptor) {
+		for i := range of.Fields().Len() {
+			field := of.Fields().Get(i)
+			at, inside := join(path, string(field.Name())), func(value string) string {
+				switch {
+				case field.IsList():
+					value = "[" + value + "]"
+				case field.IsMap():
+					value = `{"k":` + value + "}"
+				}
+				return wrap(`{"` + field.JSONName() + `":` + value + "}")
+			}
+			switch {
+			case field.IsList():
+				at += "[0]"
+			case field.IsMap():
+				at, field = at+`["k"]`, field.MapValue()
+			}
+			switch {
+			case field.Kind() == protoreflect.BytesKind:
+				found = append(found, string(top.Name())+"."+at)
+				wantFault(t, statusOf(checkJSON([]byte(inside(`"0xabcd"`)), top), ""), at, "looks like hex")
+			case field.Message() != nil:
+				look(field.Message(), inside, at, top)
+			}
+		}
+	}
+	for _, request := range requests() {
+		of := request.ProtoReflect().Descriptor()
+		look(of, func(value string) string { return value }, "", of)
+	}
+	for _, known := range []string{"CreateTxRequest.payload.data", "BatchCreateTxRequest.requests[0].payload.data"} {
+		if !slices.Contains(found, known) {
+			t.Errorf("%s is not among %v", known, found)
+		}
+	}
+}
+
+// What JSON gets wrong is told with its field and with what would be right.
+func TestMistakesOfJSON(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	in := func(payload string) string {
+		return `{"submitter":"alice","requestId":"r","payload":{` + payload + `}}`
+	}
+	for _, c := range []struct{ path, body, reason, field, says string }{
+		{"tx", in(`"value":1.5`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
+		{"tx", in(`"value":1`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
+		{"tx", in(`"to":7`), "INVALID_FIELD", "payload.to", "in quotes"},
+		{"tx", in(`"nonce":1`), "UNKNOWN_FIELD", "payload.nonce", "Fencepost assigns the nonce; remove"},
+		{"tx", in(`"from":"0x"`), "UNKNOWN_FIELD", "payload.from", "the sender is the submitter"},
+		{"tx", in(`"gas":"1"`), "UNKNOWN_FIELD", "payload.gas", "update the server"},
+		{"tx", `{"terms":{"maxFee":1.5}}`, "INVALID_FIELD", "terms.max_fee", "a decimal string of wei"},
+		{"tx", `{"labels":{"a":1}}`, "INVALID_FIELD", `labels["a"]`, "in quotes"},
+		{"tx/batch", `{"requests":[{},` + in(`"nonce":"1"`) + `]}`, "UNKNOWN_FIELD", "requests[1].payload.nonce", "Fencepost assigns the nonce"},
+		{"submitters/alice/exit-protect", `{"decision":"STOP"}`, "INVALID_FIELD", "decision", "must be one of PROTECTION_DECISION_"},
+		{"tx", `{"terms":{"notAfter":7}}`, "INVALID_FIELD", "request", "is not the JSON of its message"},
+		{"tx", `[]`, "INVALID_FIELD", "request", "is not the JSON of its message"},
+		{"tx", `{"payload":[` + strings.Repeat("[", 20_000), "INVALID_FIELD", "request", "is not the JSON of its message"},
+	} {
+		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument, c.reason)
+		wantFault(t, s, c.field, c.says)
+	}
+}
+
+// A parameter that cannot be read is told with what it may be, and a method that there is not with those that there are.
+func TestMistakesOfParameters(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	for path, fault := range map[string]string{"tx?states=FOO": "states", "events?states=FOO": "states[0]"} {
+		s := n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+		wantFault(t, s, fault, "must be one of TX_STATE_QUEUED, TX_STATE_ALLOCATED, ")
+	}
+	for path, fault := range map[string]string{"tx?page_size=x": "page_size", "tx?created_from=x": "created_from", "tx?view=x": "view"} {
+		wantFault(t, n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD"), fault, "")
+	}
+	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET", "tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
+		a := n.http("DELETE", "/api/v1/"+path, "")
+		s := a.wantError(t, 405, codes.Unimplemented, "")
+		if says := "use " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get("Allow") != allowed || !strings.HasSuffix(s.Message(), says) {
+			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"), s.Message())
+		}
+	}
+}
