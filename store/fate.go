@@ -56,6 +56,8 @@ const (
 	foreignKeyViolation  = "23503"
 	uniqueViolation      = "23505"
 	undefinedTable       = "42P01"
+	notPermitted         = "42501"
+	noSchema             = "3F000"
 	objectInUse          = "55006" // raised by a migration that refuses a step back
 )
 

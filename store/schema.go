@@ -35,6 +35,9 @@ var ErrLedgerInUse = errors.New("the ledger holds submitters: a step back would 
 // it, so that nodes of two releases can work side by side.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	taken, err := s.own().SchemaVersions(ctx)
+	if why := s.absent(ctx, err); why != nil {
+		return fmt.Errorf("store: check the schema: %w", why)
+	}
 	if err != nil {
 		return s.failed(ctx, "check the schema", err)
 	}
@@ -152,7 +155,7 @@ func migrating(ctx context.Context, url, schema string, loseLedger bool, step fu
 	conn := stdlib.OpenDB(*cfg)
 	defer conn.Close()
 	if err := migrateWith(ctx, conn, schema, step); err != nil {
-		return sayMigration(err)
+		return sayMigration(explained(ctx, conn, schema, err))
 	}
 	return nil
 }
