@@ -75,3 +75,18 @@ func TestARoleWithoutRights(t *testing.T) {
 	_, err = Migrate(k.ctx, as, k.db.Schema)
 	said(err, "migrate as the role that owns the ledger")
 }
+
+// TestTurnedAway tells a database that lets nobody in from one that is down.
+func TestTurnedAway(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	other, err := url.Parse(k.db.URL)
+	k.must(err)
+	other.Path = "/no_such_database"
+	for where, away := range map[string]bool{other.String(): true, "postgres://fence@127.0.0.1:1/x?sslmode=disable": false} {
+		s := k.open("a", func(c *Config) { c.URL = where })
+		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTurnedAway) != away {
+			t.Errorf("turned away %v: %v", away, err)
+		}
+	}
+}
