@@ -61,7 +61,9 @@ const (
 	wrongPassword        = "28P01"
 	mayNotLogIn          = "28000"
 	noDatabase           = "3D000"
+	undefinedColumn      = "42703"
 	objectInUse          = "55006" // raised by a migration that refuses a step back
+	notInThisState       = "55000" // raised by one that refuses it by force, too
 )
 
 // failed is the error of a caller's operation, in words of our own: what a driver or server says may hold data and addresses. verb says what was tried.
