@@ -70,6 +70,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.ops, err = listen("ops.listen", n.cfg.Ops.Listen); err != nil {
 		return err
 	}
+	n.log.Info("opening the keys; strong ones take a second each", "signers", len(n.cfg.Signers))
 	if n.book, err = openSigners(ctx, n.cfg, n.log); err != nil {
 		return err
 	}
