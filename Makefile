@@ -146,7 +146,7 @@ ROUNDS ?= 0
 ONLY ?=
 
 .PHONY: bench
-bench: ## Measure this machine's limits and Fencepost in one run, and print the ratios; SIZE=full takes long, SIZE=watchers has 10,000 of them, ARGS=-json prints JSON
+bench: ## Measure this machine's limits and Fencepost in one run, and print the ratios; SIZE=full takes long, SIZE=watchers has 10,000 of them, SIZE=growth compares small ledgers with large ones, ARGS=-json prints JSON
 	go build -o bin/bench ./bench
 	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/bench -size $(SIZE) -rounds $(ROUNDS) -only '$(ONLY)' $(ARGS)
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/fencepost/fencepost/bench/load"
@@ -48,21 +49,30 @@ func accept(ctx context.Context, b *bench) (err error) {
 			b.add(name+"wal", "bytes/tx", d.walBytes/each)
 		}
 	}
-	return acceptBatches(ctx, b, s)
+	return nil
 }
 
-// acceptBatches measures BatchCreateTx at as many callers as the raw batches have connections.
-func acceptBatches(ctx context.Context, b *bench, s *service) error {
+// acceptBatches measures BatchCreateTx at as many callers as the raw batches have connections, beside the same engine.
+func acceptBatches(ctx context.Context, b *bench) (err error) {
+	s, err := newService(ctx, b, serviceOptions{submitters: 64, period: time.Second})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	plan := load.Plan{Submitters: s.submitters, Callers: 1, Batch: batchSize, Duration: b.size.spell / 5, Payload: transfer(), Prefix: "warm"}
+	if _, err := load.Create(ctx, s.nodes[0].conns, plan); err != nil {
+		return err
+	}
 	best := 0.0
 	for _, callers := range batchCallers {
 		before, err := s.measure(ctx)
 		if err != nil {
 			return err
 		}
-		done, err := load.Create(ctx, s.nodes[0].conns, load.Plan{
-			Submitters: s.submitters, Callers: callers, Batch: batchSize, Duration: b.size.spell, Payload: transfer(), Prefix: fmt.Sprintf("batch-%d", callers),
-		})
-		if err != nil {
+		plan.Callers, plan.Duration, plan.Prefix = callers, b.size.spell, fmt.Sprintf("batch-%d", callers)
+		profiled := b.profile(ctx, s.nodes[0], fmt.Sprintf("accept-batch-%d", callers), b.size.spell)
+		done, err := load.Create(ctx, s.nodes[0].conns, plan)
+		if err := errors.Join(err, profiled()); err != nil {
 			return err
 		}
 		after, err := s.measure(ctx)
@@ -80,6 +90,19 @@ func acceptBatches(ctx context.Context, b *bench, s *service) error {
 	}
 	b.add("accept.batch.rate", "txs/s", best)
 	return nil
+}
+
+// profile takes a profile of what a node does from now on for so long, where profiles are wanted. What it returns waits for it.
+func (b *bench) profile(ctx context.Context, n *node, name string, d time.Duration) (taken func() error) {
+	if b.flags.profiles == "" {
+		return func() error { return nil }
+	}
+	end := make(chan error, 1)
+	go func() {
+		query := fmt.Sprintf("profile?seconds=%d", max(1, int(d.Seconds())))
+		end <- n.saveProfile(ctx, query, filepath.Join(b.flags.profiles, name+".cpu.pb.gz"))
+	}()
+	return func() error { return <-end }
 }
 
 func millis(d time.Duration) float64 { return d.Seconds() * 1e3 }

@@ -13,10 +13,13 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := map[string]bool{"accept": true, "accept.batch": true}
+	taken := map[string]bool{"accept": true, "accept.batch": true, "growth.memory": true, "growth.burst": true}
 	for _, s := range sizes {
 		for _, e := range s.ends {
 			taken["end."+e.name()] = true
+		}
+		for name := range s.growth.against() {
+			taken[name[:strings.LastIndex(name, ".")]] = true
 		}
 		for _, w := range s.watches {
 			taken[w.name()] = true

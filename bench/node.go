@@ -39,6 +39,7 @@ type nodeConfig struct {
 	Confirmations uint64
 	Poll          time.Duration
 	Lease         time.Duration
+	MaxQueued     int // in all; 0: no limit
 }
 
 // nodeReady is what that process answers once it serves.
@@ -76,7 +77,7 @@ func runNode(in io.Reader, out io.Writer) error {
 
 func assemble(ctx context.Context, cfg nodeConfig) (group *run.Group, ready nodeReady, closing func(), err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	s, err := store.Open(ctx, store.Config{URL: cfg.Database, Node: cfg.Name + "/" + uuid.NewString(), LeaseDuration: cfg.Lease, Logger: log})
+	s, err := store.Open(ctx, store.Config{URL: cfg.Database, Node: cfg.Name + "/" + uuid.NewString(), LeaseDuration: cfg.Lease, MaxQueuedTotal: cfg.MaxQueued, Logger: log})
 	if err != nil {
 		return nil, ready, nil, err
 	}

@@ -83,6 +83,7 @@ func (l *ledger) close() { _ = l.conn.Close(context.Background()) }
 type work struct {
 	statements, commits, walBytes float64
 	by                            map[string]float64 // statements by their name in queries/
+	spent                         map[string]float64 // microseconds in them
 	updates                       map[string]float64 // rows by table, and again those whose next version stayed on the page ("hot")
 	at                            time.Time
 }
@@ -90,23 +91,23 @@ type work struct {
 // measure reads the counters: statements that were carried out in this database, transactions that wrote (each took an xid, and each waited for the disk), and
 // what went into the WAL.
 func (l *ledger) measure(ctx context.Context) (work, error) {
-	w := work{by: map[string]float64{}, updates: map[string]float64{}, at: time.Now()}
+	w := work{by: map[string]float64{}, spent: map[string]float64{}, updates: map[string]float64{}, at: time.Now()}
 	err := l.conn.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::NUMERIC::FLOAT8, (pg_current_wal_insert_lsn() - '0/0')::FLOAT8`).
 		Scan(&w.commits, &w.walBytes)
 	if err != nil {
 		return w, err
 	}
 	// sqlc puts "-- name: X :many" before each statement.
-	rows, err := l.conn.Query(ctx, `SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(calls)::FLOAT8
+	rows, err := l.conn.Query(ctx, `SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(calls)::FLOAT8, sum(total_exec_time)::FLOAT8 * 1000
 		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '%pg_stat_statements%'
 		 AND query NOT LIKE '%pg_current_wal_insert_lsn%' GROUP BY 1`)
 	if err != nil {
 		return w, err
 	}
 	var name string
-	var calls float64
-	_, err = pgx.ForEachRow(rows, []any{&name, &calls}, func() error {
-		w.by[name] = calls
+	var calls, spent float64
+	_, err = pgx.ForEachRow(rows, []any{&name, &calls, &spent}, func() error {
+		w.by[name], w.spent[name] = calls, spent
 		w.statements += calls
 		return nil
 	})
@@ -141,7 +142,7 @@ func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64)
 func (w work) since(before work) work {
 	return work{
 		statements: w.statements - before.statements, commits: w.commits - before.commits, walBytes: w.walBytes - before.walBytes,
-		by: less(w.by, before.by), updates: less(w.updates, before.updates), at: w.at,
+		by: less(w.by, before.by), spent: less(w.spent, before.spent), updates: less(w.updates, before.updates), at: w.at,
 	}
 }
 

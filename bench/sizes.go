@@ -36,6 +36,7 @@ type size struct {
 	watches   []watch
 	lease     time.Duration // in the take-over
 	countOnly bool          // nothing but counts is measured: no limits of the machine
+	growth    *growth       // the ledgers that are compared
 	check     bool          // counts that are over their budgets fail the run
 }
 
@@ -49,6 +50,8 @@ var sizes = map[string]size{
 	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second},
 	// watchers are the most that one node is made for, at twice the usual pace, and one alone for comparison.
 	"watchers": {rounds: 1, steady: 20 * time.Second, countOnly: true, check: true, watches: []watch{{1, 1000}, {10_000, 1000}}},
+	// growth compares ledgers that hold little with ledgers that hold much.
+	"growth": {rounds: 1, lives: 10, countOnly: true, growth: &allGrowth},
 	"full": {rounds: 3, spell: 3 * time.Second, steady: 20 * time.Second, lives: 20, ends: []endToEnd{
 		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 50, period: 250 * time.Millisecond},
 		{submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
@@ -63,8 +66,8 @@ func sizeNames() []string { return slices.Sorted(maps.Keys(sizes)) }
 func (s size) scenarios() (all []scenario) {
 	if !s.countOnly {
 		all = []scenario{
-			{"limit-fsync", fsyncs}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-lifecycle", rawLifecycle},
-			{"accept", accept},
+			{"limit-fsync", fsyncs}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-batch", rawBatches}, {"limit-lifecycle", rawLifecycle},
+			{"accept", accept}, {"accept-batch", acceptBatches},
 		}
 	}
 	for _, e := range s.ends {
@@ -72,6 +75,9 @@ func (s size) scenarios() (all []scenario) {
 	}
 	for _, w := range s.watches {
 		all = append(all, scenario{w.name(), w.run})
+	}
+	if s.growth != nil {
+		all = append(all, s.growth.scenarios()...)
 	}
 	if s.lease > 0 {
 		all = append(all, scenario{"takeover", takeover})
@@ -81,11 +87,12 @@ func (s size) scenarios() (all []scenario) {
 
 // against tells which limit a number is measured against.
 func against() map[string]string {
-	pairs := map[string]string{"limit.insert.batched": "limit.insert.best", "accept.batch.rate": "limit.insert.batched"}
+	pairs := map[string]string{"limit.insert.batched": "limit.insert.best", "limit.insert.batched.told": "limit.insert.batched", "accept.batch.rate": "limit.insert.batched"}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"
 	}
 	for _, s := range sizes {
+		maps.Copy(pairs, s.growth.against())
 		for _, e := range s.ends {
 			pairs["end."+e.name()+".rate"] = "limit.lifecycle"
 		}

@@ -186,7 +186,7 @@ func (c *Client) hasNow(ctx context.Context, from txn.Address, need txn.Wei) boo
 func (c *Client) learnPrices(ctx context.Context, speed txn.Speed, done func(*market)) {
 	var learned *market
 	defer func() { done(learned) }()
-	if m, o := c.ask(ctx, "read fees", question{speed: speed}); o.Class == txn.Accepted {
+	if m, o := c.ask(ctx, "read fees", question{speed: speed}); o.Class == txn.Accepted && m.from != nil { // those of no head are nobody's
 		learned = &m
 	}
 }

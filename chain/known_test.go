@@ -1,8 +1,12 @@
 package chain
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -214,4 +218,57 @@ func TestWhoHasWaitedForPricesTakesThem(t *testing.T) {
 			asks(nil)
 		}
 	})
+}
+
+// noNumber answers a question for prices with a head that has no number.
+func noNumber(w http.ResponseWriter, r *http.Request) bool {
+	body := readBody(r)
+	if !strings.Contains(body, "eth_feeHistory") {
+		return false
+	}
+	var asked []struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if json.Unmarshal([]byte(body), &asked) != nil {
+		return false
+	}
+	var out []string
+	for _, a := range asked {
+		result := `"0x1"`
+		switch a.Method {
+		case "eth_getBlockByNumber":
+			result = `{"timestamp":"0x1","gasLimit":"0x1c9c380","baseFeePerGas":"0x3e8"}`
+		case "eth_feeHistory":
+			result = `null`
+		case "eth_getBalance":
+			result = `"0xde0b6b3a7640000"`
+		}
+		out = append(out, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, a.ID, result))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, "[%s]", strings.Join(out, ","))
+	return true
+}
+
+// A head without a number is no head that prices could be of: whoever asks next asks anew.
+func TestPricesOfNoHead(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.set(func(n *fakeNode) {
+		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+	})
+	r := dial(t, trusting, n.url())
+	r.mustHead(t)
+	n.set(func(n *fakeNode) { n.intercept = noNumber })
+	from := common.HexToAddress("0xa1")
+	for range 2 {
+		if _, o := r.Quote(t.Context(), ownGas(from)); o.Class != txn.Unavailable {
+			t.Errorf("%+v", o)
+		}
+	}
+	n.set(func(n *fakeNode) { n.intercept = nil })
+	if _, o := r.Quote(t.Context(), ownGas(from)); o.Class != txn.Accepted {
+		t.Errorf("once it is well: %+v", o)
+	}
 }

@@ -36,6 +36,7 @@ type parcel struct {
 
 	batch *parcels // it went with these; nil: not yet, or alone
 	taken bool     // the endpoint has it
+	doubt bool     // the endpoint may have it
 	fault *fault   // what kept the whole batch from being answered
 }
 
@@ -126,21 +127,48 @@ func (o *outbox) leave(p *parcel) (sent, slot bool) {
 
 // sendBatch hands over a batch and notes which parts of it were taken.
 func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
-	elems, hashes := make([]rpc.BatchElem, len(b.list)), make([]txn.Hash, len(b.list))
-	for i, p := range b.list {
-		elems[i] = rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Encode(p.signed.Raw)}, Result: &hashes[i]}
-	}
-	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error { return client.BatchCallContext(ctx, elems) })
+	elems, hashes := make([]rpc.BatchElem, 0, len(b.list)), make([]txn.Hash, len(b.list))
+	var sent []int // those of the list whose owners still wait when the call begins: it may have had to wait for others
+	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
+		for i, p := range b.list {
+			if p.ctx.Err() == nil {
+				elems, sent = append(elems, rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Encode(p.signed.Raw)}, Result: &hashes[i]}), append(sent, i)
+			}
+		}
+		if len(elems) == 0 {
+			return &fault{class: txn.Unavailable, detail: "nobody waits for it any more", ours: true}
+		}
+		return e.notTheBatch(ctx, client.BatchCallContext(ctx, elems))
+	})
 	if f != nil {
+		for _, i := range sent {
+			b.list[i].doubt = f.status >= 500 && behindGateway(f.class, f.status) == txn.Ambiguous // a server that failed may have taken them before
+		}
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
 			e.outbox.noBatches(e.o.Clock.Now()) // it may not take any, and nobody's bytes shall wait for that again
 		}
 		return f
 	}
-	for i, p := range b.list {
-		p.taken = elems[i].Error == nil && hashes[i] == p.signed.Hash
+	for n, i := range sent {
+		p := b.list[i]
+		if p.taken = elems[n].Error == nil && hashes[i] == p.signed.Hash; p.taken {
+			continue
+		}
+		said := e.elementFault(elems[n])
+		p.doubt = said == nil || !said.answered || rankOf(said.class) <= doubtful || names(said.result, p.signed.Hash)
 	}
 	return nil
+}
+
+// notTheBatch is the fault of a batch. A request that the server does not take says nothing of the endpoint's health: it may take each part of it.
+func (e *endpoint) notTheBatch(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	n, _ := ctx.Value(notesKey{}).(*notes)
+	f := e.faultOf(err, n)
+	f.ours = f.status >= 400 && f.status < 500 && f.class != txn.RateLimited && f.class != txn.Unauthorized
+	return f
 }
 
 func (o *outbox) noBatches(now time.Time) {
@@ -178,5 +206,10 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	case p.fault != nil && !p.fault.answered && p.fault.status == 0:
 		return e.outcomeOf(signed, txn.Hash{}, p.fault) // no answer: what is known of a part is what is known of all
 	}
-	return e.sendAlone(ctx, signed)
+	alone := e.sendAlone(ctx, signed)
+	if !p.doubt {
+		return alone
+	}
+	// It went with others before: what is said of it now, and even more that nobody looks at it now, does not tell what became of that.
+	return *better(&txn.Outcome{Class: txn.Ambiguous, Detail: "it was handed over in a batch, of which the answer does not tell whether it was taken; then: " + alone.Detail}, alone)
 }

@@ -29,6 +29,7 @@ type actor struct {
 	wakes    chan struct{} // something may have changed; no data
 	mail     atomic.Bool   // callers may have written: read the inbox before the next step
 	more     atomic.Bool   // transactions may have been queued: read the inbox before the next step that could take one
+	hungry   atomic.Bool   // when it began to rest it could have taken one
 
 	standing atomic.Pointer[standing] // for the auditor; nil before the ledger was read
 
@@ -100,10 +101,13 @@ func (a *actor) deliver() {
 	a.wake()
 }
 
-// queue says that transactions may have been queued for this submitter.
+// queue says that transactions may have been queued for this submitter. Who rests and could not take one need not hear of it: a queue may grow a thousand times
+// while one transaction is under way.
 func (a *actor) queue() {
 	a.more.Store(true)
-	a.wake()
+	if a.hungry.Load() {
+		a.wake()
+	}
 }
 
 // run takes steps until the lease is lost, there is nothing left to do, or ctx ends.
@@ -174,8 +178,8 @@ func (a *actor) refresh(ctx context.Context) error {
 // couldTake tells whether a slot is free for what may be queued, and nothing is known to be, or only what waits: how long it has waited the ledger tells anew.
 func (a *actor) couldTake() bool {
 	inFlight := 0
-	for _, tx := range a.ledger.Open {
-		if !tx.Released {
+	for i := range a.ledger.Open {
+		if !a.ledger.Open[i].Released {
 			inFlight++
 		}
 	}
@@ -335,8 +339,24 @@ func (a *actor) waitsForHead() bool {
 // transactions of a busy one.
 const lookAgainAfter = 5 * time.Second
 
-// step does the one next thing.
+// step does the one next thing, or rests. It stands on little while it rests: the stacks of owners that rest are most of what they cost.
 func (a *actor) step(ctx context.Context) error {
+	rest, err := a.act(ctx)
+	if rest == nil || err != nil {
+		return err
+	}
+	return a.rest(ctx, rest)
+}
+
+// resting is what an owner knows when there is nothing to do.
+type resting struct {
+	now   time.Time
+	until time.Time // the decision named; zero: none
+	idle  bool      // there is nothing to follow either
+}
+
+// act does the one next thing, if there is one.
+func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.waitsForHead() {
 		a.track.awaitHead(a.id, a.wake)
 	}
@@ -346,15 +366,15 @@ func (a *actor) step(ctx context.Context) error {
 	view := a.view()
 	next := txn.Decide(view)
 	if rest, ok := next.(txn.Rest); ok {
-		return a.rest(ctx, view, rest)
+		return &resting{now: view.Now, until: rest.Until, idle: len(view.Open) == 0 && len(view.Queue) == 0}, nil
 	}
 	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
-		return ctx.Err() // to read the ledger may have taken long
+		return nil, ctx.Err() // to read the ledger may have taken long
 	}
 	change, err := a.perform(ctx, view, next)
 	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
 	if err != nil || change.Empty() {
-		return err
+		return nil, err
 	}
 	outcome, err := a.e.Store.Commit(a.lease, change)
 	a.busyAt = a.e.Clock.Now() // however long that took among thousands of others, it was work and no rest
@@ -362,9 +382,9 @@ func (a *actor) step(ctx context.Context) error {
 	if outcome == store.Done {
 		a.conflicts = 0
 		a.apply(view, change)
-		return a.e.Gate(ctx, afterCommit(next), a.id)
+		return nil, a.e.Gate(ctx, afterCommit(next), a.id)
 	}
-	return a.notDone(ctx, outcome, err)
+	return nil, a.notDone(ctx, outcome, err)
 }
 
 func afterCommit(s txn.Step) Point {
@@ -380,20 +400,23 @@ func afterCommit(s txn.Step) Point {
 }
 
 // rest waits to be woken, for the time that the decision named, or until the actor counts as idle.
-func (a *actor) rest(ctx context.Context, v txn.View, r txn.Rest) error {
-	until := v.Now.Add(a.e.IdleAfter)
-	if idle := len(v.Open) == 0 && len(v.Queue) == 0; idle {
+func (a *actor) rest(ctx context.Context, r *resting) error {
+	until := r.now.Add(a.e.IdleAfter)
+	if r.idle {
 		until = a.neededUntil()
-		if !until.After(v.Now) {
+		if !until.After(r.now) {
 			return errIdle
 		}
 	} else {
 		defer func() { a.busyAt = a.e.Clock.Now() }()
 	}
-	if !r.Until.IsZero() && r.Until.Before(until) {
-		until = r.Until
+	if !r.until.IsZero() && r.until.Before(until) {
+		until = r.until
 	}
-	timer := a.e.Clock.NewTimer(until.Sub(v.Now))
+	if a.hungry.Store(a.couldTake()); a.hungry.Load() && a.more.Load() {
+		return nil // came before anybody could see that it was worth a wake-up
+	}
+	timer := a.e.Clock.NewTimer(until.Sub(r.now))
 	defer timer.Stop()
 	a.betweenSteps()
 	select {

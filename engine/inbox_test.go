@@ -1,9 +1,14 @@
 package engine
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // TestMoreCommandsThanOneLook: the owner looks again when it has done those of a look that may not have shown all, and does not wait to be told.
@@ -21,4 +26,53 @@ func TestMoreCommandsThanOneLook(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestAQueueThatGrowsWakesNobody: what is queued behind a transaction that is under way is read when that has ended, and not before; then at once.
+func TestAQueueThatGrowsWakesNobody(t *testing.T) {
+	t.Parallel()
+	const others = 5
+	c := newCluster(t, 1+others, 5*time.Minute)
+	var steps atomic.Int32
+	n := c.start("a", func(o *Options) {
+		o.PollInterval = time.Hour
+		o.Gate = func(_ context.Context, at Point, id txn.SubmitterID) error {
+			if at == BeforeStep && id == c.submitters[0] {
+				steps.Add(1)
+			}
+			return nil
+		}
+	})
+	c.eventually("the first is sent", c.is(c.createOn(n, 0, "first"), txn.Pending))
+	var last txn.TxID
+	for i := range others {
+		last = c.createOn(n, 0, fmt.Sprint("more ", i))
+		if i == 0 {
+			steps.Store(0)
+		}
+		c.eventually("another's is sent", c.is(c.createOn(n, 1+i, "other"), txn.Pending)) // whoever was to hear of the one before has
+	}
+	if got := steps.Load(); got > 2 {
+		t.Errorf("%d steps while nothing could be taken", got)
+	}
+	c.mine(20 * time.Millisecond)
+	c.eventually("the last is included", c.is(last, txn.Included))
+}
+
+// TestWhatComesBeforeAnybodyCanTellIsSeen: a transaction that is queued after the last look, and before the owner rests, wakes nobody, so the owner does not rest.
+func TestWhatComesBeforeAnybodyCanTellIsSeen(t *testing.T) {
+	t.Parallel()
+	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}, IdleAfter: time.Hour}}, wakes: make(chan struct{}, 1)}
+	a.ledger.Open = []txn.Tx{{Status: txn.Status{Released: true}}}
+	a.queue()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := a.rest(ctx, &resting{now: a.e.Clock.Now()}); err != nil {
+		t.Errorf("it rested: %v", err)
+	}
+	a.more.Store(false)
+	time.AfterFunc(time.Millisecond, a.queue)
+	if err := a.rest(ctx, &resting{now: a.e.Clock.Now()}); err != nil {
+		t.Errorf("it was not woken: %v", err)
+	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,10 +25,13 @@ const lookGap = 50 * time.Millisecond
 type sweeping struct {
 	sweptAt   time.Time
 	sweeps    uint64
-	looked    bool                          // another node said that something was given up
-	blocked   map[txn.SubmitterID]bool      // orphans that could not be acquired in the last sweep
-	elsewhere map[txn.SubmitterID]bool      // found to be another's since the last sweep
-	left      map[txn.SubmitterID]time.Time // orphans that are for another node, and since when
+	looked    bool                            // another node said that something was given up
+	blocked   map[txn.SubmitterID]bool        // orphans that could not be acquired in the last sweep
+	elsewhere map[txn.SubmitterID]bool        // found to be another's since the last sweep
+	left      map[txn.SubmitterID]time.Time   // orphans that are for another node, and since when
+	unwatched map[txn.SubmitterID]time.Time   // likewise of those that have nothing but final transactions, which come up in turn
+	stayed    bool                            // the last sweep left something of the look for these
+	turn      map[txn.ChainID]txn.SubmitterID // where the next look for these begins
 	kept      map[txn.SubmitterID]kept
 }
 
@@ -41,6 +45,7 @@ type kept struct {
 func newSweeping() sweeping {
 	return sweeping{
 		blocked: map[txn.SubmitterID]bool{}, elsewhere: map[txn.SubmitterID]bool{}, left: map[txn.SubmitterID]time.Time{}, kept: map[txn.SubmitterID]kept{},
+		unwatched: map[txn.SubmitterID]time.Time{}, turn: map[txn.ChainID]txn.SubmitterID{},
 	}
 }
 
@@ -99,11 +104,23 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 		r.e.Logger.Warn("submitters without an owner cannot be looked for; trying again", "error", err)
 		return again
 	}
-	ours := r.claim(place, orphans, now)
-	if len(ours) > room {
-		ours, again = ours[:room], lookGap
+	unwatched, err := r.findUnwatched(limited)
+	if err != nil && ctx.Err() == nil {
+		r.e.Logger.Warn("final transactions that nobody watches cannot be looked for; trying again", "error", err)
 	}
-	r.free(actors, r.acquire(ctx, actors, ours))
+	ours, last := r.claim(place, orphans, now), r.claimUnwatched(place, unwatched.ids, now)
+	for _, id := range last {
+		if !slices.Contains(ours, id) {
+			ours = append(ours, id)
+		}
+	}
+	var cut []txn.SubmitterID
+	if len(ours) > room {
+		ours, cut, again = ours[:room], ours[room:], lookGap
+	}
+	missed := r.acquire(ctx, actors, ours)
+	r.free(actors, missed)
+	r.turnOn(unwatched, slices.ContainsFunc(last, func(id txn.SubmitterID) bool { return slices.Contains(missed, id) || slices.Contains(cut, id) }))
 	return again
 }
 
@@ -114,30 +131,61 @@ func (r *router) jittered(d time.Duration) time.Duration {
 	return d*3/4 + d*time.Duration(part)/1024
 }
 
-// orphans lists submitters without an owner, those with work first. Who should own one depends on its chain, so in worker-queue mode each chain is asked for by
-// itself.
+// orphans lists submitters without an owner that have work. Who should own one depends on its chain, so in worker-queue mode each chain is asked for by itself.
 func (r *router) orphans(ctx context.Context, room int) ([]txn.SubmitterID, error) {
-	var reach []store.Reach
-	for _, chain := range r.chains {
-		reach = append(reach, store.Reach{Chain: chain, Above: r.auditedAbove(chain)})
-	}
 	if r.e.Mode == Basic {
-		return r.e.Store.Orphans(ctx, reach, room)
+		return r.e.Store.Orphans(ctx, r.chains, room)
 	}
 	var all []txn.SubmitterID
 	for i, chain := range r.chains {
-		ids, err := r.e.Store.Orphans(ctx, reach[i:i+1], orphanLimit)
+		ids, err := r.e.Store.Orphans(ctx, r.chains[i:i+1], orphanLimit)
 		if err != nil {
 			return nil, err
 		}
-		r.mu.Lock()
-		for _, id := range ids {
-			r.chainOf[id] = chain
-		}
-		r.mu.Unlock()
+		r.learnAll(ids, chain)
 		all = append(all, ids...)
 	}
 	return all, nil
+}
+
+// unwatched is a look for submitters without an owner that need one because of what is final, and where the next looks would begin.
+type unwatched struct {
+	ids  []txn.SubmitterID
+	next map[txn.ChainID]txn.SubmitterID
+}
+
+// findUnwatched looks at so many of each chain as a sweep could take of them, so that those that lie idle cost the same however many they are.
+func (r *router) findUnwatched(ctx context.Context) (u unwatched, err error) {
+	u.next = map[txn.ChainID]txn.SubmitterID{}
+	for _, chain := range r.chains {
+		ids, next, err := r.e.Store.Unwatched(ctx, []store.Reach{{Chain: chain, Above: r.auditedAbove(chain)}}, r.turn[chain], sweepLimit)
+		if err != nil {
+			return u, err
+		}
+		u.next[chain] = next
+		r.learnAll(ids, chain)
+		u.ids = append(u.ids, ids...)
+	}
+	return u, nil
+}
+
+// turnOn has the next look begin where this one ended. Where something was left of it the same are looked at once more: it takes two sweeps to see that somebody holds
+// a lease locked.
+func (r *router) turnOn(u unwatched, left bool) {
+	if left && !r.stayed {
+		r.stayed = true
+		return
+	}
+	r.stayed = false
+	maps.Copy(r.turn, u.next)
+}
+
+func (r *router) learnAll(ids []txn.SubmitterID, chain txn.ChainID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		r.chainOf[id] = chain
+	}
 }
 
 // auditedAbove is the block of a chain above which final transactions alone make a submitter one that needs an owner: for as long as the chain goes on, as
@@ -151,19 +199,39 @@ func (r *router) auditedAbove(chain txn.ChainID) uint64 {
 
 // claim picks the orphans that this node takes: those that it should own, and those that whoever should own them has left for too long.
 func (r *router) claim(place placement, orphans []txn.SubmitterID, now time.Time) (ours []txn.SubmitterID) {
+	ours, r.left = r.pick(place, orphans, r.left, now)
+	return ours
+}
+
+// claimUnwatched is claim of those that come up in turn: that one did not come up does not tell that somebody has it. It is forgotten when many turns have gone by.
+func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID, now time.Time) (ours []txn.SubmitterID) {
+	ours, left := r.pick(place, ids, r.unwatched, now)
+	for id, since := range r.unwatched {
+		if now.Sub(since) < unwatchedKeep*r.grace() && !slices.Contains(ids, id) {
+			left[id] = since
+		}
+	}
+	r.unwatched = left
+	return ours
+}
+
+// unwatchedKeep is for how many graces it is remembered that one is for another node.
+const unwatchedKeep = 32
+
+func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.SubmitterID]time.Time, now time.Time) (ours []txn.SubmitterID, left map[txn.SubmitterID]time.Time) {
 	if r.e.Mode == Basic {
-		return orphans
+		return orphans, was
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := make(map[txn.SubmitterID]time.Time, len(orphans))
+	left = make(map[txn.SubmitterID]time.Time, len(orphans))
 	for _, id := range orphans {
 		preferred := place.preferred(id, r.chainOf[id], "")
 		if preferred == r.e.members.self {
 			ours = append(ours, id)
 			continue
 		}
-		since, known := r.left[id]
+		since, known := was[id]
 		if !known {
 			since = now
 		}
@@ -173,8 +241,7 @@ func (r *router) claim(place placement, orphans []txn.SubmitterID, now time.Time
 			r.keep(id, preferred, now)
 		}
 	}
-	r.left = left
-	return ours
+	return ours, left
 }
 
 // handOver asks owners to go whose submitter another node should own, a few at a time. That node lives, works on the chain and accepts more, or it would not be

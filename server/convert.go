@@ -120,7 +120,7 @@ func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
 	return out
 }
 
-func wireEvent(e store.EventInfo) *pb.TxEvent {
+func wireEvent(e *store.EventInfo) *pb.TxEvent {
 	return &pb.TxEvent{
 		TxId: e.Tx.String(), Submitter: e.SubmitterName, Seq: uint64(e.Seq), Kind: wireKind(e.Kind),
 		State: wireState(e.State), SubState: wireSub(e.Sub), Executed: wireExecuted(e.Executed),

@@ -77,6 +77,7 @@ type Server struct {
 	admitted  admitted
 	links     links
 	feed      *feed
+	reading   chan struct{} // a place for each stream that reads the ledger
 	metrics   *metrics
 	health    *health.Server
 	grpc      *grpc.Server // for gRPC, with a transport of its own
@@ -107,7 +108,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: make the metrics: %w", err)
 	}
-	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), rules: rules, metrics: m}
+	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), rules: rules, metrics: m, reading: make(chan struct{}, readers)}
 	s.admission.Store(newAdmission(o.Tokens, o.Callers))
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)

@@ -8,7 +8,7 @@ import (
 )
 
 // one streams the events of one transaction. Their numbers have no hole, so the number of the last one says exactly what is missing.
-func (w *watch) one(ctx context.Context, token resumeToken) error {
+func (w *watch) one(ctx context.Context, token *resumeToken) error {
 	place, err := w.feed.join(ctx, w.target, false)
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func (s *single) fromLedger(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, e := range page {
-			if err := s.deliver(e); err != nil {
+		for i := range page {
+			if err := s.deliver(&page[i]); err != nil {
 				return err
 			}
 		}
@@ -90,23 +90,11 @@ func (s *single) fromLedger(ctx context.Context) error {
 // fromRing delivers what comes, until the stream is over or the ring lacks an event.
 func (s *single) fromRing(ctx context.Context) error {
 	for !s.over() {
-		events, behind, err := s.place.take()
-		if err != nil {
+		idle, hole, err := s.takeAll()
+		if err != nil || hole {
 			return err
 		}
-		if behind {
-			s.place.skip()
-			return nil
-		}
-		for _, e := range events {
-			if e.Seq > s.last+1 {
-				return nil
-			}
-			if err := s.deliver(e.EventInfo); err != nil {
-				return err
-			}
-		}
-		if len(events) == 0 {
+		if idle {
 			if err := s.wait(ctx, s.place, s.token); err != nil {
 				return err
 			}
@@ -115,8 +103,29 @@ func (s *single) fromRing(ctx context.Context) error {
 	return nil
 }
 
+// takeAll delivers what the ring has, and tells whether that is nothing, or lacks an event.
+func (s *single) takeAll() (idle, hole bool, err error) {
+	events, behind, err := s.place.take()
+	if err != nil {
+		return false, false, err
+	}
+	if behind {
+		s.place.skip()
+		return false, true, nil
+	}
+	for i := range events {
+		if events[i].Seq > s.last+1 {
+			return false, true, nil
+		}
+		if err := s.deliver(&events[i].EventInfo); err != nil {
+			return false, false, err
+		}
+	}
+	return len(events) == 0, false, nil
+}
+
 // deliver sends the event unless it was sent before, or leads to a state that is not asked for.
-func (s *single) deliver(e store.EventInfo) error {
+func (s *single) deliver(e *store.EventInfo) error {
 	if e.Seq <= s.last {
 		return nil
 	}

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -18,26 +20,35 @@ const defaultHeartbeat = 15 * time.Second
 
 // WatchTx streams events. What a stream of one transaction does is in watch_one.go, a stream of many in watch_many.go.
 func (s *txService) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
+	w, token, err := s.watch(r, stream)
+	if err != nil {
+		return err
+	}
+	defer w.timer.Stop()
+	if w.target.tx != (txn.TxID{}) {
+		return w.one(stream.Context(), token)
+	}
+	return w.many(stream.Context(), token)
+}
+
+// watch is the stream that a request asks for, and where it goes on.
+func (s *txService) watch(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) (*watch, *resumeToken, error) {
 	finding, cancel := s.limits.bound(stream.Context())
 	what, err := s.target(finding, r)
 	cancel()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	token, err := parseResumeToken(r.GetResumeToken(), what)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	w := &watch{Server: s.Server, stream: stream, target: what, heartbeat: defaultHeartbeat, untilFinal: r.GetUntilFinal()}
 	if r.GetHeartbeat() != nil {
 		w.heartbeat = r.GetHeartbeat().AsDuration()
 	}
 	w.timer = s.clock.NewTimer(w.heartbeat)
-	defer w.timer.Stop()
-	if what.tx != (txn.TxID{}) {
-		return w.one(stream.Context(), token)
-	}
-	return w.many(stream.Context(), token)
+	return w, &token, nil
 }
 
 // target finds what is to be watched.
@@ -97,7 +108,7 @@ func (w *watch) send(m *pb.WatchTxResponse) error {
 	return w.stream.Send(m)
 }
 
-func (w *watch) sendEvent(e store.EventInfo, token string) error {
+func (w *watch) sendEvent(e *store.EventInfo, token string) error {
 	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Event{Event: wireEvent(e)}, ResumeToken: token})
 }
 
@@ -131,9 +142,7 @@ func (w *watch) wait(ctx context.Context, p *place, token func() string) error {
 func (w *watch) patiently(ctx context.Context, read func(context.Context) error) error {
 	started, pause := w.clock.Now(), w.limits.FeedPoll
 	for {
-		bounded, cancel := w.limits.bound(ctx)
-		err := read(bounded)
-		cancel()
+		err := w.apart(ctx, read)
 		if !errors.Is(err, store.ErrUnavailable) || w.clock.Now().Sub(started) > w.limits.Outage {
 			return err
 		}
@@ -142,4 +151,35 @@ func (w *watch) patiently(ctx context.Context, read func(context.Context) error)
 		}
 		pause = min(2*pause, maxBackoff)
 	}
+}
+
+// readers is how many streams read the ledger at the same time: no more than that get at a connection anyway, by far.
+const readers = 32
+
+// apart reads on a stack of its own, which is gone then: what asks the database goes deep, and the stack of a stream that waits never has to grow that far.
+func (w *watch) apart(ctx context.Context, read func(context.Context) error) (err error) {
+	select {
+	case w.reading <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	bounded, cancel := w.limits.bound(ctx)
+	defer cancel()
+	var panicked any
+	done := make(chan struct{})
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			}
+			<-w.reading
+			close(done)
+		}()
+		err = read(bounded)
+	}()
+	<-done
+	if panicked != nil {
+		panic(panicked) // where it is answered and logged
+	}
+	return err
 }

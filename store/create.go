@@ -329,34 +329,29 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 }
 
 func insertParams(group []*createJob) db.InsertTxsParams {
-	var p db.InsertTxsParams
-	for _, job := range group {
-		payload := job.intent.Payload
-		to, data := []byte{}, payload.Data
+	n := len(group)
+	p := db.InsertTxsParams{
+		SubmitterIds: make([]int32, n), TxIds: make([]uuid.UUID, n), RequestIds: make([]string, n), RequestHashes: make([][]byte, n), ToAddresses: make([][]byte, n),
+		ValuesWei: make([]string, n), Datas: make([][]byte, n), GasLimits: make([]int64, n), Speeds: make([]string, n), MaxFees: make([]string, n),
+		NotAfterUs: make([]int64, n), CancelLates: make([]bool, n), LabelSets: make([]string, n),
+	}
+	nothing := []byte{}
+	for i, job := range group {
+		payload, terms := &job.intent.Payload, &job.intent.Terms
+		p.ToAddresses[i], p.Datas[i] = nothing, payload.Data
 		if payload.To != nil {
-			to = payload.To[:]
+			p.ToAddresses[i] = payload.To[:]
 		}
-		if data == nil {
-			data = []byte{}
+		if payload.Data == nil {
+			p.Datas[i] = nothing
 		}
-		p.SubmitterIds = append(p.SubmitterIds, int32(job.intent.Submitter))
-		p.TxIds = append(p.TxIds, uuid.UUID(job.id))
-		p.RequestIds = append(p.RequestIds, job.intent.RequestID)
-		p.RequestHashes = append(p.RequestHashes, job.hash[:])
-		p.ToAddresses = append(p.ToAddresses, to)
-		p.ValuesWei = append(p.ValuesWei, payload.Value.Dec())
-		p.Datas = append(p.Datas, data)
-		p.GasLimits = append(p.GasLimits, int64(payload.GasLimit))
-		terms := job.intent.Terms
-		var notAfter int64
 		if !terms.NotAfter.IsZero() {
-			notAfter = terms.NotAfter.UnixMicro()
+			p.NotAfterUs[i] = terms.NotAfter.UnixMicro()
 		}
-		p.Speeds = append(p.Speeds, string(terms.Speed))
-		p.MaxFees = append(p.MaxFees, terms.MaxFee.Dec())
-		p.NotAfterUs = append(p.NotAfterUs, notAfter)
-		p.CancelLates = append(p.CancelLates, terms.CancelLate)
-		p.LabelSets = append(p.LabelSets, labelSet(job.intent.Labels))
+		p.SubmitterIds[i], p.TxIds[i], p.RequestIds[i], p.RequestHashes[i] = int32(job.intent.Submitter), uuid.UUID(job.id), job.intent.RequestID, job.hash[:]
+		p.ValuesWei[i], p.GasLimits[i] = payload.Value.Dec(), int64(payload.GasLimit)
+		p.Speeds[i], p.MaxFees[i], p.CancelLates[i] = string(terms.Speed), terms.MaxFee.Dec(), terms.CancelLate
+		p.LabelSets[i] = labelSet(job.intent.Labels)
 	}
 	return p
 }

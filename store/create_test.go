@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
@@ -282,5 +283,23 @@ func TestWakeUps(t *testing.T) {
 	k.must(err)
 	if _, err := s.CancelQueued(k.ctx, unknown); !errors.Is(err, ErrTxNotFound) {
 		t.Fatalf("%v", err)
+	}
+}
+
+// TestPlanOfWhatIsQueued: however many submitters and transactions, none is compared with each of the others.
+func TestPlanOfWhatIsQueued(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	crowd(k, k.open("a"), 500)
+	for _, analyzed := range []bool{false, true} {
+		if analyzed {
+			k.exec("ANALYZE submitter, submitter_nonce_cursor, managed_tx")
+		}
+		tap := &textTap{DBTX: k.db.Pool}
+		_, err := db.New(tap).InsertTxs(k.ctx, db.InsertTxsParams{})
+		k.must(err)
+		if plan := tap.kept(k); strings.Contains(plan, "Join Filter") || strings.Count(plan, "hashed SubPlan") != 2 {
+			t.Errorf("analyzed: %v\n%s", analyzed, plan)
+		}
 	}
 }

@@ -180,4 +180,10 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 	if len(rows) != 1 || !strings.Contains(e.plan, "Index Scan using tx_event_feed") || !strings.Contains(e.plan, "Index Cond: ((xid >= ") {
 		t.Fatalf("%d rows, plan:\n%s", len(rows), e.plan)
 	}
+	tap := &textTap{DBTX: k.db.Pool}
+	_, err = db.New(tap).FeedHead(k.ctx, p.Seen)
+	k.must(err)
+	if plan := tap.kept(k); strings.Contains(plan, "Seq Scan on tx_event") || !strings.Contains(plan, "Index Cond: (xid >= ") {
+		t.Fatalf("the head is found by the plan:\n%s", plan)
+	}
 }

@@ -324,6 +324,26 @@ func (t *textTap) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	return t.DBTX.Query(ctx, sql, args...)
 }
 
+func (t *textTap) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	t.sql, t.args = sql, len(args)
+	return t.DBTX.QueryRow(ctx, sql, args...)
+}
+
+// kept is the plan that a session keeps for the query that went by, whatever it is asked with.
+func (t *textTap) kept(k *kit) string {
+	k.t.Helper()
+	conn := k.session()
+	_, err := conn.Exec(k.ctx, "SET plan_cache_mode = force_generic_plan")
+	k.must(err)
+	_, err = conn.Prepare(k.ctx, "tapped", t.sql)
+	k.must(err)
+	rows, err := conn.Query(k.ctx, "EXPLAIN (COSTS OFF) EXECUTE tapped ("+strings.Repeat("NULL, ", t.args-1)+"NULL)")
+	k.must(err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	k.must(err)
+	return strings.Join(lines, "\n")
+}
+
 func containsText(err error, text string) bool {
 	return err != nil && strings.Contains(err.Error(), text)
 }

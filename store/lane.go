@@ -84,6 +84,7 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	teach(conn.TypeMap())
 	l.conn, l.wire = conn, wireUnder(conn)
 	if l.prepare != nil {
 		if err := l.prepare(ctx, conn); err != nil {

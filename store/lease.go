@@ -142,14 +142,9 @@ type Reach struct {
 // Nowhere as Reach.Above is a block that no chain comes to.
 const Nowhere = math.MaxInt64
 
-// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first; after them those that have only final
-// transactions in blocks which a reorg could reach: without an owner nobody would see it.
-func (s *Store) Orphans(ctx context.Context, chains []Reach, limit int) ([]txn.SubmitterID, error) {
-	p := db.OrphansParams{MaxRows: rowLimit(limit), Nothing: Nowhere, ChainIds: make([]int64, len(chains)), Above: make([]int64, len(chains))}
-	for i, c := range chains {
-		p.ChainIds[i], p.Above[i] = int64(c.Chain), int64(min(c.Above, Nowhere))
-	}
-	ids, err := s.own().Orphans(ctx, p)
+// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first.
+func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID, limit int) ([]txn.SubmitterID, error) {
+	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit)})
 	if err != nil {
 		return nil, s.failed(ctx, "look for orphans", err)
 	}
@@ -158,6 +153,34 @@ func (s *Store) Orphans(ctx context.Context, chains []Reach, limit int) ([]txn.S
 		found[i] = txn.SubmitterID(id)
 	}
 	return found, nil
+}
+
+// Unwatched looks at so many submitters of these chains that have no live lease, in the order of their numbers from after on, and returns those that need an owner
+// because of final transactions alone, in blocks which a reorg could reach: without an owner nobody would see it. next goes on where this look ended, and is 0
+// at the end. A look costs what it looks at, however many there are.
+func (s *Store) Unwatched(ctx context.Context, chains []Reach, after txn.SubmitterID, looks int) (found []txn.SubmitterID, next txn.SubmitterID, err error) {
+	p := db.UnwatchedParams{After: int32(after), MaxRows: rowLimit(looks)}
+	for _, c := range chains {
+		if c.Above < Nowhere {
+			p.ChainIds, p.Above = append(p.ChainIds, int64(c.Chain)), append(p.Above, int64(c.Above))
+		}
+	}
+	if len(p.ChainIds) == 0 {
+		return nil, 0, nil
+	}
+	rows, err := s.own().Unwatched(ctx, p)
+	if err != nil {
+		return nil, after, s.failed(ctx, "look for final transactions that nobody watches", err)
+	}
+	for _, r := range rows {
+		if r.Needed {
+			found = append(found, txn.SubmitterID(r.SubmitterID))
+		}
+	}
+	if len(rows) == int(p.MaxRows) {
+		next = txn.SubmitterID(rows[len(rows)-1].SubmitterID)
+	}
+	return found, next, nil
 }
 
 func columns(leases []*Lease) (ids []int32, tokens []int64) {

@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -126,11 +129,7 @@ func TestOrphans(t *testing.T) {
 	k.must(err)
 	orphans := func(chains ...txn.ChainID) []txn.SubmitterID {
 		t.Helper()
-		var reach []Reach
-		for _, c := range chains {
-			reach = append(reach, Reach{Chain: c, Above: Nowhere})
-		}
-		found, err := s.Orphans(k.ctx, reach, 10)
+		found, err := s.Orphans(k.ctx, chains, 10)
 		k.must(err)
 		slices.Sort(found)
 		return found
@@ -181,8 +180,8 @@ func TestLeasesDoNotWaitForOwners(t *testing.T) {
 	}
 }
 
-// TestOrphansThatAreAudited: nothing but final transactions makes a submitter an orphan too, while a reorg could reach the newest, and after those with work.
-func TestOrphansThatAreAudited(t *testing.T) {
+// TestUnwatched: nothing but final transactions makes a submitter one that needs an owner too, while a reorg could reach the newest.
+func TestUnwatched(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -192,38 +191,76 @@ func TestOrphansThatAreAudited(t *testing.T) {
 	queued, l := k.owned(s, "queued") // neglected for less long
 	k.queue(s, queued, "r1")
 	k.must(s.Release(k.ctx, []*Lease{l}))
+	unwatched := func(chains ...Reach) []txn.SubmitterID {
+		t.Helper()
+		found, next, err := s.Unwatched(k.ctx, chains, 0, 10)
+		if err != nil || next != 0 {
+			t.Fatalf("next %d, %v", next, err)
+		}
+		return found
+	}
 	for above, want := range map[uint64][]txn.SubmitterID{
-		0: {queued, final}, 59: {queued, final}, 60: {queued}, Nowhere: {queued}, math.MaxUint64: {queued},
+		0: {final}, 59: {final}, 60: {}, Nowhere: {}, math.MaxUint64: {},
 	} {
-		found, err := s.Orphans(k.ctx, []Reach{{Chain: 1, Above: 0}, {Chain: 31337, Above: above}}, 10)
-		k.must(err)
-		if !slices.Equal(found, want) {
+		if found := unwatched(Reach{Chain: 1, Above: 0}, Reach{Chain: 31337, Above: above}); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
 	}
 	// What ran before it was given back to the queue is in an older block than the nonces before its own.
 	k.exec("UPDATE managed_tx SET receipt_block = 5 WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
-	if found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337, Above: 9}}, 10); err != nil || !slices.Equal(found, []txn.SubmitterID{queued, final}) {
-		t.Errorf("by the nonce before: %v %v", found, err)
+	if found := unwatched(Reach{Chain: 31337, Above: 9}); !slices.Equal(found, []txn.SubmitterID{final}) {
+		t.Errorf("by the nonce before: %v", found)
 	}
 	k.exec("UPDATE managed_tx SET receipt_block = 60 WHERE submitter_id = $1 AND receipt_block = 5", int32(final))
 	// So does one that ended as never run no longer ago than that, whatever is final besides.
 	k.exec("UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"+
 		" WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
-	for above, want := range map[uint64][]txn.SubmitterID{69: {queued, final}, 70: {queued}, Nowhere: {queued}} {
-		found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337, Above: above}}, 10)
-		k.must(err)
-		if !slices.Equal(found, want) {
+	for above, want := range map[uint64][]txn.SubmitterID{69: {final}, 70: {}, Nowhere: {}} {
+		if found := unwatched(Reach{Chain: 31337, Above: above}); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
-	}
-	if found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337}}, 1); err != nil || !slices.Equal(found, []txn.SubmitterID{queued}) {
-		t.Errorf("one alone: %v %v", found, err)
 	}
 	if l := k.lease(s, final); l == nil {
 		t.Fatal("it is not free")
 	}
-	if found, err := s.Orphans(k.ctx, []Reach{{Chain: 31337}}, 10); err != nil || !slices.Equal(found, []txn.SubmitterID{queued}) {
-		t.Errorf("one is owned: %v %v", found, err)
+	if found := unwatched(Reach{Chain: 31337}); len(found) > 0 {
+		t.Errorf("one is owned: %v", found)
+	}
+}
+
+// TestUnwatchedInTurn: however many submitters lie idle, a look reads of so many as it is told to, and all of them come up in turn.
+func TestUnwatchedInTurn(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	var want []txn.SubmitterID
+	for i := range 25 {
+		id := k.submitter(s, fmt.Sprintf("s%d", i))
+		k.past(id, 20, 0)
+		if i%5 != 0 {
+			continue
+		}
+		want = append(want, id)
+		k.exec(`UPDATE managed_tx SET receipt_tx_hash = $2, receipt_block = 7, receipt_block_hash = $2, receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1
+			WHERE submitter_id = $1 AND nonce = 19`, int32(id), make([]byte, 32))
+	}
+	k.exec("VACUUM ANALYZE managed_tx, submitter, submitter_lease")
+	var found []txn.SubmitterID
+	for looks, after := 0, txn.SubmitterID(0); looks == 0 || after != 0; looks++ {
+		ids, next, err := s.Unwatched(k.ctx, []Reach{{Chain: 31337, Above: 6}}, after, 10)
+		k.must(err)
+		if found = append(found, ids...); looks > 3 {
+			t.Fatal("it does not come to the end")
+		}
+		after = next
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
+	}
+	meter := &pagesRead{DBTX: k.session(), t: t}
+	_, err := db.New(meter).Unwatched(k.ctx, db.UnwatchedParams{ChainIds: []int64{31337}, Above: []int64{6}, MaxRows: 2})
+	k.must(err)
+	if most := 60; meter.pages > most {
+		t.Errorf("%d pages are looked at for two submitters, %d at most are needed: %s", meter.pages, most, meter.plan)
 	}
 }

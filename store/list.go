@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
@@ -21,7 +23,7 @@ const clockSlack = 24 * time.Hour
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before; the filter tells which page is the last. A page costs what it holds, and what of its range
-// the states leave out: ids are in the order of their time, and so are those of one label.
+// the states leave out: ids are in the order of their time, and so are those of one label. Where nothing final is asked for, and no label, nothing final is read.
 func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	rows, err := s.listRows(ctx, filter)
 	if err != nil {
@@ -50,6 +52,9 @@ func (f TxFilter) Ends(page []TxInfo) bool {
 
 func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow, error) {
 	p := listParams(filter)
+	if filter.open() {
+		return s.listOpen(ctx, filter, p)
+	}
 	if len(filter.Labels) == 0 {
 		return s.read().ListTxs(ctx, p)
 	}
@@ -57,6 +62,34 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 	rows, err := s.read().ListTxsByLabel(ctx, db.ListTxsByLabelParams{
 		Key: key, Value: filter.Labels[key], LabelSet: labelSet(filter.Labels),
 		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
+	})
+	plain := make([]db.ListTxsRow, len(rows))
+	for i, r := range rows {
+		plain[i] = db.ListTxsRow(r)
+	}
+	return plain, err
+}
+
+// open tells whether nothing final is asked for, so that it can be left out without a look at it.
+func (f TxFilter) open() bool {
+	return len(f.Labels) == 0 && len(f.States) > 0 && !slices.ContainsFunc(f.States, txn.State.Final)
+}
+
+// listOpen goes by the order of acceptance, which is the one in which what is open has an index. The times of ids, which may be off, bound nothing there.
+func (s *Store) listOpen(ctx context.Context, filter TxFilter, p db.ListTxsParams) ([]db.ListTxsRow, error) {
+	before := int64(math.MaxInt64)
+	if filter.Before != (txn.TxID{}) {
+		seq, err := s.read().Accepted(ctx, db.AcceptedParams{SubmitterID: int32(filter.Before.Submitter()), TxID: uuid.UUID(filter.Before)})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		before = seq
+	}
+	rows, err := s.read().ListOpenTxs(ctx, db.ListOpenTxsParams{
+		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: before, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
 	})
 	plain := make([]db.ListTxsRow, len(rows))
 	for i, r := range rows {

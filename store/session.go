@@ -34,6 +34,8 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		// What the statements were written for, whatever the server's defaults are.
 		"default_transaction_isolation": "read committed",
 		"jit":                           "off",
+		// Of a large table a few rows are asked for, too: to start processes that help would take longer than to answer.
+		"max_parallel_workers_per_gather": "0",
 	} {
 		cfg.RuntimeParams[key] = value
 	}
@@ -75,6 +77,10 @@ func (s *Store) newPool(role string, statement, lock time.Duration, size int) (*
 		return nil, errURL
 	}
 	cfg.ConnConfig, cfg.MaxConns = session, int32(size)
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		teach(conn.TypeMap())
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, errURL

@@ -227,15 +227,17 @@ var (
 
 // unanswered lets what was refused wait, for as long as others wait that get no answer a few times in a row. Its reason, and the count with it, stay.
 func unanswered(v View, tx Tx, reason, message string, hint time.Duration) Change {
-	const tries = 3
 	next := tx.Status
 	refusal, _, _ := strings.Cut(tx.LastError, sinceThen)
 	next.Sub, next.LastError = BackingOff, refusal+sinceThen+reason+": "+message
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
 	}
-	return Change{Writes: []Write{v.move(tx, "", next, max(Backoff(tries), hint))}}
+	return Change{Writes: []Write{v.move(tx, "", next, max(Backoff(fewTries), hint))}}
 }
+
+// fewTries is how many tries the wait is for of what cannot be counted.
+const fewTries = 3
 
 const sinceThen = "; since then "
 
@@ -269,7 +271,13 @@ func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
 		next.Sub = Unfunded
 	}
 	if tx.Reason != reason || tx.Sub != next.Sub {
-		kind, next.SubmitAttempts = EventDelayed, 0
+		kind = EventDelayed
+		if !tx.WaitingSince.IsZero() { // of endpoints that contradict each other each answer is an event: they are not asked faster for that
+			hint = max(Backoff(fewTries), hint)
+		}
+		if tx.WaitingSince.IsZero() || refusedBefore[reason] { // what was counted were no refusals
+			next.SubmitAttempts = 0
+		}
 	}
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now

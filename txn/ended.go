@@ -15,7 +15,8 @@ func endedAndRan(v View) (Finding, bool) {
 			if !seen.Known || seen.Receipt == nil {
 				continue
 			}
-			return Finding{Reason: ProtectRanEnded, Nonce: a.Nonce, Tx: &tx, Evidence: fmt.Sprintf(
+			found := tx
+			return Finding{Reason: ProtectRanEnded, Nonce: a.Nonce, Tx: &found, Evidence: fmt.Sprintf(
 				"transaction %s had ended as never run (%s, %s), and its attempt %s under nonce %d is in block %d (%s) all the same",
 				tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber, seen.Receipt.BlockHash.Hex())}, true
 		}

@@ -8,7 +8,8 @@ import (
 
 // overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
 // would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
-// the next one is due stays as it was, so that a policy which always says RETRY is asked once an interval.
+// the next one is due stays as it was; where there is a policy to ask, it is not before an interval is over, or one which always says RETRY of what is always refused would
+// be asked, and everybody told, with each of the tries that come quickly after a first one.
 func overdue(v View) (c Change) {
 	for _, tx := range v.Open {
 		at := v.overdueAt(tx)
@@ -24,7 +25,11 @@ func overdue(v View) (c Change) {
 		if tx.Sub == Unfunded {
 			next.Sub, next.Reason = Unfunded, ReasonInsufficientFunds
 		}
-		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, max(0, tx.Due.Sub(v.Now))))
+		delay := max(0, tx.Due.Sub(v.Now))
+		if v.Policy.Stuck {
+			delay = max(delay, v.Policy.ResubmitInterval)
+		}
+		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, delay))
 	}
 	return c
 }
@@ -141,6 +146,9 @@ func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
 func Sent(v View, b Broadcast, answer Outcome) Change {
 	answer = b.believed(answer)
+	if older, ok := b.Tx.cheaper(); ok && older.No == b.Attempt.No {
+		return cheaperSent(v, b, answer)
+	}
 	tx, next := b.Tx, answered(b, answer)
 	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.taken()
 	if !taken {
@@ -258,6 +266,9 @@ func (tx Tx) HandedOver() bool {
 // nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
 func (tx Tx) again() Attempt {
 	was := tx.attempt(tx.TxHash)
+	if older, ok := tx.cheaper(); ok {
+		return older
+	}
 	if tx.Reason != ReasonReorgedFinal || was.No == 0 || was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
 		return tx.newest()
 	}

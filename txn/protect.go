@@ -112,7 +112,8 @@ func finding(v View) (Finding, bool) {
 		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.seen(tx).Known || v.Head < a.Head {
 			return Finding{}, false
 		}
-		return Finding{Reason: ReasonNonceElsewhere, Nonce: *tx.Nonce, Tx: &tx, Used: true, Evidence: fmt.Sprintf(
+		found := tx
+		return Finding{Reason: ReasonNonceElsewhere, Nonce: *tx.Nonce, Tx: &found, Used: true, Evidence: fmt.Sprintf(
 			"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
 			*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice)}, true
 	}

@@ -74,8 +74,8 @@ func requeuedAndRan(v View) (Finding, bool) {
 			if e.Receipt == nil || told {
 				continue
 			}
-			ran := tx.attempt(e.Receipt.TxHash)
-			return Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &tx, Evidence: fmt.Sprintf(
+			ran, found := tx.attempt(e.Receipt.TxHash), tx // a copy of each that is looked at would outlive the look
+			return Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
 				"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
 				tx.ID, ran.Hash.Hex(), ran.Nonce, e.Receipt.BlockNumber, e.Receipt.BlockHash.Hex())}, true
 		}

@@ -111,27 +111,55 @@ func TestWhatIsOverdueIsTold(t *testing.T) {
 // A policy that says RETRY of what is overdue, which is overdue again with the next answer, is asked once an interval, and so often is it handed over.
 func TestWhatIsOverdueIsRetriedOnceAnInterval(t *testing.T) {
 	t.Parallel()
-	p := policy
-	p.ResubmitMaxAge, p.ResubmitMax = time.Hour, 1000
-	w := newWorld(1, p)
-	w.view.Policy.Stuck, w.answer = true, StuckRetry
-	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
-	w.view.Now = w.view.Now.Add(2 * time.Hour)
-	begun, steps, sends := w.view.Now, 0, 0
-	for w.view.Now.Before(begun.Add(10 * p.ResubmitInterval)) {
-		step := Decide(w.view)
-		if r, ok := step.(Rest); ok {
-			w.view.Now = r.Until
-		}
-		if _, ok := step.(Broadcast); ok {
-			sends++
-		}
-		if steps++; steps > 300 {
-			t.Fatalf("a loop without rest: %d hand-overs, asked %d times after %s", sends, len(w.asked), w.view.Now.Sub(begun))
-		}
-		w.do(t, step, Outcome{Class: AlreadyKnown}, accepted)
+	for _, class := range []Class{AlreadyKnown, InsufficientFunds, Underpriced, Ambiguous, Unavailable} {
+		t.Run(string(class), func(t *testing.T) {
+			t.Parallel()
+			p := policy
+			p.ResubmitMaxAge, p.ResubmitMax = time.Hour, 1000
+			w := newWorld(1, p)
+			w.view.Policy.Stuck, w.answer = true, StuckRetry
+			w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+			w.view.Now = w.view.Now.Add(2 * time.Hour)
+			begun, steps, sends := w.view.Now, 0, 0
+			for w.view.Now.Before(begun.Add(10 * p.ResubmitInterval)) {
+				step := Decide(w.view)
+				if r, ok := step.(Rest); ok {
+					w.view.Now = r.Until
+				}
+				if _, ok := step.(Broadcast); ok {
+					sends++
+				}
+				if steps++; steps > 300 {
+					t.Fatalf("a loop without rest: %d hand-overs, asked %d times after %s", sends, len(w.asked), w.view.Now.Sub(begun))
+				}
+				w.do(t, step, Outcome{Class: class}, accepted)
+			}
+			if len(w.asked) < 9 || len(w.asked) > 11 || sends < 9 || sends > 11 {
+				t.Errorf("asked %d times and handed over %d times in ten intervals", len(w.asked), sends)
+			}
+		})
 	}
-	if len(w.asked) < 9 || len(w.asked) > 11 || sends < 9 || sends > 11 {
-		t.Errorf("asked %d times and handed over %d times in ten intervals", len(w.asked), sends)
+}
+
+// Endpoints that contradict each other about the head of the queue are not asked faster for that, and fill the ledger with events no faster.
+func TestAHeadOfWhichEndpointsContradictEachOther(t *testing.T) {
+	t.Parallel()
+	for _, turns := range [][]Class{{InsufficientFunds, Unavailable}, {InsufficientFunds, FeeCapBelowBaseFee}, {InsufficientFunds, ExecutionReverted}, {ExecutionReverted, Invalid}} {
+		w := newWorld(1, policy)
+		id, begun, tries := w.view.Queue[0].ID, w.view.Now, 0
+		for w.view.Now.Before(begun.Add(time.Hour)) {
+			step := Decide(w.view)
+			if r, ok := step.(Rest); ok {
+				w.view.Now = r.Until
+			}
+			if _, ok := step.(Prepare); ok {
+				tries++
+				w.view.Head++
+			}
+			w.do(t, step, Outcome{}, Preparation{Outcome: Outcome{Class: turns[tries%2]}})
+		}
+		if events := len(w.kinds[id]); len(w.view.Queue) != 1 || events > 1000 {
+			t.Errorf("%v: %d events and %d tries in an hour, %d in the queue", turns, events, tries, len(w.view.Queue))
+		}
 	}
 }

@@ -101,6 +101,28 @@ func toldOfFunds(s State, kind Kind) Kind {
 	return EventDelayed
 }
 
+// cheaper is the earlier form that a pool may have of what offers too much for the account. Each second hand-over is of that one: the account could pay for it once, and
+// a pool that has lost it would else not have it again before somebody sends money.
+func (tx Tx) cheaper() (form Attempt, ok bool) {
+	newest := tx.newest()
+	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump || tx.Pooled >= newest.No || tx.SubmitAttempts%2 == 1 {
+		return Attempt{}, false
+	}
+	for _, a := range tx.Attempts {
+		if a.No == tx.Pooled && a.Nonce == *tx.Nonce {
+			return a, true
+		}
+	}
+	return Attempt{}, false
+}
+
+// cheaperSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
+func cheaperSent(v View, b Broadcast, answer Outcome) Change {
+	next := answered(b, answer)
+	next.LastAnswer, next.SubmitAttempts = b.Tx.LastAnswer, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
+	return Change{Writes: []Write{v.move(b.Tx, "", next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}}
+}
+
 // plain is the sub-state of what is in no block and waits for nothing in particular.
 func plain(s State) Sub {
 	if s == Tracking {

@@ -304,3 +304,40 @@ func TestANewFormOfWhatIsStuckWithoutMoney(t *testing.T) {
 		w.clearUp(t)
 	}
 }
+
+// A bump that offers more than the account has does not keep the form before it, which a pool has lost, from being handed over: what the account can pay for goes on.
+func TestABumpThatCannotBePaidFor(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, InsufficientFunds} {
+		p := policy
+		p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{Enabled: true, MinInterval: 10 * time.Minute, MaxAttempts: 5}, 1125, 6
+		w := newWorld(1, p)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		forms := map[int]int{}
+		for range 20 {
+			b := until[Broadcast](t, w)
+			forms[b.Attempt.No]++
+			answer := poor
+			if b.Attempt.No == 1 {
+				answer = Outcome{Class: lost}
+			}
+			w.do(t, b, answer, accepted)
+			if tx := w.view.Open[0]; tx.Sub != Unfunded || w.view.Now.Add(backoffMost).Before(tx.Due) {
+				t.Fatalf("%s: %+v, due in %s", lost, tx.Status, tx.Due.Sub(w.view.Now))
+			}
+		}
+		id := w.view.Open[0].ID
+		if got := w.kinds[id]; forms[1] < 8 || forms[2] < 8 || len(forms) != 2 || w.view.Open[0].State != Stuck || len(got) != 5 {
+			t.Errorf("%s: forms %v, told %v", lost, forms, got)
+		}
+		b := until[Broadcast](t, w)
+		if b.Attempt.No == 1 {
+			w.do(t, b, Outcome{Class: lost}, accepted)
+			b = until[Broadcast](t, w)
+		}
+		if w.do(t, b, Outcome{Class: Accepted}, accepted); w.view.Open[0].State != Tracking || w.view.Open[0].Sub != Pending {
+			t.Errorf("%s: once it is funded: %+v", lost, w.view.Open[0].Status)
+		}
+	}
+}

@@ -157,6 +157,13 @@ func (c *Chain) Fund(address txn.Address, wei txn.Wei) {
 	c.state.undo = nil // part of no block
 }
 
+// Begin sets how many nonces an account has used before the first block.
+func (c *Chain) Begin(address txn.Address, nonce txn.Nonce) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.account(address).nonce = uint64(nonce)
+}
+
 // Drain empties an account: what happens when somebody else moves its funds.
 func (c *Chain) Drain(address txn.Address) {
 	c.mu.Lock()

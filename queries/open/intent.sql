@@ -18,19 +18,21 @@ WITH intent AS MATERIALIZED (
            unnest(@not_after_us::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
            unnest(@cancel_lates::BOOLEAN[]) AS cancel_late,
            unnest(@label_sets::TEXT[])     AS labels      -- a JSON object each
+), open_to AS MATERIALIZED (
+    SELECT s.submitter_id FROM submitter s
+     WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.status = 'ACTIVE'
+       AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n WHERE n.submitter_id = ANY(@submitter_ids::INT[]) AND n.protect_reason IS NOT NULL)
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels)
     SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late,
            i.labels::JSONB
       FROM intent i
-      JOIN submitter s ON s.submitter_id = i.submitter_id AND s.status = 'ACTIVE'
-      LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = i.submitter_id
-     WHERE n.protect_reason IS NULL
+     WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE -- looked up, where a join would compare each with each: see Commit
        AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
      ORDER BY i.submitter_id, i.request_id, i.queue_seq -- two nodes that insert the same keys must not wait for each other
     ON CONFLICT (submitter_id, request_id) DO NOTHING
-    RETURNING *
+    RETURNING submitter_id, tx_id, queue_seq, version, state, sub_state, executed, reason, last_error, labels, created_at, updated_at
 ), labelled AS (
     INSERT INTO tx_label (submitter_id, key, value, tx_id)
     SELECT q.submitter_id, l.key, l.value, q.tx_id FROM queued q CROSS JOIN LATERAL jsonb_each_text(q.labels) l WHERE q.labels <> '{}'

@@ -64,30 +64,44 @@ UPDATE submitter_lease l
  WHERE l.submitter_id = mine.submitter_id
 RETURNING l.submitter_id;
 
--- Orphans are submitters that have something to be done and no live lease, and after them those that have nothing but final transactions which a reorg could
--- still reach: the newest of them is in a block above the one that is given for the chain, or has ended as never run above it. Nonces rise with blocks, so that
--- the newest few tell: one alone does not, since what ran before it was given back to the queue is in an older block. OFFSET 0 keeps the planner from looking for work twice.
+-- Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. OFFSET 0 keeps the planner from looking for
+-- work twice.
 -- name: Orphans :many
 SELECT o.submitter_id
-  FROM (SELECT l.submitter_id, l.expires_at, c.above,
+  FROM (SELECT l.submitter_id, l.expires_at,
                (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
                 OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
                 OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL)) AS work
-          FROM (SELECT unnest(@chain_ids::BIGINT[]) AS chain_id, unnest(@above::BIGINT[]) AS above) c
-          JOIN submitter s ON s.chain_id = c.chain_id
+          FROM submitter s
           JOIN submitter_lease l ON l.submitter_id = s.submitter_id
-         WHERE l.expires_at <= clock_timestamp()
+         WHERE s.chain_id = ANY(@chain_ids::BIGINT[]) AND l.expires_at <= clock_timestamp()
         OFFSET 0) o
  WHERE o.work
-    OR o.above < @nothing::BIGINT
-       AND ((SELECT max(f.receipt_block) FROM (
-                    SELECT t.receipt_block FROM managed_tx t
-                     WHERE t.submitter_id = o.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
-                     ORDER BY t.nonce DESC
-                     LIMIT 8) f) > o.above
-            OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = o.submitter_id AND t.ended_block IS NOT NULL) > o.above)
- ORDER BY o.work DESC, o.expires_at, o.submitter_id
+ ORDER BY o.expires_at, o.submitter_id
  LIMIT @max_rows::INT;
+
+-- Unwatched looks at some submitters without a live lease, beyond a number, and tells which have final transactions that a reorg could still reach: the newest of them
+-- is in a block above the one that is given for the chain, or has ended as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does
+-- not, since what ran before it was given back to the queue is in an older block. All of them at once would be too many to look at again and again.
+-- name: Unwatched :many
+WITH turn AS MATERIALIZED (
+    SELECT l.submitter_id, c.above
+      FROM (SELECT unnest(@chain_ids::BIGINT[]) AS chain_id, unnest(@above::BIGINT[]) AS above) c
+      JOIN submitter s ON s.chain_id = c.chain_id
+      JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+     WHERE l.submitter_id > @after::INT AND l.expires_at <= clock_timestamp()
+     ORDER BY l.submitter_id
+     LIMIT @max_rows::INT
+)
+SELECT w.submitter_id,
+       coalesce((SELECT max(f.receipt_block) FROM (
+                        SELECT t.receipt_block FROM managed_tx t
+                         WHERE t.submitter_id = w.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+                         ORDER BY t.nonce DESC
+                         LIMIT 8) f) > w.above
+                OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = w.submitter_id AND t.ended_block IS NOT NULL) > w.above, FALSE)::BOOLEAN AS needed
+  FROM turn w
+ ORDER BY w.submitter_id;
 
 -- TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps
 -- its locks, and no timeout of the server ends it.

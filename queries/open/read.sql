@@ -37,6 +37,41 @@ SELECT sqlc.embed(t), m.submitter_name
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
+-- ListOpenTxs is ListTxs of what is not final. It goes by the order of acceptance, along the indexes of the queue and of what has a nonce: what is final is no part of
+-- these, however much of it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
+-- name: ListOpenTxs :many
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           (SELECT q.submitter_id, q.tx_id, q.queue_seq, octet_length(q.data) AS bytes FROM managed_tx q
+             WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
+               AND 'QUEUED' = ANY(@states::TEXT[]) AND q.queue_seq < @before::BIGINT
+               AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
+             ORDER BY q.queue_seq DESC
+             LIMIT @max_rows::INT)
+           UNION ALL
+           (SELECT o.submitter_id, o.tx_id, o.queue_seq, octet_length(o.data) AS bytes FROM managed_tx o
+             WHERE o.submitter_id = s.submitter_id AND o.nonce IS NOT NULL AND o.terminal_at IS NULL
+               AND o.state = ANY(@states::TEXT[]) AND o.queue_seq < @before::BIGINT
+               AND o.created_at >= @created_from::TIMESTAMPTZ AND o.created_at < @created_before::TIMESTAMPTZ)
+           ) q
+     WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
+     ORDER BY q.queue_seq DESC
+     LIMIT @max_rows::INT
+), measured AS (
+    SELECT p.*, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT sqlc.embed(t), m.submitter_name
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+ WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
+ ORDER BY t.queue_seq DESC;
+
+-- Accepted is the place of a transaction in the order of acceptance.
+-- name: Accepted :one
+SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id;
+
 -- ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
 -- name: ListTxsByLabel :many
 WITH page AS MATERIALIZED (
@@ -95,7 +130,8 @@ SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
  LIMIT @max_rows::INT;
 
 -- Census counts over many submitters, for metrics; but the protected ones over the whole ledger: those that nobody owns wait for a decision too, and nobody else
--- would tell of them. That reads the cursors from end to end, a row for each account.
+-- would tell of them. That reads the cursors from end to end, a row for each account. What waits is counted in its index; how long it has, and for what, tells the head
+-- of each queue, which is the oldest and the only one that is looked at.
 -- name: Census :one
 SELECT coalesce(sum(q.queued), 0)::BIGINT                                                                AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                                                             AS in_flight,
@@ -107,8 +143,10 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                                       
        coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
- CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest, bool_or(t.sub_state = 'UNFUNDED') AS unfunded
-                       FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) q
+ CROSS JOIN LATERAL (SELECT (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
+                            min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
+                       FROM (SELECT t.created_at, t.sub_state FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                              ORDER BY t.queue_seq LIMIT 8) h) q
  CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
                             bool_or(t.sub_state = 'UNFUNDED') AS unfunded
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f

@@ -120,44 +120,28 @@ func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([
 
 const orphans = `-- name: Orphans :many
 SELECT o.submitter_id
-  FROM (SELECT l.submitter_id, l.expires_at, c.above,
+  FROM (SELECT l.submitter_id, l.expires_at,
                (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
                 OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
                 OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL)) AS work
-          FROM (SELECT unnest($1::BIGINT[]) AS chain_id, unnest($2::BIGINT[]) AS above) c
-          JOIN submitter s ON s.chain_id = c.chain_id
+          FROM submitter s
           JOIN submitter_lease l ON l.submitter_id = s.submitter_id
-         WHERE l.expires_at <= clock_timestamp()
+         WHERE s.chain_id = ANY($1::BIGINT[]) AND l.expires_at <= clock_timestamp()
         OFFSET 0) o
  WHERE o.work
-    OR o.above < $3::BIGINT
-       AND ((SELECT max(f.receipt_block) FROM (
-                    SELECT t.receipt_block FROM managed_tx t
-                     WHERE t.submitter_id = o.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
-                     ORDER BY t.nonce DESC
-                     LIMIT 8) f) > o.above
-            OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = o.submitter_id AND t.ended_block IS NOT NULL) > o.above)
- ORDER BY o.work DESC, o.expires_at, o.submitter_id
- LIMIT $4::INT
+ ORDER BY o.expires_at, o.submitter_id
+ LIMIT $2::INT
 `
 
 type OrphansParams struct {
 	ChainIds []int64
-	Above    []int64
-	Nothing  int64
 	MaxRows  int32
 }
 
-// Orphans are submitters that have something to be done and no live lease, and after them those that have nothing but final transactions which a reorg could
-// still reach: the newest of them is in a block above the one that is given for the chain, or has ended as never run above it. Nonces rise with blocks, so that
-// the newest few tell: one alone does not, since what ran before it was given back to the queue is in an older block. OFFSET 0 keeps the planner from looking for work twice.
+// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. OFFSET 0 keeps the planner from looking for
+// work twice.
 func (q *Queries) Orphans(ctx context.Context, arg OrphansParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, orphans,
-		arg.ChainIds,
-		arg.Above,
-		arg.Nothing,
-		arg.MaxRows,
-	)
+	rows, err := q.db.Query(ctx, orphans, arg.ChainIds, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -291,6 +275,67 @@ func (q *Queries) TerminateBlockers(ctx context.Context, arg TerminateBlockersPa
 	for rows.Next() {
 		var i TerminateBlockersRow
 		if err := rows.Scan(&i.Pid, &i.Told); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const unwatched = `-- name: Unwatched :many
+WITH turn AS MATERIALIZED (
+    SELECT l.submitter_id, c.above
+      FROM (SELECT unnest($1::BIGINT[]) AS chain_id, unnest($2::BIGINT[]) AS above) c
+      JOIN submitter s ON s.chain_id = c.chain_id
+      JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+     WHERE l.submitter_id > $3::INT AND l.expires_at <= clock_timestamp()
+     ORDER BY l.submitter_id
+     LIMIT $4::INT
+)
+SELECT w.submitter_id,
+       coalesce((SELECT max(f.receipt_block) FROM (
+                        SELECT t.receipt_block FROM managed_tx t
+                         WHERE t.submitter_id = w.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+                         ORDER BY t.nonce DESC
+                         LIMIT 8) f) > w.above
+                OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = w.submitter_id AND t.ended_block IS NOT NULL) > w.above, FALSE)::BOOLEAN AS needed
+  FROM turn w
+ ORDER BY w.submitter_id
+`
+
+type UnwatchedParams struct {
+	ChainIds []int64
+	Above    []int64
+	After    int32
+	MaxRows  int32
+}
+
+type UnwatchedRow struct {
+	SubmitterID int32
+	Needed      bool
+}
+
+// Unwatched looks at some submitters without a live lease, beyond a number, and tells which have final transactions that a reorg could still reach: the newest of them
+// is in a block above the one that is given for the chain, or has ended as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does
+// not, since what ran before it was given back to the queue is in an older block. All of them at once would be too many to look at again and again.
+func (q *Queries) Unwatched(ctx context.Context, arg UnwatchedParams) ([]UnwatchedRow, error) {
+	rows, err := q.db.Query(ctx, unwatched,
+		arg.ChainIds,
+		arg.Above,
+		arg.After,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []UnwatchedRow
+	for rows.Next() {
+		var i UnwatchedRow
+		if err := rows.Scan(&i.SubmitterID, &i.Needed); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -12,6 +12,23 @@ import (
 	"github.com/google/uuid"
 )
 
+const accepted = `-- name: Accepted :one
+SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = $1 AND t.tx_id = $2
+`
+
+type AcceptedParams struct {
+	SubmitterID int32
+	TxID        uuid.UUID
+}
+
+// Accepted is the place of a transaction in the order of acceptance.
+func (q *Queries) Accepted(ctx context.Context, arg AcceptedParams) (int64, error) {
+	row := q.db.QueryRow(ctx, accepted, arg.SubmitterID, arg.TxID)
+	var queue_seq int64
+	err := row.Scan(&queue_seq)
+	return queue_seq, err
+}
+
 const attemptsOf = `-- name: AttemptsOf :many
 SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
   FROM tx_attempt a WHERE a.submitter_id = $1 AND a.tx_id = $2 ORDER BY a.attempt_no
@@ -138,8 +155,10 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                                       
        coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
- CROSS JOIN LATERAL (SELECT count(*) AS queued, min(t.created_at) AS oldest, bool_or(t.sub_state = 'UNFUNDED') AS unfunded
-                       FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) q
+ CROSS JOIN LATERAL (SELECT (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
+                            min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
+                       FROM (SELECT t.created_at, t.sub_state FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                              ORDER BY t.queue_seq LIMIT 8) h) q
  CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
                             bool_or(t.sub_state = 'UNFUNDED') AS unfunded
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
@@ -158,7 +177,8 @@ type CensusRow struct {
 }
 
 // Census counts over many submitters, for metrics; but the protected ones over the whole ledger: those that nobody owns wait for a decision too, and nobody else
-// would tell of them. That reads the cursors from end to end, a row for each account.
+// would tell of them. That reads the cursors from end to end, a row for each account. What waits is counted in its index; how long it has, and for what, tells the head
+// of each queue, which is the oldest and the only one that is looked at.
 func (q *Queries) Census(ctx context.Context, submitterIds []int32) (CensusRow, error) {
 	row := q.db.QueryRow(ctx, census, submitterIds)
 	var i CensusRow
@@ -272,6 +292,134 @@ func (q *Queries) LedgerDepth(ctx context.Context, most int64) (int64, error) {
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const listOpenTxs = `-- name: ListOpenTxs :many
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           (SELECT q.submitter_id, q.tx_id, q.queue_seq, octet_length(q.data) AS bytes FROM managed_tx q
+             WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
+               AND 'QUEUED' = ANY($2::TEXT[]) AND q.queue_seq < $3::BIGINT
+               AND q.created_at >= $4::TIMESTAMPTZ AND q.created_at < $5::TIMESTAMPTZ
+             ORDER BY q.queue_seq DESC
+             LIMIT $6::INT)
+           UNION ALL
+           (SELECT o.submitter_id, o.tx_id, o.queue_seq, octet_length(o.data) AS bytes FROM managed_tx o
+             WHERE o.submitter_id = s.submitter_id AND o.nonce IS NOT NULL AND o.terminal_at IS NULL
+               AND o.state = ANY($2::TEXT[]) AND o.queue_seq < $3::BIGINT
+               AND o.created_at >= $4::TIMESTAMPTZ AND o.created_at < $5::TIMESTAMPTZ)
+           ) q
+     WHERE ($7::INT = 0 OR s.submitter_id = $7::INT) AND ($8::BOOLEAN OR s.name = ANY($9::TEXT[]))
+     ORDER BY q.queue_seq DESC
+     LIMIT $6::INT
+), measured AS (
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.bytes, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+ WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
+ ORDER BY t.queue_seq DESC
+`
+
+type ListOpenTxsParams struct {
+	MaxBytes      int64
+	States        []string
+	Before        int64
+	CreatedFrom   time.Time
+	CreatedBefore time.Time
+	MaxRows       int32
+	SubmitterID   int32
+	AnyName       bool
+	Names         []string
+}
+
+type ListOpenTxsRow struct {
+	ManagedTx     ManagedTx
+	SubmitterName string
+}
+
+// ListOpenTxs is ListTxs of what is not final. It goes by the order of acceptance, along the indexes of the queue and of what has a nonce: what is final is no part of
+// these, however much of it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
+func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]ListOpenTxsRow, error) {
+	rows, err := q.db.Query(ctx, listOpenTxs,
+		arg.MaxBytes,
+		arg.States,
+		arg.Before,
+		arg.CreatedFrom,
+		arg.CreatedBefore,
+		arg.MaxRows,
+		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListOpenTxsRow
+	for rows.Next() {
+		var i ListOpenTxsRow
+		if err := rows.Scan(
+			&i.ManagedTx.SubmitterID,
+			&i.ManagedTx.TxID,
+			&i.ManagedTx.RequestID,
+			&i.ManagedTx.RequestHash,
+			&i.ManagedTx.QueueSeq,
+			&i.ManagedTx.ToAddress,
+			&i.ManagedTx.Value,
+			&i.ManagedTx.Data,
+			&i.ManagedTx.GasLimit,
+			&i.ManagedTx.CreatedAt,
+			&i.ManagedTx.State,
+			&i.ManagedTx.SubState,
+			&i.ManagedTx.Version,
+			&i.ManagedTx.Nonce,
+			&i.ManagedTx.Slot,
+			&i.ManagedTx.TxHash,
+			&i.ManagedTx.ReceiptTxHash,
+			&i.ManagedTx.ReceiptBlock,
+			&i.ManagedTx.ReceiptBlockHash,
+			&i.ManagedTx.ReceiptSuccess,
+			&i.ManagedTx.ReceiptGasUsed,
+			&i.ManagedTx.ReceiptGasPrice,
+			&i.ManagedTx.Executed,
+			&i.ManagedTx.Reason,
+			&i.ManagedTx.LastError,
+			&i.ManagedTx.SubmitAttempts,
+			&i.ManagedTx.CancelRequested,
+			&i.ManagedTx.DueAt,
+			&i.ManagedTx.ReleasedAt,
+			&i.ManagedTx.TerminalAt,
+			&i.ManagedTx.FencingToken,
+			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
+			&i.ManagedTx.Speed,
+			&i.ManagedTx.MaxFee,
+			&i.ManagedTx.NotAfter,
+			&i.ManagedTx.CancelLate,
+			&i.ManagedTx.AcceptedAttempt,
+			&i.ManagedTx.WaitingSince,
+			&i.ManagedTx.Diagnosis,
+			&i.ManagedTx.Above,
+			&i.ManagedTx.LastAnswer,
+			&i.ManagedTx.PooledAttempt,
+			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
+			&i.SubmitterName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listTxs = `-- name: ListTxs :many

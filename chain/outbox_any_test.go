@@ -1,0 +1,114 @@
+package chain
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// moodyNode takes some, refuses some, cuts connections and refuses whole requests; it keeps what it took.
+type moodyNode struct {
+	mu          sync.Mutex
+	rand        *rand.Rand
+	took, maybe map[string]bool // what it took; what it may have taken, for all that whoever sent it can know
+}
+
+func (m *moodyNode) intercept(w http.ResponseWriter, r *http.Request) bool {
+	body := readBody(r)
+	if !strings.Contains(body, "eth_sendRawTransaction") {
+		return false
+	}
+	m.mu.Lock()
+	mood := m.rand.IntN(12)
+	for _, part := range strings.Split(body, `"`) {
+		if raw, err := hexutil.Decode(part); err == nil && mood > 0 && mood < 4 {
+			m.maybe[string(raw)] = true
+		}
+	}
+	m.mu.Unlock()
+	switch mood {
+	case 0:
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	case 1:
+		panic(http.ErrAbortHandler) // the connection is cut
+	case 2:
+		w.WriteHeader(http.StatusGatewayTimeout)
+	case 3:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`[{"jsonrpc":"2.0","id":77777777,"result":"0x00"},{"jsonrpc":"2.0","id":77777777}]`))
+	default:
+		return false
+	}
+	return true
+}
+
+func (m *moodyNode) send(raw hexutil.Bytes) (common.Hash, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch m.rand.IntN(6) {
+	case 0:
+		return common.Hash{}, coded{code: -32000, msg: "insufficient funds for gas * price + value"}
+	case 1:
+		m.maybe[string(raw)] = true
+		return common.HexToHash("0xbad"), nil
+	case 2:
+		return common.Hash{}, coded{code: -32000, msg: "already known"}
+	}
+	m.took[string(raw)] = true
+	return crypto.Keccak256Hash(raw), nil
+}
+
+// TestAnyCrowd hands over crowds of which some leave, to a node that does anything. Nobody is told that bytes were taken which were not, or that they have not left
+// when they have; and no slot is lost.
+func TestAnyCrowd(t *testing.T) {
+	t.Parallel()
+	m := &moodyNode{rand: rand.New(rand.NewPCG(12, 1)), took: map[string]bool{}, maybe: map[string]bool{}}
+	n := newNode(t)
+	r := dial(t, func(o *Options) { o.BatchLimit, o.MaxInFlight = 7, 5 }, n.url())
+	r.mustHead(t)
+	n.set(func(n *fakeNode) { n.send, n.intercept = m.send, m.intercept })
+	all := crowdOf(1200)
+	classes := map[txn.Class]int{}
+	for len(all) > 0 {
+		crowd := all[:60]
+		all = all[60:]
+		outcomes := make([]txn.Outcome, len(crowd))
+		var wg sync.WaitGroup
+		for i, signed := range crowd {
+			ctx, leave := context.WithCancel(t.Context())
+			if i%5 == 0 {
+				timer := time.AfterFunc(time.Duration(i*20)*time.Microsecond, leave)
+				defer timer.Stop()
+			}
+			wg.Go(func() { defer leave(); outcomes[i] = r.Send(ctx, signed) })
+		}
+		wg.Wait()
+		for i, o := range outcomes {
+			classes[o.Class]++
+			m.mu.Lock()
+			took, maybe := m.took[string(crowd[i].Raw)], m.maybe[string(crowd[i].Raw)]
+			m.mu.Unlock()
+			if o.Class == txn.Accepted && !took || rankOf(o.Class) > doubtful && (took || maybe) {
+				t.Errorf("%s %s, taken %t, perhaps %t", o.Class, o.Detail, took, maybe)
+			}
+		}
+		r.clock.Advance(2 * batchRest) // and the node is asked again
+		r.mustHead(t)
+		e := r.endpoints[0]
+		e.outbox.mu.Lock()
+		if e.outbox.busy != 0 || len(e.outbox.waiting) > 0 {
+			t.Fatalf("%d busy, %d wait", e.outbox.busy, len(e.outbox.waiting))
+		}
+		e.outbox.mu.Unlock()
+	}
+	t.Log(classes)
+}

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// storm is what callers, operators and a chain do whose nodes cannot agree on what an account has, until it is over.
+type storm struct {
+	*cluster
+	log  journal
+	node *testNode
+	ids  []txn.TxID
+
+	mu   sync.Mutex
+	rand *rand.Rand
+	over bool
+}
+
+func (s *storm) draw(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rand.IntN(n)
+}
+
+// said is what may be said to a hand-over, and to whoever asks for prices.
+var said = map[chaintest.Method][]chaintest.Fault{
+	chaintest.MethodSend: {
+		chaintest.Say("insufficient funds"), chaintest.Say("insufficient funds"), chaintest.Say("insufficient funds"), lie(txn.InsufficientFunds), {}, {}, chaintest.Evict(), chaintest.LoseReply(),
+		chaintest.Unavailable(), chaintest.Say("transaction underpriced"), lost(txn.Invalid, 0), lie(txn.Invalid), chaintest.Say("replacement transaction underpriced"),
+		chaintest.FalseNonceTooLow(), lost(txn.RateLimited, time.Millisecond), chaintest.Say("already known"),
+	},
+	chaintest.MethodQuote: {{}, {}, {}, {}, {}, {}, {}, {}, {}, lie(txn.InsufficientFunds), lie(txn.ExecutionReverted), lie(txn.FeeCapBelowBaseFee), chaintest.Unavailable()},
+	chaintest.MethodFees:  {{}, {}, {}, lie(txn.FeeCapBelowBaseFee), chaintest.Unavailable()},
+}
+
+func (s *storm) intercept(_ context.Context, call chaintest.Call) chaintest.Fault {
+	from := said[call.Method]
+	if len(from) == 0 {
+		return chaintest.Fault{}
+	}
+	fault := from[s.draw(len(from))]
+	if s.mu.Lock(); s.over {
+		fault = chaintest.Fault{}
+	}
+	s.mu.Unlock()
+	return fault
+}
+
+// takeover ends the node, if there is one, and starts the next.
+func (s *storm) takeover() {
+	if s.node != nil {
+		s.node.stop()
+	}
+	says := []txn.StuckAction{txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel}
+	s.node = s.start("a", func(o *Options) {
+		o.PollInterval, o.Logger, o.StuckTimeout = 50*time.Millisecond, s.log.logger(), time.Second
+		o.Stuck = &asked{answer: func(context.Context, int) (txn.StuckAction, error) { return says[s.draw(len(says))], nil }}
+	})
+}
+
+// create queues one more, unless the account is stopped.
+func (s *storm) create() {
+	of := s.submitters[s.draw(len(s.submitters))]
+	if tx, _, err := s.admin.CreateTx(s.t.Context(), store.Intent{Submitter: of, RequestID: fmt.Sprint(len(s.ids)), Payload: transfer()}); err == nil {
+		s.ids = append(s.ids, tx.ID)
+	}
+}
+
+// ask asks for something that may be refused.
+func (s *storm) ask(of txn.SubmitterID, k store.Ask) {
+	if k.Kind == txn.CommandExitProtect {
+		k.Expect = int64(s.number("SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE submitter_id = $1", int32(of)))
+	}
+	k.Reason, k.Operator = "because", "somebody"
+	_, _ = s.admin.AddCommand(s.t.Context(), of, k)
+}
+
+// gust is one thing that happens.
+func (s *storm) gust() {
+	id := s.ids[s.draw(len(s.ids))]
+	of := id.Submitter()
+	switch what := s.draw(40); {
+	case what < 2:
+		if done, err := s.admin.CancelQueued(s.t.Context(), id); err == nil && !done {
+			s.ask(of, store.Ask{Kind: txn.CommandCancel, Tx: &id})
+		}
+	case what < 4:
+		s.ask(of, store.Ask{Kind: txn.CommandSpeedUp, Tx: &id})
+	case what < 7:
+		s.ask(of, store.Ask{Kind: txn.CommandResolve, Tx: &id, Action: []txn.Action{txn.ActionRetry, txn.ActionBump, txn.ActionCancel}[s.draw(3)]})
+	case what < 8:
+		s.ask(of, store.Ask{Kind: txn.CommandPause})
+	case what < 9:
+		s.ask(of, store.Ask{Kind: txn.CommandProtect, Action: txn.ProtectByOperator})
+	case what < 12:
+		s.goOn(of)
+	case what < 20:
+		s.chain.Mine(1)
+	case what < 22:
+		_ = s.chain.Reorg(2, chaintest.Return) // not before there are two blocks
+	case what < 23:
+		s.takeover()
+	default:
+		s.create()
+	}
+}
+
+func (s *storm) goOn(of txn.SubmitterID) {
+	s.ask(of, store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume})
+	s.ask(of, store.Ask{Kind: txn.CommandResume})
+}
+
+// TestTheLedgerTakesWhatMoneyMakes drives owners on a real ledger through any answers about money and much else, reorgs, takeovers and commands. The ledger refuses
+// nothing that they write, and once the storm is over all ends.
+func TestTheLedgerTakesWhatMoneyMakes(t *testing.T) {
+	t.Parallel()
+	const gusts = 200
+	s := &storm{cluster: newCluster(t, 8, 5*time.Second), rand: rand.New(rand.NewPCG(12, 12))}
+	s.policy = quick
+	s.policy.ResubmitMax, s.policy.ResubmitMaxAge, s.policy.AuditDepth = 4, 2*time.Second, 6
+	s.policy.Bump = txn.Bumping{Enabled: true, MinInterval: 200 * time.Millisecond, MaxAttempts: 5}
+	s.chain.Intercept(s.intercept)
+	s.takeover()
+	for range 3 * len(s.submitters) {
+		s.create()
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range gusts {
+		<-tick.C
+		s.gust()
+	}
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	rounds := 0
+	s.eventually("all are final", func() error {
+		s.chain.Mine(1)
+		if rounds++; rounds%100 == 1 {
+			for _, of := range s.submitters {
+				s.goOn(of)
+			}
+		}
+		if n := s.openTransactions(); n > 0 {
+			return fmt.Errorf("%d are not", n)
+		}
+		return nil
+	})
+	if refused := s.log.of(t, "the database refuses a change; this submitter waits, which needs an operator's look"); len(refused) > 0 {
+		t.Errorf("refused: %v", refused[0])
+	}
+	if n := s.number("SELECT count(*) FROM tx_event WHERE sub_state = 'UNFUNDED'"); n < 10 {
+		t.Errorf("%d events tell of money", n)
+	}
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestUnwatchedComeUpInTurn leaves those that nobody watches to their node, and takes them after the grace, although they do not come up in each sweep.
+func TestUnwatchedComeUpInTurn(t *testing.T) {
+	t.Parallel()
+	tb := newTable(t, 0)
+	see := func() placement {
+		tb.see(tb.node("self", true), tb.node("other", true))
+		return tb.e.members.now(tb.clock.Now())
+	}
+	ids := numbers(100)
+	for _, id := range ids {
+		tb.chainOf[id] = tb.chain
+	}
+	first := tb.claimUnwatched(see(), ids, tb.clock.Now())
+	if len(first) < 30 || len(first) > 70 {
+		t.Fatalf("%d of 100 are ours at once, want about half", len(first))
+	}
+	rest := slices.DeleteFunc(slices.Clone(ids), func(id txn.SubmitterID) bool { return slices.Contains(first, id) })
+	for range 10 { // others come up
+		tb.clock.Advance(time.Second)
+		if got := tb.claimUnwatched(see(), nil, tb.clock.Now()); len(got) > 0 {
+			t.Fatalf("%v did not come up", got)
+		}
+	}
+	if got := tb.claimUnwatched(see(), rest, tb.clock.Now()); !slices.Equal(got, rest) {
+		t.Errorf("%d of %d are taken after the grace", len(got), len(rest))
+	}
+	tb.clock.Advance(unwatchedKeep * tb.grace())
+	if tb.claimUnwatched(see(), nil, tb.clock.Now()); len(tb.unwatched) > 0 {
+		t.Errorf("%d are remembered for ever", len(tb.unwatched))
+	}
+}
+
+// TestTheTurnStaysOnce: where a look left something it is looked at once more, and no more often, so that the others come up.
+func TestTheTurnStaysOnce(t *testing.T) {
+	t.Parallel()
+	tb := newTable(t, 0)
+	for i, c := range []struct {
+		left bool
+		want txn.SubmitterID
+	}{{false, 1}, {true, 1}, {true, 3}, {true, 3}, {false, 5}, {true, 5}, {true, 7}} {
+		tb.turnOn(unwatched{next: map[txn.ChainID]txn.SubmitterID{tb.chain: txn.SubmitterID(i + 1)}}, c.left)
+		if got := tb.turn[tb.chain]; got != c.want {
+			t.Errorf("look %d: the next begins at %d, want %d", i+1, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// teach has a connection write the lists that statements carry, and read and write ids, as they are. By itself pgx takes a uuid.UUID for a value that only its own
+// text tells: it prints and parses each of them, and allocates some ten times on the way, in every row that is read and every one that is written.
+func teach(m *pgtype.Map) {
+	id := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
+	m.RegisterType(id)
+	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: listCodec{&pgtype.ArrayCodec{ElementType: id}}})
+	for _, list := range []uint32{pgtype.BoolArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID} {
+		known, ok := m.TypeForOID(list)
+		if !ok {
+			continue
+		}
+		if codec, ok := known.Codec.(*pgtype.ArrayCodec); ok {
+			m.RegisterType(&pgtype.Type{Name: known.Name, OID: list, Codec: listCodec{codec}})
+		}
+	}
+}
+
+// idCodec is that of a UUID, which knows uuid.UUID as well.
+type idCodec struct{ pgtype.UUIDCodec }
+
+// PlanEncode is part of pgtype.Codec.
+func (c idCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if format == pgtype.BinaryFormatCode {
+		switch value.(type) {
+		case uuid.UUID, *uuid.UUID:
+			return writeID{}
+		}
+	}
+	return c.UUIDCodec.PlanEncode(m, oid, format, value)
+}
+
+// PlanScan is part of pgtype.Codec.
+func (c idCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	if _, ok := target.(*uuid.UUID); ok && format == pgtype.BinaryFormatCode {
+		return readID{c.UUIDCodec.PlanScan(m, oid, format, &pgtype.UUID{})}
+	}
+	return c.UUIDCodec.PlanScan(m, oid, format, target)
+}
+
+type writeID struct{}
+
+// Encode is part of pgtype.EncodePlan.
+func (writeID) Encode(value any, buf []byte) ([]byte, error) {
+	switch id := value.(type) {
+	case uuid.UUID:
+		return append(buf, id[:]...), nil
+	case *uuid.UUID:
+		if id != nil {
+			return append(buf, id[:]...), nil
+		}
+	}
+	return nil, nil
+}
+
+// readID leaves to pgx what is not sixteen bytes long.
+type readID struct{ other pgtype.ScanPlan }
+
+// Scan is part of pgtype.ScanPlan.
+func (r readID) Scan(src []byte, target any) error {
+	id := target.(*uuid.UUID)
+	if len(src) == len(id) {
+		copy(id[:], src)
+		return nil
+	}
+	var read pgtype.UUID
+	if err := r.other.Scan(src, &read); err != nil {
+		return err
+	}
+	if !read.Valid {
+		return errors.New("NULL is no id")
+	}
+	*id = read.Bytes
+	return nil
+}
+
+// listCodec is that of an array, which writes what statements carry in quantity without a look at the type of each element.
+type listCodec struct{ *pgtype.ArrayCodec }
+
+// PlanEncode is part of pgtype.Codec.
+func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if format == pgtype.BinaryFormatCode {
+		switch element := c.ElementType.OID; value.(type) {
+		case []uuid.UUID:
+			return plainList(element, pgtype.UUIDOID, func(buf []byte, id uuid.UUID) []byte { return append(buf, id[:]...) })
+		case []bool:
+			return plainList(element, pgtype.BoolOID, func(buf []byte, yes bool) []byte {
+				if yes {
+					return append(buf, 1)
+				}
+				return append(buf, 0)
+			})
+		case []int32:
+			return plainList(element, pgtype.Int4OID, func(buf []byte, n int32) []byte { return binary.BigEndian.AppendUint32(buf, uint32(n)) })
+		case []int64:
+			return plainList(element, pgtype.Int8OID, func(buf []byte, n int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(n)) })
+		case []string:
+			return plainList(element, pgtype.TextOID, func(buf []byte, text string) []byte { return append(buf, text...) })
+		case [][]byte:
+			return plainList(element, pgtype.ByteaOID, func(buf []byte, data []byte) []byte { return append(buf, data...) })
+		}
+	}
+	return c.ArrayCodec.PlanEncode(m, oid, format, value)
+}
+
+// plainList writes a list whose elements the type of the array holds as they are.
+func plainList[T any](element, plain uint32, write func([]byte, T) []byte) pgtype.EncodePlan {
+	if element != plain {
+		return nil
+	}
+	return listPlan[T]{element, write}
+}
+
+type listPlan[T any] struct {
+	element uint32
+	write   func(buf []byte, element T) []byte
+}
+
+// Encode is part of pgtype.EncodePlan. No list is NULL, as for pgx, and so is no data.
+func (p listPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
+	list := value.([]T)
+	if list == nil {
+		return nil, nil
+	}
+	const dimensions, nulls = 1, 0
+	head := len(buf)
+	for _, n := range []uint32{dimensions, nulls, p.element, uint32(len(list)), 1} {
+		buf = binary.BigEndian.AppendUint32(buf, n)
+	}
+	for _, one := range list {
+		at := len(buf)
+		buf = append(buf, 0xff, 0xff, 0xff, 0xff) // NULL, unless it is something
+		if data, ok := any(one).([]byte); ok && data == nil {
+			binary.BigEndian.PutUint32(buf[head+4:], 1)
+			continue
+		}
+		buf = p.write(buf, one)
+		binary.BigEndian.PutUint32(buf[at:], uint32(len(buf)-at-4))
+	}
+	return buf, nil
+}

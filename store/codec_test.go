@@ -1,0 +1,83 @@
+package store
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestListsAreWrittenAsByPgx: to the byte, with what is empty and what is NULL.
+func TestListsAreWrittenAsByPgx(t *testing.T) {
+	t.Parallel()
+	plain, taught := pgtype.NewMap(), pgtype.NewMap()
+	teach(taught)
+	id := uuid.New()
+	for name, list := range map[string]struct {
+		oid   uint32
+		value any
+	}{
+		"ids": {pgtype.UUIDArrayOID, []uuid.UUID{id, {}, uuid.New()}}, "no ids": {pgtype.UUIDArrayOID, []uuid.UUID{}}, "nil ids": {pgtype.UUIDArrayOID, []uuid.UUID(nil)},
+		"texts": {pgtype.TextArrayOID, []string{"a", "", "long enough"}}, "no texts": {pgtype.TextArrayOID, []string{}},
+		"data": {pgtype.ByteaArrayOID, [][]byte{{1, 2}, {}, nil, {3}}}, "no data": {pgtype.ByteaArrayOID, [][]byte{}}, "nil data": {pgtype.ByteaArrayOID, [][]byte(nil)},
+		"ints": {pgtype.Int4ArrayOID, []int32{0, -1, 1 << 30}}, "bigints": {pgtype.Int8ArrayOID, []int64{0, -1, 1 << 62}},
+		"truths": {pgtype.BoolArrayOID, []bool{true, false}}, "others": {pgtype.Int8ArrayOID, []int32{1, 2}},
+		"an id": {pgtype.UUIDOID, id}, "a pointer": {pgtype.UUIDOID, &id}, "no id": {pgtype.UUIDOID, (*uuid.UUID)(nil)},
+	} {
+		want, wantErr := plain.Encode(list.oid, pgtype.BinaryFormatCode, list.value, []byte("before"))
+		got, err := taught.Encode(list.oid, pgtype.BinaryFormatCode, list.value, []byte("before"))
+		if (wantErr == nil) != (err == nil) || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
+			t.Errorf("%s: %x (%v), pgx writes %x (%v)", name, got, err, want, wantErr)
+		}
+	}
+}
+
+// TestIdsCostNothing: neither in a list that is written nor in a row that is read.
+func TestIdsCostNothing(t *testing.T) {
+	m := pgtype.NewMap()
+	teach(m)
+	ids, buf := make([]uuid.UUID, 1000), make([]byte, 0, 1<<16)
+	plan := m.PlanEncode(pgtype.UUIDArrayOID, pgtype.BinaryFormatCode, ids)
+	if n := testing.AllocsPerRun(10, func() {
+		if _, err := plan.Encode(ids, buf); err != nil {
+			t.Error(err)
+		}
+	}); n > 2 {
+		t.Errorf("%v allocations for a list of a thousand ids", n)
+	}
+	var id uuid.UUID
+	scan, src := m.PlanScan(pgtype.UUIDOID, pgtype.BinaryFormatCode, &id), bytes.Repeat([]byte{7}, 16)
+	if n := testing.AllocsPerRun(10, func() {
+		if err := scan.Scan(src, &id); err != nil {
+			t.Error(err)
+		}
+	}); n > 0 || id[3] != 7 {
+		t.Errorf("%v allocations for an id that is read, %s", n, id)
+	}
+	if err := scan.Scan(nil, &id); err == nil {
+		t.Error("NULL is read as an id")
+	}
+}
+
+// TestIdsThatMayBeMissing reads what may be NULL and what is not.
+func TestIdsThatMayBeMissing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	tx := k.queue(s, k.submitter(s, "alice"), "one")
+	var id *uuid.UUID
+	for _, want := range []*uuid.UUID{nil, new(uuid.UUID(tx.ID))} {
+		k.must(s.api.QueryRow(k.ctx, "SELECT $1::UUID", want).Scan(&id))
+		if (id == nil) != (want == nil) || id != nil && txn.TxID(*id) != tx.ID {
+			t.Errorf("%v was read as %v", want, id)
+		}
+	}
+	var all []uuid.UUID
+	k.must(s.api.QueryRow(k.ctx, "SELECT array_agg(tx_id) FROM managed_tx WHERE tx_id = ANY($1)", []uuid.UUID{uuid.UUID(tx.ID)}).Scan(&all))
+	if len(all) != 1 || all[0] != uuid.UUID(tx.ID) {
+		t.Errorf("read %v", all)
+	}
+}
