@@ -1,33 +1,37 @@
 package chain
 
 import (
+	"math/big"
 	"net/http"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
 )
+
+// estimatesFail has estimates fail with these words.
+func estimatesFail(msg string) reply {
+	return func(n *fakeNode) {
+		n.set(func(n *fakeNode) {
+			n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, coded{code: -32000, msg: msg} }
+		})
+	}
+}
 
 // One endpoint whose estimates are broken keeps nobody waiting, and gives up nothing alone.
 func TestEstimateFailsOver(t *testing.T) {
 	t.Parallel()
-	says := func(msg string) reply {
-		return func(n *fakeNode) {
-			n.set(func(n *fakeNode) {
-				n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, coded{code: -32000, msg: msg} }
-			})
-		}
-	}
 	down := func(n *fakeNode) { n.answerHTTP(http.StatusBadGateway, nil, "") }
 	works := func(*fakeNode) {}
 	var (
-		crashed = says("the method handler crashed")
-		invalid = says("json: cannot unmarshal: invalid sender")
-		tooMuch = says("gas limit exceeds block gas limit")
-		poor    = says("insufficient funds for transfer")
-		reverts = says("execution reverted")
-		limited = says("rate limited")
+		crashed = estimatesFail("the method handler crashed")
+		invalid = estimatesFail("json: cannot unmarshal: invalid sender")
+		tooMuch = estimatesFail("gas limit exceeds block gas limit")
+		poor    = estimatesFail("insufficient funds for transfer")
+		reverts = estimatesFail("execution reverted")
+		limited = estimatesFail("rate limited")
 	)
 	for name, c := range map[string]struct {
 		endpoints []reply
@@ -73,6 +77,44 @@ func TestEstimateFailsOver(t *testing.T) {
 				if got := n.called("eth_estimateGas"); got != c.asked[i] {
 					t.Errorf("endpoint %d was asked %d times, want %d", i+1, got, c.asked[i])
 				}
+			}
+		})
+	}
+}
+
+// TestWantOfTheValueCountsGas: the estimate knows of the value alone, and whoever sends what is named as missing must not be told the same again.
+func TestWantOfTheValueCountsGas(t *testing.T) {
+	t.Parallel()
+	const price, value, have = 1000, 5_000_000, 7
+	for name, c := range map[string]struct {
+		payload txn.Payload
+		words   string
+		want    uint64
+		atLeast bool
+	}{
+		"a transfer":           {txn.Payload{}, "insufficient funds for transfer", value + 31_500*price, true},
+		"a node that counts":   {txn.Payload{}, "insufficient funds for transfer: have 7 want 5000000", value + 31_500*price, true},
+		"a node that has more": {txn.Payload{}, "insufficient funds for transfer: have 7 want 900000000", 900_000_000, true},
+		"with data":            {txn.Payload{Data: []byte{0, 1}}, "insufficient funds for transfer", value + 31_530*price, true},
+		"a limit of its own":   {txn.Payload{GasLimit: 40_000}, "insufficient funds for transfer", value + 40_000*price, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.set(func(n *fakeNode) {
+				n.baseFee = nil
+				n.gasPrice, n.balance = (*hexutil.Big)(big.NewInt(price)), (*hexutil.Big)(big.NewInt(have))
+			})
+			estimatesFail(c.words)(n)
+			r := dial(t, func(o *Options) { o.GasMargin = 1.5 }, n.url())
+			r.mustHead(t)
+			c.payload.To, c.payload.Value = &txn.Address{1}, *uint256.NewInt(value)
+			_, o := r.Quote(t.Context(), txn.Draft{Payload: c.payload})
+			if o.Class != txn.InsufficientFunds || o.Have == nil || o.Want == nil || o.Short == nil {
+				t.Fatalf("%+v", o)
+			}
+			if o.Have.Uint64() != have || o.Want.Uint64() != c.want || o.Short.Uint64() != c.want-have || o.AtLeast != c.atLeast {
+				t.Errorf("has %s, wants %s (want %d), short of %s, at least: %v", o.Have.Dec(), o.Want.Dec(), c.want, o.Short.Dec(), o.AtLeast)
 			}
 		})
 	}

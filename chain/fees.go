@@ -250,15 +250,19 @@ const (
 	nonZeroGas = 16
 )
 
-// OwnGasFits is INVALID for a payload whose own gas limit is not enough for its data: nothing with less is ever included. Otherwise it is ACCEPTED.
-func OwnGasFits(p txn.Payload) txn.Outcome {
+// leastOf is what a payload takes before anything runs.
+func leastOf(p txn.Payload) uint64 {
 	least := uint64(leastGas)
 	if p.To == nil {
 		least += createGas
 	}
 	zeros := uint64(bytes.Count(p.Data, []byte{0}))
-	least += zeros*zeroGas + (uint64(len(p.Data))-zeros)*nonZeroGas
-	if p.GasLimit > 0 && p.GasLimit < least {
+	return least + zeros*zeroGas + (uint64(len(p.Data))-zeros)*nonZeroGas
+}
+
+// OwnGasFits is INVALID for a payload whose own gas limit is not enough for its data: nothing with less is ever included. Otherwise it is ACCEPTED.
+func OwnGasFits(p txn.Payload) txn.Outcome {
+	if least := leastOf(p); p.GasLimit > 0 && p.GasLimit < least {
 		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("the gas limit of %d is below %d, which a transaction with these data takes at least", p.GasLimit, least)}
 	}
 	return txn.Outcome{Class: txn.Accepted}

@@ -130,10 +130,38 @@ func (c *Client) ask(ctx context.Context, what string, q question) (market, txn.
 			o.Class, o.RetryAfter = last.class, last.retryAfter
 		}
 		return market{}, o
+	case m.refused != nil && told.kept.Class == txn.InsufficientFunds:
+		return market{}, c.withGas(*told.kept, *q.draft, m)
 	case m.refused != nil:
 		return market{}, *told.kept
 	}
 	return m, txn.Outcome{Class: txn.Accepted}
+}
+
+// withGas completes what an estimate says of the means: it failed for want of the value alone, before there was any gas to count. What the draft takes is not known
+// without it, so unless the draft brings a limit of its own the sums are lower bounds.
+func (c *Client) withGas(o txn.Outcome, draft txn.Draft, m market) txn.Outcome {
+	o.AtLeast = true
+	facts, err := m.facts()
+	if err != nil {
+		return o
+	}
+	facts.Floor = c.floors.At(c.o.Clock.Now())
+	fees, offered := c.o.Fees.Offer(draft.Speed, draft.MaxFee, facts)
+	if offered.Class != txn.Accepted {
+		return o
+	}
+	gas := draft.Payload.GasLimit
+	if gas == 0 {
+		gas = gasLimit(leastOf(draft.Payload), facts.BlockGas, c.o.GasMargin)
+	}
+	need, ok := cost(gas, fees, draft.Payload.Value)
+	if !ok || !facts.Balance.Lt(&need) || o.Want != nil && o.Want.Gt(&need) {
+		return o
+	}
+	poor := tooPoor(facts.Balance, need)
+	o.Have, o.Want, o.Short, o.AtLeast = poor.Have, poor.Want, poor.Short, draft.Payload.GasLimit == 0
+	return o
 }
 
 // estimates are what endpoints said against a draft.

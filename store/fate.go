@@ -56,7 +56,14 @@ const (
 	foreignKeyViolation  = "23503"
 	uniqueViolation      = "23505"
 	undefinedTable       = "42P01"
+	notPermitted         = "42501"
+	noSchema             = "3F000"
+	wrongPassword        = "28P01"
+	mayNotLogIn          = "28000"
+	noDatabase           = "3D000"
+	undefinedColumn      = "42703"
 	objectInUse          = "55006" // raised by a migration that refuses a step back
+	notInThisState       = "55000" // raised by one that refuses it by force, too
 )
 
 // failed is the error of a caller's operation, in words of our own: what a driver or server says may hold data and addresses. verb says what was tried.
@@ -84,8 +91,18 @@ func sayWhy(err error) error {
 	case class == "22", class == "23", class == "54", class == "P0":
 		return fmt.Errorf("the database refuses it (SQLSTATE %s%s)", pg.Code, constraint(pg))
 	}
+	switch pg.Code {
+	case wrongPassword, mayNotLogIn, noDatabase:
+		return fmt.Errorf("%w: %w", ErrUnavailable, turnedAway(serverReason(pg)))
+	}
 	return fmt.Errorf("%w: %s", ErrUnavailable, serverReason(pg))
 }
+
+// turnedAway is a reason to let nobody in.
+type turnedAway string
+
+func (t turnedAway) Error() string        { return string(t) }
+func (t turnedAway) Is(target error) bool { return target == ErrTurnedAway }
 
 func constraint(pg *pgconn.PgError) string {
 	if pg.ConstraintName == "" {
@@ -96,7 +113,7 @@ func constraint(pg *pgconn.PgError) string {
 
 func serverReason(pg *pgconn.PgError) string {
 	reasons := map[string]string{
-		"28P01": "the password is wrong", "28000": "the user may not log in", "3D000": "there is no such database", "42501": "permission is denied",
+		wrongPassword: "the password is wrong", mayNotLogIn: "the user may not log in", noDatabase: "there is no such database", notPermitted: "permission is denied",
 		"53300": "it has no connection left", "53100": "its disk is full", "57P01": "it is shutting down", "57P03": "it is starting up or shutting down",
 		"25006": "it is read-only, a standby perhaps", lockNotAvailable: "a lock was not to be had in time", queryCanceled: "it took too long",
 	}

@@ -167,6 +167,51 @@ func TestMigrateDown(t *testing.T) {
 	}
 }
 
+// TestMigrateDownKeepsWhatForceMayNotLose: nodes at work, and the marks of a restore.
+func TestMigrateDownKeepsWhatForceMayNotLose(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	schema := k.blank()
+	_, err := Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	s := k.open("a", func(c *Config) { c.Schema = schema })
+	id := k.submitter(s, "alice")
+	k.queue(s, id, "r1")
+	down := func() error {
+		_, err := MigrateDown(k.ctx, k.db.URL, schema, true)
+		return err
+	}
+	k.exec("UPDATE " + schema + ".submitter_lease SET owner_node = 'b/1', fencing_token = fencing_token + 1, expires_at = clock_timestamp() + interval '1 hour'")
+	if err := down(); !errors.Is(err, ErrLedgerLive) || !strings.Contains(err.Error(), "stop all nodes") {
+		t.Fatalf("beside a node: %v", err)
+	}
+	k.exec("UPDATE " + schema + ".submitter_lease SET expires_at = clock_timestamp() - interval '1 hour'")
+	_, err = s.Recover(k.ctx)
+	k.must(err)
+	for v := latest(); v > 9; v-- {
+		k.must(down())
+	}
+	if err := down(); !errors.Is(err, errRestored) {
+		t.Fatalf("the marks of a restore are lost: %v", err)
+	}
+	_, err = Migrate(k.ctx, k.db.URL, schema)
+	k.must(err)
+	k.must(s.CheckSchema(k.ctx))
+}
+
+// TestStatusSaysWhoIsShutOut reads it where it is decided.
+func TestStatusSaysWhoIsShutOut(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	steps, err := MigrateStatus(k.ctx, k.db.URL, k.db.Schema)
+	k.must(err)
+	for _, step := range steps {
+		if want := step.Version <= 9 || step.Version == 11; step.Version <= 11 && step.ShutsOut != want {
+			t.Errorf("step %d shuts older programs out: %v, want %v", step.Version, step.ShutsOut, want)
+		}
+	}
+}
+
 // TestMigrateDownOutOfOrder: a step that was missing, and was taken after newer ones, is the first to be taken back, and no program takes what is left for whole.
 func TestMigrateDownOutOfOrder(t *testing.T) {
 	t.Parallel()

@@ -180,7 +180,11 @@ func lacking(o Outcome) string {
 	if o.Have == nil || o.Want == nil || o.Short == nil {
 		return ""
 	}
-	return fmt.Sprintf(": it has %s ether, may need %s, and %s ether are missing", InEther(*o.Have), InEther(*o.Want), InEther(*o.Short))
+	bound := ""
+	if o.AtLeast {
+		bound = "at least "
+	}
+	return fmt.Sprintf(": it has %s ether, may need %s%s, and %s%s ether are missing", InEther(*o.Have), bound, InEther(*o.Want), bound, InEther(*o.Short))
 }
 
 // maxRawBytes is the largest transaction that go-ethereum's pool takes (four slots of 32 KiB, core/txpool/legacypool); other clients allow as much or more.

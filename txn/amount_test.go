@@ -61,6 +61,10 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 		"the account cannot pay for this transaction: it has 0.2 ether, may need 1.5, and 1.3 ether are missing; it goes on by itself once funded" {
 		t.Error(got)
 	}
+	if got := said(Outcome{Class: InsufficientFunds, Have: ether(2), Want: ether(15), Short: ether(13), AtLeast: true}); got !=
+		"the account cannot pay for this transaction: it has 0.2 ether, may need at least 1.5, and at least 1.3 ether are missing; it goes on by itself once funded" {
+		t.Errorf("said %q", got)
+	}
 	if got := said(Outcome{Class: InsufficientFunds}); got != "the account cannot pay for this transaction; it goes on by itself once funded" {
 		t.Error(got)
 	}

@@ -131,6 +131,7 @@ type Outcome struct {
 	Have          *Wei   // wei: what the account has
 	Want          *Wei   // wei: what the transaction, with those that wait before it, may cost
 	Short         *Wei   // wei: what the account lacks
+	AtLeast       bool   // Want and Short are lower bounds: what the transaction takes could not be found out
 
 	ChainsCap bool // FEE_CAP_BELOW_BASE_FEE: what is too low is the cap that is configured for the chain, and not the asker's own
 }

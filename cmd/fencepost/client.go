@@ -99,7 +99,7 @@ type bearer struct {
 func (f *clientFlags) readBearer() (bearer, error) {
 	text, err := os.ReadFile(f.token)
 	if err != nil {
-		return bearer{}, fmt.Errorf("read the token: %w", err)
+		return bearer{}, fmt.Errorf("read the token of --token-file: %w; name a file that this user can read, there or in %s, or leave both out", err, tokenVariable)
 	}
 	b := bearer{strings.TrimSpace(string(text)), f.plain()}
 	if b.token == "" || strings.ContainsAny(b.token, " \r\n") {

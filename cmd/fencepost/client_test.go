@@ -318,6 +318,8 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 		s.bad(exitUsage, fmt.Sprintf("fencepost: %s: not valid UTF-8; give it in that encoding, which is what your terminal should use; see \"fencepost %s --help\"\n",
 			what, strings.Join(command, " ")), words...)
 	}
+	s.bad(exitFailed, "fencepost: read the token of --token-file: open missing: no such file or directory; name a file that this user can read, there or in FENCEPOST_TOKEN_FILE, or leave both out\n",
+		"tx", "list", "--token-file", "missing")
 	s.bad(exitFailed, "fencepost: read the certificates of --tls-ca: open no\xff: no such file or directory\n", "tx", "list", "--tls-ca", "no\xff")
 }
 

@@ -74,21 +74,38 @@ func (p *program) migrateUpCommand() *cobra.Command {
 			if err != nil {
 				return node.Unreachable(err, at.url, at.key)
 			}
-			human := line("the schema is up to date")
-			if len(steps) > 0 {
-				human = line("%s taken, the schema is up to date", count(len(steps), "step"))
+			ahead, err := store.LookAhead(c.Context(), at.url, at.schema)
+			if err != nil {
+				return err
 			}
-			return p.print(migrationRows(steps), human)
+			if ahead.Oldest > ahead.Known {
+				return ahead
+			}
+			return p.print(migrationRows(steps), upToDate(steps, ahead))
 		},
 	}
 	f.add(c)
 	return c
 }
 
+// upToDate says how far the schema is.
+func upToDate(steps []store.Migration, ahead store.Ahead) func(io.Writer) error {
+	taken := ""
+	if len(steps) > 0 {
+		taken = count(len(steps), "step") + " taken, "
+	}
+	if ahead.Version > 0 {
+		return line("%sthis database is at step %d, newer than the %d that this program knows; programs of this version still work on it", taken, ahead.Version, ahead.Known)
+	}
+	return line("%sthe schema is up to date", taken)
+}
+
 func (p *program) migrateStatusCommand() *cobra.Command {
 	var f databaseFlags
 	c := &cobra.Command{
 		Use: "status", Short: "List the steps of the schema and which of them were taken", Args: arguments(),
+		Long: `List the steps of the schema and which of them were taken. OLDER PROGRAMS says what becomes of programs that do not know a step: they work on beside it, or it shuts
+them out, so that all nodes of theirs are stopped before it is taken. A step that this program does not know has no name.`,
 		Example: "  fencepost migrate status --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)
@@ -101,9 +118,12 @@ func (p *program) migrateStatusCommand() *cobra.Command {
 			}
 			rows := make([][]string, len(steps))
 			for i, s := range migrationRows(steps) {
-				rows[i] = []string{fmt.Sprint(s.Version), s.Name, shown(s.Applied)}
+				rows[i] = []string{fmt.Sprint(s.Version), shown(s.Name), shown(s.Applied), olderPrograms(s)}
 			}
-			return p.print(migrationRows(steps), table([]string{"VERSION", "NAME", "APPLIED"}, rows))
+			if last := steps[len(steps)-1]; last.Name == "" {
+				p.note("this database is at step %d, which this program does not know: run a newer fencepost to see what it is", last.Version)
+			}
+			return p.print(migrationRows(steps), table([]string{"VERSION", "NAME", "APPLIED", "OLDER PROGRAMS"}, rows))
 		},
 	}
 	f.add(c)
@@ -115,8 +135,9 @@ func (p *program) migrateDownCommand() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use: "down", Short: "Take the last step of the schema back", Args: arguments(),
-		Long: `Take the step of the schema back that was taken last: "fencepost migrate status" tells when each was. A step back that would throw away a ledger with submitters is refused: the ledger is what keeps a request from
-being executed twice. --force throws it away nevertheless.`,
+		Long: `Take the step of the schema back that was taken last: "fencepost migrate status" tells when each was. A step back loses what the step keeps, and step 1 the
+ledger, which is what keeps a request from being executed twice: where submitters are registered it is refused. --force takes it back nevertheless. With or without it all
+nodes must be stopped, and what a recovered ledger keeps of what may have run before it was restored is not thrown away.`,
 		Example: "  fencepost migrate down --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)
@@ -131,7 +152,7 @@ being executed twice. --force throws it away nevertheless.`,
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&force, "force", false, "throw away a ledger that is in use")
+	c.Flags().BoolVar(&force, "force", false, "lose what the step keeps, of a ledger with submitters too")
 	return c
 }
 
@@ -140,12 +161,23 @@ type migrationRow struct {
 	Version int64  `json:"version"`
 	Name    string `json:"name"`
 	Applied string `json:"applied,omitempty"` // when; empty: not, or just now
+	Shuts   bool   `json:"shutsOutOlder"`     // programs that do not know the step
+}
+
+func olderPrograms(r migrationRow) string {
+	switch {
+	case r.Name == "":
+		return "-"
+	case r.Shuts:
+		return "are shut out"
+	}
+	return "work on"
 }
 
 func migrationRows(steps []store.Migration) []migrationRow {
 	rows := make([]migrationRow, len(steps))
 	for i, s := range steps {
-		rows[i] = migrationRow{Version: s.Version, Name: s.Name}
+		rows[i] = migrationRow{Version: s.Version, Name: s.Name, Shuts: s.ShutsOut}
 		if !s.AppliedAt.IsZero() {
 			rows[i].Applied = s.AppliedAt.UTC().Format(timeForm)
 		}

@@ -32,7 +32,7 @@ func TestMigrate(t *testing.T) {
 		}
 	})
 	for _, step := range []struct{ line, out string }{
-		{"migrate status", `^VERSION +NAME +APPLIED\n1 +\S+ +-\n`},
+		{"migrate status", `^VERSION +NAME +APPLIED +OLDER PROGRAMS\n1 +\S+ +- +are shut out\n`},
 		{"migrate up", `^\d+ steps? taken, the schema is up to date\n$`},
 		{"migrate up", `^the schema is up to date\n$`},
 		{"migrate up --json", `^\[\]\n$`},
@@ -46,6 +46,39 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 	refuseToLose(t, db, schema)
+	newerThanKnown(t, db, schema)
+}
+
+// newerThanKnown tells what a program says of steps that came after it.
+func newerThanKnown(t *testing.T, db *dbtest.DB, schema string) {
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := db.Pool.Exec(t.Context(), strings.ReplaceAll(sql, "SCHEMA", schema)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	where := " --schema " + schema + " --database-url " + db.URL
+	if out, errs, code := migrating(t, "", "migrate up"+where); code != exitDone {
+		t.Fatal(out, errs)
+	}
+	exec("INSERT INTO SCHEMA.goose_db_version (version_id, is_applied) VALUES (99999, TRUE)")
+	for _, step := range []struct {
+		before, line, out, errs string
+		code                    int
+	}{
+		{"", "migrate up", `^this database is at step 99999, newer than the \d+ that this program knows; programs of this version still work on it\n$`, `^$`, exitDone},
+		{"", "migrate status", `(?m)^99999 +- +20\S+ +-$`, `at step 99999, which this program does not know: run a newer fencepost`, exitDone},
+		{"", "migrate down --force", `^$`, `at step 99999, newer than the \d+ that this program knows: run a newer fencepost\n$`, exitFailed},
+		{"UPDATE SCHEMA.ledger SET min_node_schema = 99999", "migrate up", `^$`, `at step 99999, newer than the \d+ that this program knows: run a newer fencepost\n$`, exitFailed},
+	} {
+		if step.before != "" {
+			exec(step.before)
+		}
+		out, errs, code := migrating(t, "", step.line+where)
+		if code != step.code || !regexp.MustCompile(step.out).MatchString(out) || !regexp.MustCompile(step.errs).MatchString(errs) {
+			t.Errorf("%s gave %d: %s%s", step.line, code, out, errs)
+		}
+	}
 }
 
 // refuseToLose shows that a ledger in use is not thrown away by mistake.

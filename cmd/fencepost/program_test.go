@@ -355,6 +355,23 @@ submitters:
 	}
 }
 
+// TestConfigCheckTellsOfTokensForAll: what is said of passwords holds for tokens, too.
+func TestConfigCheckTellsOfTokensForAll(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.write("tokens", strings.Repeat("a", 32))
+	s.write("c.yaml", goodConfig+"grpc: {tokens_file: ./tokens}\n")
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o640: true} {
+		if err := os.Chmod(filepath.Join(s.dir, "tokens"), mode); err != nil {
+			t.Fatal(err)
+		}
+		_, errs, code := s.run("config", "check", "--config", "@/c.yaml")
+		if code != exitDone || strings.Contains(errs, "tokens can be read by other users of this machine; take the right away with chmod go=") != warned {
+			t.Errorf("mode %o gave %d: %s", mode, code, errs)
+		}
+	}
+}
+
 // Files are tried in the same pass, even of a configuration that is wrong otherwise, as far as their own keys are right.
 func TestConfigCheckTriesTheFilesOfAWrongConfiguration(t *testing.T) {
 	t.Parallel()

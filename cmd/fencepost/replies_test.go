@@ -35,7 +35,7 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 		"protected by a reorg":  {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL")}, reorged, `nothing is signed for it until that ends, which it does by itself once all that was final before is final again ("fencepost submitter show alice")`},
 		"protected, on its way": {&pb.Tx{State: tracking, Operator: attempts("ORIGINAL", "CANCEL")}, protected, "is being cancelled"},
 		"in the queue again":    {&pb.Tx{State: queued, Operator: attempts("ORIGINAL")}, protected, "had a nonce before it went back into the queue"},
-		"without its nonce":     {&pb.Tx{TxId: "T", State: stuck, Reason: "NONCE_USED_ELSEWHERE", Operator: attempts("ORIGINAL")}, protected, `there is nothing to race: the cancel is recorded; end it with "fencepost tx resolve T --fail"`},
+		"without its nonce":     {&pb.Tx{TxId: "T", State: stuck, Reason: "NONCE_USED_ELSEWHERE", Operator: attempts("ORIGINAL")}, protected, `there is nothing to race: the cancel is recorded; end it with "fencepost tx resolve T --fail --reason TEXT"`},
 		"once final":            {&pb.Tx{State: stuck, Reason: "REORGED_AFTER_FINAL", Operator: attempts("ORIGINAL")}, protected, "was final before a reorg, and is handed over as it was"},
 	} {
 		if got := cancelling(c.tx, c.account); !strings.HasPrefix(got, c.says) && !strings.HasSuffix(got, c.says) {

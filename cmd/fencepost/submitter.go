@@ -141,6 +141,9 @@ func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
 				return err
 			}
 			s := answer.GetSubmitter()
+			if was := s.GetPause().GetReason(); d.reason != "" && was != d.reason {
+				p.note("it was paused before, and the reason of that stays: %s", shown(was))
+			}
 			return p.print(wire{s}, line("submitter %s is %s: new transactions are refused, what is queued waits, what is in flight is followed (%s); \"fencepost submitter resume %s\" ends it",
 				args[0], shownStatus(s), atWork(s), args[0]))
 		}),

@@ -107,6 +107,10 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 		"\"fencepost submitter resume alice\" ends it\n" {
 		t.Errorf("printed %s", out)
 	}
+	if _, errs, code := l.start("submitter", "pause", "alice", "--reason", "key leaked").end(); code != exitDone ||
+		errs != "fencepost: it was paused before, and the reason of that stays: moving funds\n" {
+		t.Errorf("paused again: %d, %s", code, errs)
+	}
 	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume alice\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
 	var s struct{ Status string }
 	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "before") // it was accepted before

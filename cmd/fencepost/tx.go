@@ -231,9 +231,10 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 	var submitter string
 	var states, labels []string
 	var limit int
+	var wide bool
 	c := &cobra.Command{
 		Use: "list", Short: "List transactions, newest first", Args: arguments(),
-		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n  fencepost tx list --label order=4711",
+		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n  fencepost tx list --label order=4711\n  fencepost tx list --submitter alice --state QUEUED --wide",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		in, err := parseStates(states)
@@ -244,12 +245,13 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		if limit < 1 {
 			return misused(cmd, "--limit must be at least 1")
 		}
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit) })(cmd, args)
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit, wide) })(cmd, args)
 	}
 	c.Flags().StringVar(&submitter, "submitter", "", "only those of this submitter")
 	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
 	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state; as often as needed")
 	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
+	c.Flags().BoolVar(&wide, "wide", false, "show receiver, value in wei and data too")
 	return c
 }
 
@@ -273,7 +275,7 @@ func stateNames() (names []string) {
 
 const maxPage = 1000
 
-func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest, limit int) error {
+func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest, limit int, wide bool) error {
 	all := &pb.ListTxsResponse{}
 	for len(all.GetTxs()) == 0 || all.GetNextPageToken() != "" && len(all.GetTxs()) < limit {
 		ask.PageSize, ask.PageToken = int32(min(limit-len(all.GetTxs()), maxPage)), all.GetNextPageToken()
@@ -294,5 +296,13 @@ func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest
 		rows[i] = []string{tx.GetTxId(), tx.GetSubmitter(), tx.GetRequestId(), shownState(tx.GetState(), tx.GetSubState()), shown(tx.GetReason()),
 			shownTime(tx.GetUpdateTime()), shown(tx.GetTxHash())}
 	}
-	return p.print(wire{all}, table([]string{"TX_ID", "SUBMITTER", "REQUEST_ID", "STATE", "REASON", "UPDATED", "TX_HASH"}, rows))
+	columns := []string{"TX_ID", "SUBMITTER", "REQUEST_ID", "STATE", "REASON", "UPDATED", "TX_HASH"}
+	if wide {
+		columns = append(columns, "TO", "VALUE", "DATA")
+		for i, tx := range all.GetTxs() {
+			to, data := shownPayload(tx.GetPayload())
+			rows[i] = append(rows[i], to, tx.GetPayload().GetValue(), shown(data))
+		}
+	}
+	return p.print(wire{all}, table(columns, rows))
 }

@@ -86,7 +86,7 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 	case tx.GetState() == pb.TxState_TX_STATE_QUEUED:
 		return "had a nonce before it went back into the queue: the cancel is recorded, and its owner ends it once the chain shows that nothing ran of what was signed for it"
 	case tx.GetReason() == txn.ReasonNonceElsewhere:
-		return fmt.Sprintf("has lost its nonce to somebody else, so there is nothing to race: the cancel is recorded; end it with \"fencepost tx resolve %s --fail\"", tx.GetTxId())
+		return fmt.Sprintf("has lost its nonce to somebody else, so there is nothing to race: the cancel is recorded; end it with \"fencepost tx resolve %s --fail --reason TEXT\"", tx.GetTxId())
 	case tx.GetReason() == txn.ReasonReorgedFinal:
 		return "was final before a reorg, and is handed over as it was: the cancel is recorded, and nothing is signed for it"
 	case last.GetKind() == string(txn.Cancel):

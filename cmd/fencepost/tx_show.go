@@ -32,14 +32,19 @@ func fields(all []field) func(io.Writer) error {
 	}
 }
 
-func txFields(tx *pb.Tx) []field {
-	to, data := tx.GetPayload().GetTo(), ""
-	if to == "" {
+// shownPayload is where a transaction goes, and with which data.
+func shownPayload(payload *pb.Payload) (to, data string) {
+	if to = payload.GetTo(); to == "" {
 		to = "(creates a contract)"
 	}
-	if len(tx.GetPayload().GetData()) > 0 {
-		data = "0x" + hex.EncodeToString(tx.GetPayload().GetData())
+	if len(payload.GetData()) > 0 {
+		data = "0x" + hex.EncodeToString(payload.GetData())
 	}
+	return to, data
+}
+
+func txFields(tx *pb.Tx) []field {
+	to, data := shownPayload(tx.GetPayload())
 	all := []field{
 		{"tx_id", tx.GetTxId()}, {"submitter", tx.GetSubmitter()}, {"request_id", tx.GetRequestId()},
 		{"state", shownState(tx.GetState(), tx.GetSubState())}, {"version", number(tx.GetVersion())},

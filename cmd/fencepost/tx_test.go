@@ -176,6 +176,15 @@ func TestTxList(t *testing.T) {
 	l.bad(exitFailed, "there is no such submitter; register it, or correct the name; \"fencepost submitter list\" tells which there are (SUBMITTER_NOT_FOUND)", "tx", "list", "--submitter", "bob")
 }
 
+// TestTxListWide shows what is compared with the chain after a restore.
+func TestTxListWide(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--value", "7gwei", "--data", "0xc0ffee", "--request-id", "r1")
+	l.rows(l.good("tx", "list", "--state", "QUEUED", "--wide"), `TX_ID .* TX_HASH +TO +VALUE +DATA`, `\S+ +alice +r1 +QUEUED.* `+recipient+` +7000000000 +0xc0ffee`)
+}
+
 func TestTxCancel(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

@@ -327,6 +327,8 @@ func relateSubmitters(r *reader, c *Config) {
 		remedy := fmt.Sprintf("add it to %ss, or choose one of %q", what, all)
 		if meant := nearest(name, all); meant != "" {
 			remedy = fmt.Sprintf("did you mean %q?", meant)
+		} else if len(all) == 0 {
+			remedy = fmt.Sprintf("add it to %ss, which names none", what)
 		}
 		r.problem(r.origins[key], key, fmt.Sprintf("there is no %s %q", what, name), remedy)
 	}

@@ -90,6 +90,7 @@ func TestRelations(t *testing.T) {
 		"same account":             {submitter("chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"), nil, "config.yaml:20: submitters.bob.address: the account is that of submitters.alice as well"},
 		"other account":            {submitter("chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267"), nil, ""},
 		"unknown chain":            {submitter("chain: mainnet, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267"), nil, `submitters.bob.chain: there is no chain "mainnet"; add it to chains, or choose one of ["dev"]`},
+		"no signers":               {strings.Replace(example, "signers:", "signrs:", 1), nil, `submitters.alice.signer: there is no signer "local"; add it to signers, which names none`},
 		"unknown signer":           {strings.Replace(example, "name: local", "name: remote", 1), nil, `submitters.alice.signer: there is no signer "local"; add it to signers, or choose one of ["remote"]`},
 	} {
 		t.Run(name, func(t *testing.T) {

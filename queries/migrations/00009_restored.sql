@@ -24,6 +24,10 @@ BEGIN
     IF EXISTS (SELECT FROM submitter) AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
         RAISE EXCEPTION 'the ledger holds submitters' USING ERRCODE = 'object_in_use';
     END IF;
+    -- Nobody could find the marks out again: what carries them would end as not run, or break the old law when this step is taken once more.
+    IF EXISTS (SELECT FROM managed_tx WHERE restored) THEN
+        RAISE EXCEPTION 'the ledger was restored' USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
 END $$;
 -- +goose StatementEnd
 UPDATE ledger SET min_node_schema = 8;

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +27,7 @@ import (
 // the files are tried whose own keys are right.
 func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
+	warnOfReaders(cfg, log)
 	_, wrong := readAccess(cfg)
 	all = append(all, wrong.problems(cfg)...)
 	held := map[string][]txn.Address{} // by signer; none of one that does not open, which is told once
@@ -49,6 +52,19 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys
 		return keys, all
 	}
 	return keys, nil
+}
+
+// warnOfReaders tells which files of tokens others than this user can read; the key stores tell of theirs.
+func warnOfReaders(cfg *config.Config, log *slog.Logger) {
+	files := map[string]string{"grpc.tokens_file": cfg.GRPC.TokensFile}
+	for i, c := range cfg.Callers {
+		files[cfg.Path("callers", i)+".tokens_file"] = c.TokensFile
+	}
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		if info, err := os.Stat(files[key]); err == nil && info.Mode().Perm()&0o077 != 0 {
+			log.Warn("tokens can be read by other users of this machine; take the right away with chmod go=", "key", key, "file", files[key])
+		}
+	}
 }
 
 // tryKeys opens a key store, and tells of its folder and its password file apart.

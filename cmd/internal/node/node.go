@@ -70,6 +70,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.ops, err = listen("ops.listen", n.cfg.Ops.Listen); err != nil {
 		return err
 	}
+	n.log.Info("opening the keys; strong ones take a second each", "signers", len(n.cfg.Signers))
 	if n.book, err = openSigners(ctx, n.cfg, n.log); err != nil {
 		return err
 	}
@@ -99,20 +100,25 @@ func (n *Node) Run(ctx context.Context) error {
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
 		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, StartLimit: settleLimit(n.cfg), Grace: n.cfg.Lease.Duration},
 		run.Service{Name: "doorkeeper", Run: func(ctx context.Context) error { return n.door.run(ctx, clock.Real{}, n.reread, n.server.SetCallers) }},
-		run.Service{Name: "server", Run: func(ctx context.Context) error { return n.server.Serve(ctx, n.listener) }, Grace: 2 * n.cfg.GRPC.StopGrace},
+		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
 	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && len(n.cfg.Callers) == 0 && !g.Loopback() {
 		n.log.Warn("whoever reaches this port can send from every account; set callers, grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
 			"grpc", n.listener.Addr().String())
 	}
-	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
 	return group.Run(ctx)
+}
+
+// serve answers callers. By then the ledger is looked at, or it is clear that the database is waited for.
+func (n *Node) serve(ctx context.Context) error {
+	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
+	return n.server.Serve(ctx, n.listener)
 }
 
 // work waits for the database, makes the configured submitters known, and then does the node's work.
 func (n *Node) work(ctx context.Context) error {
 	settle := sync.OnceFunc(func() { close(n.settled) })
-	if err := n.patiently(ctx, settle, n.store.CheckSchema); err != nil {
+	if err := n.findLedger(ctx, settle, n.store.CheckSchema); err != nil {
 		return err
 	}
 	if err := n.registerAll(ctx, settle); err != nil {
@@ -120,6 +126,23 @@ func (n *Node) work(ctx context.Context) error {
 	}
 	settle()
 	return n.engine.Run(ctx)
+}
+
+// findLedger waits for the database. One that answers at once and lets nobody in is a mistake in the configuration, which whoever starts the node wants to see; one
+// that does so after an outage, or while the node works, may still be on its way up, and is waited for.
+func (n *Node) findLedger(ctx context.Context, delayed func(), check func(context.Context) error) error {
+	var away error
+	first := true
+	err := n.patiently(ctx, delayed, func(ctx context.Context) error {
+		err := check(ctx)
+		if first && errors.Is(err, store.ErrTurnedAway) {
+			away = Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url")
+			return nil
+		}
+		first = false
+		return err
+	})
+	return errors.Join(away, err)
 }
 
 // registerAll makes the configured submitters known. Those that are there already, which are all of them as a rule, cost one question together: a node that comes
@@ -164,13 +187,15 @@ func (n *Node) awaitSettled(ctx context.Context) error {
 
 // patiently repeats what needs the database until the database answers. Any other failure will not mend itself and is an error.
 func (n *Node) patiently(ctx context.Context, delayed func(), do func(context.Context) error) error {
+	told := ""
 	for tries := 0; ; tries++ {
 		err := do(ctx)
 		if err == nil || !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
-		if tries == 0 {
-			n.log.Warn("the database does not answer; serving without it until it does", "error", err)
+		if why := err.Error(); why != told {
+			told = why
+			n.log.Warn("the database cannot be used; serving without it until it can", "error", Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url"))
 			delayed()
 		}
 		if err := clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)); err != nil {
