@@ -128,7 +128,7 @@ func withTLS(r *http.Request) *http.Request {
 // ServeHTTP answers one request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withTLS(r)
-	body := f.inTime(w, r)
+	f.inTime(w, r)
 	if done := f.origins.answer(w, r); done {
 		return
 	}
@@ -142,24 +142,35 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer taken.release()
-	if strings.HasPrefix(r.URL.Path, healthPrefix) {
-		r.Body = http.MaxBytesReader(w, r.Body, healthBytes)
+	if strings.HasPrefix(r.URL.Path, pathPrefix) {
+		if err := checkURL(r.URL); err != nil {
+			refuse(w, http.StatusBadRequest, statusOf(err, ""))
+			return
+		}
+		if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
+			f.watch(w, r, ask)
+			return
+		}
+	}
+	if r, err = f.gather(w, r, f.most(methodOf(r))); err != nil {
+		f.refuseHTTP(w, r, err)
+		return
 	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
 		f.transcode.ServeHTTP(w, asConnectCall(r))
 		return
 	}
-	if err := checkURL(r.URL); err != nil {
-		refuse(w, http.StatusBadRequest, statusOf(err, ""))
-		return
-	}
-	if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
-		f.watch(w, r, ask)
-		return
-	}
-	rest := &restWriter{ResponseWriter: w, body: body}
+	rest := &restWriter{ResponseWriter: w}
 	f.transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
+}
+
+// most is how large a body may be.
+func (f *front) most(method string) int64 {
+	if strings.HasPrefix(method, healthPrefix) {
+		return healthBytes
+	}
+	return int64(f.limits.bodyBytes())
 }
 
 // asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
@@ -197,7 +208,12 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
 		return
 	}
-	refuse(w, httpCodes[s.Code()], s)
+	code := httpCodes[s.Code()]
+	var body *bodyError
+	if errors.As(err, &body) {
+		code = body.http
+	}
+	refuse(w, code, s)
 }
 
 // unknown answers what is neither a path of the JSON API nor a method.
