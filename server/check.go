@@ -33,7 +33,7 @@ func (s *Server) check(request proto.Message) error {
 	if len(f.unknown) > 0 {
 		return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, f.unknown}
 	}
-	if err := s.checkRules(request, f.unfit); err != nil {
+	if err := s.checkRules(judged(request), f.unfit); err != nil {
 		return err
 	}
 	return nil
