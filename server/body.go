@@ -75,11 +75,11 @@ func bodyTooLarge(most int64) error {
 
 // gather reads the body of a request, of most bytes. The transcoder would read it as a whole as well; but what it or the inner server make of one that is too large
 // or too late has no reason.
-func (f *front) gather(w http.ResponseWriter, r *http.Request, most int64) (*http.Request, error) {
-	if r.ContentLength > most {
-		return r, bodyTooLarge(most)
+func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
+	if r.ContentLength > int64(most) {
+		return r, bodyTooLarge(int64(most))
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):

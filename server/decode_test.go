@@ -1,7 +1,10 @@
 package server
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"regexp"
@@ -68,8 +71,11 @@ func (e *endlessly) Read(p []byte) (int, error) {
 func TestLargeBodiesHaveAReason(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
-	limit := n.server.limits.bodyBytes()
-	for _, path := range []string{"/api/v1/tx/batch", pb.TxService_BatchCreateTx_FullMethodName} {
+	light, heavy := n.server.limits.lightBody(), n.server.limits.bodyBytes()
+	for path, limit := range map[string]int{
+		"/api/v1/tx/batch": heavy, pb.TxService_BatchCreateTx_FullMethodName: heavy,
+		"/api/v1/tx": light, pb.TxService_CreateTx_FullMethodName: light, "/api/v1/submitters": light,
+	} {
 		for _, sized := range []bool{true, false} {
 			r := n.request("POST", path, "{", "Connect-Protocol-Version", "1")
 			r.Body, r.ContentLength = io.NopCloser(&endlessly{2 * limit}), -1
@@ -89,4 +95,29 @@ func TestLargeBodiesHaveAReason(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A call that counts as one holds no more than one: over HTTP only a batch may be as large as a batch, packed or not.
+func TestOnlyBatchesAreLarge(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	limit := n.server.limits.lightBody()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	one := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
+	_, err := io.WriteString(z, strings.Repeat(" ", limit)+one)
+	k.must(err)
+	k.must(z.Close())
+	n.http("POST", "/api/v1/tx", packed.String(), "Content-Encoding", "gzip").wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(), "Content-Encoding", "gzip"); !a.tells("PAYLOAD_TOO_LARGE") {
+		t.Errorf("a packed call that is too large is answered %d %s", a.code, a.body)
+	}
+	n.http("POST", "/api/v1/tx/batch", strings.Repeat(" ", limit)+`{"requests":[`+one+`]}`).want(t, http.StatusOK)
+	most := hex.EncodeToString(make([]byte, n.server.limits.PayloadBytes)) // longer than base64 is
+	n.http("POST", "/api/v1/tx", `{"submitter":"alice","requestId":"r2","payload":{"to":"`+recipient+`","data":"`+most+`"}}`).
+		wantError(t, http.StatusBadRequest, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	fits := base64.StdEncoding.EncodeToString(make([]byte, n.server.limits.PayloadBytes))
+	n.http("POST", "/api/v1/tx", `{"submitter":"alice","requestId":"r3","payload":{"to":"`+recipient+`","data":"`+fits+`"}}`).want(t, http.StatusAccepted)
 }

@@ -29,9 +29,10 @@ import (
 // for an inner server, which has the same services and interceptors as the outer one.
 type front struct {
 	*Server
-	txs       *txService
-	origins   origins
-	transcode http.Handler
+	txs     *txService
+	origins origins
+	// light is for calls that count as one, and heavy for those that count as many: a transcoder unpacks what is packed before it knows of which call it is.
+	light, heavy http.Handler
 }
 
 // pathPrefix is what all paths of the JSON API begin with.
@@ -40,16 +41,22 @@ const pathPrefix = "/api/"
 // newFront makes the handler over an inner server.
 func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
 	f := &front{Server: s, txs: &txService{Server: s}, origins: allowed}
-	transcode, err := vanguardgrpc.NewTranscoder(inner,
-		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(s.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
-		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: int64(s.limits.bodyBytes())} }),
+	for most, transcode := range map[int]*http.Handler{s.limits.lightBody(): &f.light, s.limits.bodyBytes(): &f.heavy} {
+		var err error
+		if *transcode, err = f.newTranscoder(inner, int64(most)); err != nil {
+			return nil, fmt.Errorf("server: transcode the services: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// newTranscoder makes one whose requests have most bytes once they are unpacked. Answers may be longer.
+func (f *front) newTranscoder(inner *grpc.Server, most int64) (http.Handler, error) {
+	return vanguardgrpc.NewTranscoder(inner,
+		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(f.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
+		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: most} }),
 		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return jsonCodec(r) }),
 		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)))
-	if err != nil {
-		return nil, fmt.Errorf("server: transcode the services: %w", err)
-	}
-	f.transcode = transcode
-	return f, nil
 }
 
 // jsonCodec writes every field that is not a message, so that scripts need not guess; and it reads no field that it does not know, as check does.
@@ -152,25 +159,29 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if r, err = f.gather(w, r, f.most(methodOf(r))); err != nil {
+	most, transcode := f.weigh(methodOf(r))
+	if r, err = f.gather(w, r, most); err != nil {
 		f.refuseHTTP(w, r, err)
 		return
 	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
-		f.transcode.ServeHTTP(w, asConnectCall(r))
+		transcode.ServeHTTP(w, asConnectCall(r))
 		return
 	}
 	rest := &restWriter{ResponseWriter: w}
-	f.transcode.ServeHTTP(rest, asTranscoded(r))
+	transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
 }
 
-// most is how large a body may be.
-func (f *front) most(method string) int64 {
-	if strings.HasPrefix(method, healthPrefix) {
-		return healthBytes
+// weigh gives how large the body of a call may be, and who transcodes it.
+func (f *front) weigh(method string) (most int, by http.Handler) {
+	switch {
+	case strings.HasPrefix(method, healthPrefix):
+		return healthBytes, f.light
+	case method == pb.TxService_BatchCreateTx_FullMethodName:
+		return f.limits.bodyBytes(), f.heavy
 	}
-	return int64(f.limits.bodyBytes())
+	return f.limits.lightBody(), f.light
 }
 
 // asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
