@@ -73,6 +73,11 @@ func bodyTooLarge(most int64) error {
 	return &bodyError{http.StatusRequestEntityTooLarge, tooLarge(fmt.Sprintf("the body exceeds %d bytes", most))}
 }
 
+func bodyTooLate(limit time.Duration) error {
+	return &bodyError{http.StatusRequestTimeout, withDetails(status.Newf(codes.DeadlineExceeded,
+		"request: its body was not there within %v; repeat it, less at a time or over a faster line", limit), pb.ErrorReason_ERROR_REASON_BODY_LATE)}
+}
+
 // gather reads the body of a request, of most bytes. The transcoder would read it as a whole as well; but what it or the inner server make of one that is too large
 // or too late has no reason.
 func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
@@ -85,8 +90,7 @@ func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.
 	case errors.As(err, &long):
 		return r, bodyTooLarge(long.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return r, &bodyError{http.StatusRequestTimeout, withDetails(status.Newf(codes.DeadlineExceeded,
-			"request: its body was not there within %v; repeat it, less at a time or over a faster line", f.limits.PingAfter), pb.ErrorReason_ERROR_REASON_BODY_LATE)}
+		return r, bodyTooLate(f.limits.PingAfter)
 	case err != nil:
 		return r, context.Canceled // it broke off: nobody reads the answer
 	}
