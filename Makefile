@@ -155,6 +155,13 @@ bench-check: ## Count what a transaction costs (statements, commits, WAL, calls)
 	go build -o bin/bench ./bench
 	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/bench -size counts -check $(ARGS)
 
+# For how long.
+FUZZTIME ?= 1m
+
+.PHONY: fuzz
+fuzz: ## Send made-up requests of every RPC through all that is checked without the ledger, for FUZZTIME (1m)
+	go test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) ./server
+
 .PHONY: run
 run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
 	@# Built and then executed, not `go run`: signals and the exit code are the program's own. The guide that it prints uses fencepost and grpcurl.

@@ -71,7 +71,7 @@ func (a *admission) admit(ctx context.Context, method string) (*rights, error) {
 	case strings.HasPrefix(method, healthPrefix):
 		return &rights{}, nil
 	}
-	given := metadata.ValueFromIncomingContext(ctx, authorizationHeader)
+	given := shownIn(ctx)
 	names := certificateNames(ctx)
 	var found *rights
 	for _, p := range a.passes {
@@ -85,17 +85,33 @@ func (a *admission) admit(ctx context.Context, method string) (*rights, error) {
 	return found, nil
 }
 
-// hasToken tells whether a call shows one of the tokens, or none where there are none to show.
-func (p pass) hasToken(given []string) bool {
-	if len(p.tokens) == 0 || len(given) != 1 {
-		return len(p.tokens) == 0 && len(given) == 0
+// shown is what a call shows of tokens.
+type shown struct {
+	headers int
+	bearer  bool              // it is one, and of that scheme
+	digest  [sha256.Size]byte // of its token
+}
+
+// shownIn digests the token of a call, once for all whom it may be of: it may be as long as the head of a call.
+func shownIn(ctx context.Context) shown {
+	given := metadata.ValueFromIncomingContext(ctx, authorizationHeader)
+	if len(given) != 1 {
+		return shown{headers: len(given)}
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
-	digest, is := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
-	for _, one := range p.tokens {
-		is |= subtle.ConstantTimeCompare(one[:], digest[:])
+	return shown{1, strings.EqualFold(scheme, "bearer"), sha256.Sum256([]byte(strings.TrimSpace(token)))}
+}
+
+// hasToken tells whether a call shows one of the tokens, or none where there are none to show.
+func (p pass) hasToken(given shown) bool {
+	if len(p.tokens) == 0 || given.headers != 1 {
+		return len(p.tokens) == 0 && given.headers == 0
 	}
-	return is == 1 && strings.EqualFold(scheme, "bearer")
+	is := 0
+	for _, one := range p.tokens {
+		is |= subtle.ConstantTimeCompare(one[:], given.digest[:])
+	}
+	return is == 1 && given.bearer
 }
 
 func (p pass) hasCertificate(names []string) bool {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -75,4 +76,23 @@ func (n *node) callAndWatch(ctx context.Context) map[string]error {
 	}
 	errs["watch"] = err
 	return errs
+}
+
+// What a call costs does not grow with the length of its token times the number of callers. Not parallel: it counts what the process allocates.
+func TestTokensAreDigestedOnce(t *testing.T) {
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+strings.Repeat("x", 1000)))
+	cost := func(callers int) float64 {
+		a := &admission{}
+		for range callers {
+			a.passes = append(a.passes, pass{digests([]string{"one-0123456789abcdef"}), nil, everything()})
+		}
+		return testing.AllocsPerRun(10, func() {
+			if _, err := a.admit(ctx, pb.TxService_GetTx_FullMethodName); err == nil {
+				t.Error("a stranger is let in")
+			}
+		})
+	}
+	if few, many := cost(1), cost(100); many > few+5 {
+		t.Errorf("with 1 caller a call allocates %v times, with 100 %v times", few, many)
+	}
 }

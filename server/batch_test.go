@@ -199,6 +199,33 @@ func (n *node) list(r *pb.ListTxsRequest) (ids []string) {
 	return ids
 }
 
+// A page token goes on with the same question, however that is put.
+func TestPageTokensKnowTheQuestion(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	k.register("alice")
+	info, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "alice"})
+	k.must(err)
+	account := fmt.Sprintf("eip155:%d:%s", info.GetSubmitter().GetChainId(), info.GetSubmitter().GetAddress())
+	for _, request := range []string{"r1", "r2"} {
+		_, err := n.txs.CreateTx(k.ctx, labelled("alice", request, map[string]string{"a": "1", "b": "2"}))
+		k.must(err)
+	}
+	first, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{Submitter: "alice", Labels: []string{"a=1", "b=2"}, PageSize: 1})
+	k.must(err)
+	for name, ask := range map[string]*pb.ListTxsRequest{
+		"by account":             {Submitter: account, Labels: []string{"a=1", "b=2"}},
+		"by account, lower case": {Submitter: strings.ToLower(account), Labels: []string{"a=1", "b=2"}},
+		"labels in other order":  {Submitter: "alice", Labels: []string{"b=2", "a=1", "b=2"}},
+	} {
+		ask.PageToken = first.GetNextPageToken()
+		if page, err := n.txs.ListTxs(k.ctx, ask); err != nil || len(page.GetTxs()) != 1 || page.GetTxs()[0].GetRequestId() != "r1" {
+			t.Errorf("%s: %v, %v", name, page.GetTxs(), err)
+		}
+	}
+}
+
 func labelled(submitter, request string, labels map[string]string) *pb.CreateTxRequest {
 	r := ask(submitter, request, "1")
 	r.Labels = labels

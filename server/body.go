@@ -1,8 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -12,11 +15,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
 // errUnpacked is said of a body that is small only while it is packed.
-var errUnpacked = connect.NewError(connect.CodeResourceExhausted, errors.New("the body exceeds the limit once it is unpacked"))
+var errUnpacked = asConnect(tooLarge("the body exceeds the limit once it is unpacked"))
 
 // inflater bounds what a packed body becomes. The transcoder bounds what comes over the wire alone, and unpacks all of it before anything else is looked at.
 type inflater struct {
@@ -42,41 +46,67 @@ func (i *inflater) Read(p []byte) (int, error) {
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
 
-// timedBody has to be there within a time: a caller who sends it by and by holds all that has come. Once it is there the time
-// is forgotten, which net/http sees to: the answer may be a stream.
-type timedBody struct {
-	io.ReadCloser
-	limit time.Duration
-	late  bool
-}
-
 // inTime gives the body of a request as long as its head has, and the answer, unless it is one without end, the time of a whole call: a caller who does not read it
-// would keep its room for as long as the connection stands. That time is set for each request, as a connection keeps it.
-func (f *front) inTime(w http.ResponseWriter, r *http.Request) *timedBody {
-	t := &timedBody{ReadCloser: r.Body, limit: f.limits.PingAfter}
+// would keep its room for as long as the connection stands. That time is set for each request, as a connection keeps it. Once the body is there its time is forgotten,
+// which net/http sees to: the answer may be a stream.
+func (f *front) inTime(w http.ResponseWriter, r *http.Request) {
 	var end time.Time // none
 	if !endless(methodOf(r)) {
 		end = clock.Real{}.Now().Add(f.limits.wholeCall())
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(end) // a connection that broke shows when it is written
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(clock.Real{}.Now().Add(t.limit)) // by the clock of sockets; a connection that broke shows when it is read
+		_ = http.NewResponseController(w).SetReadDeadline(clock.Real{}.Now().Add(f.limits.PingAfter)) // by the clock of sockets; a connection that broke shows when it is read
 	}
-	r.Body = t
-	return t
 }
+
+// bodyError refuses a request for its body, before there is a call. Over HTTP it has a code of its own.
+type bodyError struct {
+	http int
+	told *status.Status
+}
+
+func (b *bodyError) Error() string              { return b.told.Message() }
+func (b *bodyError) GRPCStatus() *status.Status { return b.told }
+
+func bodyTooLarge(most int64) error {
+	return &bodyError{http.StatusRequestEntityTooLarge, tooLarge(fmt.Sprintf("the body exceeds %d bytes", most))}
+}
+
+func bodyTooLate(limit time.Duration) error {
+	return &bodyError{http.StatusRequestTimeout, withDetails(status.Newf(codes.DeadlineExceeded,
+		"request: its body was not there within %v; repeat it, less at a time or over a faster line", limit), pb.ErrorReason_ERROR_REASON_BODY_LATE)}
+}
+
+// gather reads the body of a request, of most bytes. The transcoder would read it as a whole as well; but what it or the inner server make of one that is too large
+// or too late has no reason.
+func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
+	if r.ContentLength > int64(most) {
+		return r, bodyTooLarge(int64(most))
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return r, bodyTooLarge(long.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return r, bodyTooLate(f.limits.PingAfter)
+	case err != nil:
+		return r, context.Canceled // it broke off: nobody reads the answer
+	}
+	r = r.WithContext(r.Context())
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(&gathered{*bytes.NewBuffer(text)}), int64(len(text)), nil
+	return r, nil
+}
+
+// gathered is a body that is there. What was read of it is not kept.
+type gathered struct{ bytes.Buffer }
 
 // Read reads on.
-func (t *timedBody) Read(p []byte) (int, error) {
-	n, err := t.ReadCloser.Read(p)
-	t.late = t.late || errors.Is(err, os.ErrDeadlineExceeded)
-	return n, err
-}
-
-// status is what is told of a body that came too late; nil for any other.
-func (t *timedBody) status() *status.Status {
-	if !t.late {
-		return nil
+func (g *gathered) Read(p []byte) (int, error) {
+	n, err := g.Buffer.Read(p)
+	if g.Len() == 0 {
+		g.Buffer = bytes.Buffer{}
 	}
-	return status.Newf(codes.DeadlineExceeded, "request: its body was not there within %v; send less at a time, or over a faster line", t.limit)
+	return n, err
 }

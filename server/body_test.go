@@ -40,6 +40,9 @@ func TestPackedBodyIsBounded(t *testing.T) {
 		if used := after.TotalAlloc - before.TotalAlloc; used > mebibytes<<20/2 || a.code < http.StatusBadRequest {
 			t.Errorf("%s: a body of %d bytes costs %d MiB, and is answered %d %s", path, packed.Len(), used>>20, a.code, a.body)
 		}
+		if !strings.HasPrefix(path, pathPrefix) && !a.tells("PAYLOAD_TOO_LARGE") {
+			t.Errorf("%s: answered %d %s", path, a.code, a.body)
+		}
 		if strings.HasPrefix(path, pathPrefix) {
 			a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
 		}
@@ -82,7 +85,9 @@ func TestSlowUploadsEnd(t *testing.T) {
 	n := k.serve(limits(func(l *Limits) { l.PingAfter = 100 * time.Millisecond }))
 	for path, kind := range uploads {
 		if a := n.answerTo(n.upload(path, kind)); path == "/api/v1/tx" {
-			a.wantError(t, http.StatusRequestTimeout, codes.DeadlineExceeded, "")
+			a.wantError(t, http.StatusRequestTimeout, codes.DeadlineExceeded, "BODY_LATE")
+		} else if !a.tells("BODY_LATE") {
+			t.Errorf("%s: a body that is late is answered %d %s", path, a.code, a.body)
 		}
 	}
 }

@@ -25,6 +25,9 @@ func requests() []proto.Message {
 
 // check refuses a request that breaks the contract, whatever it asks for.
 func (s *Server) check(request proto.Message) error {
+	if err := checkRead(request); err != nil {
+		return err
+	}
 	f := &finder{}
 	if !clean(request.ProtoReflect()) {
 		f.walk(request.ProtoReflect(), "")
@@ -32,7 +35,7 @@ func (s *Server) check(request proto.Message) error {
 	if len(f.unknown) > 0 {
 		return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, f.unknown}
 	}
-	if err := s.checkRules(request, f.unfit); err != nil {
+	if err := s.checkRules(judged(request), f.unfit); err != nil {
 		return err
 	}
 	return nil

@@ -29,9 +29,10 @@ import (
 // for an inner server, which has the same services and interceptors as the outer one.
 type front struct {
 	*Server
-	txs       *txService
-	origins   origins
-	transcode http.Handler
+	txs     *txService
+	origins origins
+	// light is for calls that count as one, and heavy for those that count as many: a transcoder unpacks what is packed before it knows of which call it is.
+	light, heavy http.Handler
 }
 
 // pathPrefix is what all paths of the JSON API begin with.
@@ -40,16 +41,22 @@ const pathPrefix = "/api/"
 // newFront makes the handler over an inner server.
 func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
 	f := &front{Server: s, txs: &txService{Server: s}, origins: allowed}
-	transcode, err := vanguardgrpc.NewTranscoder(inner,
-		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(s.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
-		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: int64(s.limits.bodyBytes())} }),
+	for most, transcode := range map[int]*http.Handler{s.limits.lightBody(): &f.light, s.limits.bodyBytes(): &f.heavy} {
+		var err error
+		if *transcode, err = f.newTranscoder(inner, int64(most)); err != nil {
+			return nil, fmt.Errorf("server: transcode the services: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// newTranscoder makes one whose requests have most bytes once they are unpacked. Answers may be longer.
+func (f *front) newTranscoder(inner *grpc.Server, most int64) (http.Handler, error) {
+	return vanguardgrpc.NewTranscoder(inner,
+		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(f.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
+		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: most} }),
 		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return jsonCodec(r) }),
 		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)))
-	if err != nil {
-		return nil, fmt.Errorf("server: transcode the services: %w", err)
-	}
-	f.transcode = transcode
-	return f, nil
 }
 
 // jsonCodec writes every field that is not a message, so that scripts need not guess; and it reads no field that it does not know, as check does.
@@ -134,7 +141,7 @@ func withTLS(r *http.Request) *http.Request {
 // ServeHTTP answers one request.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withTLS(r)
-	body := f.inTime(w, r)
+	f.inTime(w, r)
 	if done := f.origins.answer(w, r); done {
 		return
 	}
@@ -148,24 +155,39 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer taken.release()
-	if strings.HasPrefix(r.URL.Path, healthPrefix) {
-		r.Body = http.MaxBytesReader(w, r.Body, healthBytes)
+	if strings.HasPrefix(r.URL.Path, pathPrefix) {
+		if err := checkURL(r.URL); err != nil {
+			refuse(w, http.StatusBadRequest, statusOf(err, ""))
+			return
+		}
+		if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
+			f.watch(w, r, ask)
+			return
+		}
+	}
+	most, transcode := f.weigh(methodOf(r))
+	if r, err = f.gather(w, r, most); err != nil {
+		f.refuseHTTP(w, r, err)
+		return
 	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
-		f.transcode.ServeHTTP(w, asConnectCall(r))
+		transcode.ServeHTTP(w, asConnectCall(r))
 		return
 	}
-	if err := checkURL(r.URL); err != nil {
-		refuse(w, http.StatusBadRequest, statusOf(err, ""))
-		return
-	}
-	if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
-		f.watch(w, r, ask)
-		return
-	}
-	rest := &restWriter{ResponseWriter: w, body: body}
-	f.transcode.ServeHTTP(rest, asTranscoded(r))
+	rest := &restWriter{ResponseWriter: w}
+	transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
+}
+
+// weigh gives how large the body of a call may be, and who transcodes it.
+func (f *front) weigh(method string) (most int, by http.Handler) {
+	switch {
+	case strings.HasPrefix(method, healthPrefix):
+		return healthBytes, f.light
+	case method == pb.TxService_BatchCreateTx_FullMethodName:
+		return f.limits.bodyBytes(), f.heavy
+	}
+	return f.limits.lightBody(), f.light
 }
 
 // asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
@@ -203,7 +225,12 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
 		return
 	}
-	refuse(w, httpCodes[s.Code()], s)
+	code := httpCodes[s.Code()]
+	var body *bodyError
+	if errors.As(err, &body) {
+		code = body.http
+	}
+	refuse(w, code, s)
 }
 
 // unknown answers what is neither a path of the JSON API nor a method.

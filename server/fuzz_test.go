@@ -102,7 +102,7 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 		}
 		return nil
 	case *pb.ListTxsRequest:
-		_, err := txs.filter(ctx, r, question(r))
+		_, _, err := txs.filter(ctx, r)
 		return err
 	case *pb.WatchTxRequest:
 		for _, of := range []target{{}, {submitter: 1}, {tx: txn.TxID{1}}, {states: setOf(txn.Stuck)}} {

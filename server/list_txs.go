@@ -24,10 +24,7 @@ const pageBytes = 2 << 20
 
 // ListTxs pages through transactions, newest first.
 func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
-	asked := question(&pb.ListTxsRequest{
-		Submitter: r.GetSubmitter(), States: slices.Compact(slices.Sorted(slices.Values(r.GetStates()))), Labels: r.GetLabels(), CreatedFrom: r.GetCreatedFrom(), CreatedBefore: r.GetCreatedBefore(),
-	})
-	filter, err := s.filter(ctx, r, asked)
+	filter, asked, err := s.filter(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +52,8 @@ func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.List
 	return response, nil
 }
 
-func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []byte) (filter store.TxFilter, err error) {
+// filter reads what is asked for, and gives what identifies that besides.
+func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest) (filter store.TxFilter, asked []byte, err error) {
 	filter.Limit, filter.Names = pageSize(r.GetPageSize()), rightsIn(ctx).only()
 	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
 		filter.Limit = min(filter.Limit, operatorPage)
@@ -64,20 +62,33 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest, asked []by
 		filter.States = append(filter.States, stateOfWire(state))
 	}
 	if err := narrow(&filter, r); err != nil {
-		return filter, err
+		return filter, nil, err
 	}
+	if r.GetSubmitter() != "" {
+		if filter.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter()); err != nil {
+			return filter, nil, err
+		}
+	}
+	asked = asks(filter, r)
 	last, err := parsePageToken(r.GetPageToken(), asked)
 	if err != nil {
-		return filter, err
+		return filter, nil, err
 	}
 	if last != nil && len(last) != len(txn.TxID{}) {
-		return filter, invalidField("page_token", "is not one that ListTxs gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return filter, nil, invalidField("page_token", "is not one that ListTxs gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	copy(filter.Before[:], last)
-	if r.GetSubmitter() != "" {
-		filter.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter())
+	return filter, asked, nil
+}
+
+// asks is the question of a list, which is the same however it is put: the submitter by name or by account id, and states and labels in any order.
+func asks(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
+	q := &pb.ListTxsRequest{States: slices.Compact(slices.Sorted(slices.Values(r.GetStates()))), Labels: slices.Compact(slices.Sorted(slices.Values(r.GetLabels()))),
+		CreatedFrom: r.GetCreatedFrom(), CreatedBefore: r.GetCreatedBefore()}
+	if filter.Submitter != 0 {
+		q.Submitter = fmt.Sprint(filter.Submitter)
 	}
-	return filter, err
+	return question(q)
 }
 
 // selectors are the labels that transactions shall have, each written as key=value.

@@ -87,6 +87,12 @@ func (l *Limits) messageBytes() int { return l.PayloadBytes + messageSlack }
 // bodyBytes is the largest body that is read over HTTP, packed or not: base64 and escapes make it longer than the message.
 func (l *Limits) bodyBytes() int { return 2 * l.messageBytes() }
 
+// lightSlack is for all of a request but its call data: labels and names, with escapes.
+const lightSlack = 256 << 10
+
+// lightBody is that of a call that counts as one.
+func (l *Limits) lightBody() int { return 2*l.PayloadBytes + lightSlack }
+
 func (o *Options) complete() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

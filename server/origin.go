@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
 // origins are the web sites whose pages may call from a browser; "*" is any.
@@ -21,7 +23,8 @@ func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
 		return false
 	}
 	if !slices.Contains(o, origin) && !slices.Contains(o, "*") {
-		refuse(w, http.StatusForbidden, status.New(codes.PermissionDenied, "origin: pages of this site may not call; name it in grpc.allowed_origins if they should"))
+		refuse(w, http.StatusForbidden, withDetails(status.New(codes.PermissionDenied,
+			"origin: pages of this site may not call; name it in grpc.allowed_origins if they should"), pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED))
 		return true
 	}
 	h := w.Header()

@@ -360,7 +360,7 @@ func updateRefusals() []refusal {
 		bad("reason with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Reason = "a\x00" }), "reason", "NUL"),
 		bad("operator too long", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = strings.Repeat("a", 129) }), "operator", "at most 128"),
 		bad("operator with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
-		bad("policy of tomorrow", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.OnFailure = 9 }), "on_failure", "defined enum"),
+		bad("policy of tomorrow", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.OnFailure, r.UpdateMask.Paths = 9, []string{"on_failure"} }), "on_failure", "defined enum"),
 		bad("cap beyond 256 bits", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = tooBig }), "max_fee", "above 2^256-1"),
 		bad("cap in gwei", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "1.5" }), "max_fee", "whole number of wei"),
 		bad("cap of nothing", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "0" }), "max_fee", "must be above 0"),

@@ -85,7 +85,6 @@ func byRequest(query url.Values) url.Values {
 // a google.rpc.Status with a reason, also where the transcoder made it.
 type restWriter struct {
 	http.ResponseWriter
-	body  *timedBody
 	code  int
 	error bytes.Buffer // held back until the end
 }
@@ -130,15 +129,13 @@ func (w *restWriter) end() {
 	if w.code < http.StatusBadRequest {
 		return
 	}
-	if late := w.body.status(); late != nil {
-		refuse(w.ResponseWriter, http.StatusRequestTimeout, late)
-		return
-	}
 	var told statuspb.Status
 	if protojson.Unmarshal(w.error.Bytes(), &told) != nil || told.GetCode() == 0 {
 		told = statuspb.Status{Code: int32(codeOf(w.code)), Message: string(bytes.TrimSpace(w.error.Bytes()))}
 	}
 	switch {
+	case strings.HasPrefix(told.GetMessage(), isTooLarge) && reasonOf(status.FromProto(&told)) != "": // once unpacked
+		w.code = http.StatusRequestEntityTooLarge
 	case w.code == http.StatusUnsupportedMediaType:
 		told.Message = unsupported.ReplaceAllString(told.GetMessage(), `Content-Type "$1" is not supported`) + "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
 	case w.code == http.StatusMethodNotAllowed:
@@ -212,9 +209,11 @@ func namesOf(of protoreflect.EnumDescriptor) (names []string) {
 
 // tooLarge is told of what the transcoder finds too large. Repeated it would be so again, so it is no RESOURCE_EXHAUSTED, which some clients repeat.
 func tooLarge(says string) *status.Status {
-	return withDetails(status.New(codes.InvalidArgument, "request: it is too large, or its answer is ("+says+"); send less at once, or ask for less with page_size"),
+	return withDetails(status.New(codes.InvalidArgument, isTooLarge+", or its answer is ("+says+"); send less at once, or ask for less with page_size"),
 		pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE)
 }
+
+const isTooLarge = "request: it is too large"
 
 // codeOf is the code of an answer that was not made by a service.
 func codeOf(code int) codes.Code {

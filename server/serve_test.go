@@ -260,6 +260,7 @@ func TestEveryErrorIsTold(t *testing.T) {
 		told[reasonOf(statusOf(bad, ""))] = true
 	}
 	told[reasonOf(statusOf(payloadTooLarge(2, 1), ""))] = true
+	told[reasonOf(statusOf(bodyTooLate(time.Second), ""))] = true
 	for _, err := range []error{
 		errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over"), queueFull(&store.QueueFullError{}),
 		(&rights{}).mayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),

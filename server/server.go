@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
 	s.health = health.NewServer()
 	s.creds = o.Credentials
-	s.grpc, s.inner = grpc.NewServer(s.options(o)...), grpc.NewServer(append(s.common(o), grpc.ChainUnaryInterceptor(markCreated))...)
+	s.grpc, s.inner = grpc.NewServer(s.options(o)...), grpc.NewServer(append(s.common(o), grpc.ForceServerCodecV2(newDecoder()), grpc.ChainUnaryInterceptor(markCreated))...)
 	s.register(s.grpc)
 	s.register(s.inner)
 	front, err := newFront(s, s.inner, o.AllowedOrigins)

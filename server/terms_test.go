@@ -192,8 +192,10 @@ func TestUpdateSubmitter(t *testing.T) {
 		wantFee    string
 	}{
 		{pause, "8", []string{"on_failure"}, pause, ""},
+		{pause, "0", []string{"on_failure"}, pause, ""}, // what the mask does not name is not judged either
+		{pause, "1.5", []string{"on_failure"}, pause, ""},
 		{goOn, "9", []string{"max_fee"}, pause, "9"},
-		{goOn, "9", []string{"max_fee"}, pause, "9"},
+		{17, "9", []string{"max_fee"}, pause, "9"},
 		{goOn, "", []string{"max_fee", "on_failure"}, goOn, ""},
 		{pause, "115792089237316195423570985008687907853269984665640564039457584007913129639935", []string{"on_failure", "max_fee", "max_fee"}, pause,
 			"115792089237316195423570985008687907853269984665640564039457584007913129639935"},

@@ -70,15 +70,15 @@ func TestOrigins(t *testing.T) {
 	k.register("alice")
 	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
 	closed := k.serve()
-	closed.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
-	closed.http("GET", "/api/v1/events", "", "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
-	closed.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
-	closed.http("OPTIONS", "/api/v1/tx", "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST").wantError(t, 403, codes.PermissionDenied, "")
+	closed.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "PERMISSION_DENIED")
+	closed.http("GET", "/api/v1/events", "", "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "PERMISSION_DENIED")
+	closed.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "PERMISSION_DENIED")
+	closed.http("OPTIONS", "/api/v1/tx", "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST").wantError(t, 403, codes.PermissionDenied, "PERMISSION_DENIED")
 	if rows := k.count("managed_tx"); rows != 0 {
 		t.Errorf("a page of another site created %d transactions", rows)
 	}
 	open := k.serve(func(o *Options) { o.AllowedOrigins = []string{"https://app.example"} })
-	open.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "")
+	open.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403, codes.PermissionDenied, "PERMISSION_DENIED")
 	a := open.http("OPTIONS", "/api/v1/tx", "", "Origin", "https://app.example", "Access-Control-Request-Method", "POST")
 	if a.code != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.example" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Content-Type") {
 		t.Errorf("preflight: %d %v", a.code, a.header)

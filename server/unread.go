@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/encoding"
-	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
@@ -95,11 +93,11 @@ func pack(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grp
 
 // packer is the codec of the outer server.
 type packer struct {
-	encoding.CodecV2
+	decoder
 	clock clock.Clock
 }
 
-func newPacker(c clock.Clock) packer { return packer{encoding.GetCodecV2(grpcproto.Name), c} }
+func newPacker(c clock.Clock) packer { return packer{newDecoder(), c} }
 
 // Marshal writes a message.
 func (c packer) Marshal(v any) (mem.BufferSlice, error) {

@@ -142,16 +142,12 @@ func (p *program) waitFor(ctx context.Context, c *client, id string) error {
 func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
 	ask.Heartbeat = durationpb.New(heartbeat)
 	alive, pause, heard := p.clock.Now(), firstPause, false
+	told := &told{shown: map[string]uint64{}}
 	for {
+		told.held = nil // a stream without a token begins anew, and tells them again
 		err := p.stream(ctx, c, ask, func(m *pb.WatchTxResponse) error {
 			alive, pause, heard = p.clock.Now(), firstPause, true
-			if err := show(m); err != nil {
-				return err
-			}
-			if m.GetResumeToken() != "" {
-				ask.ResumeToken = m.GetResumeToken()
-			}
-			return nil
+			return told.take(ask, m, show)
 		})
 		if ctx.Err() != nil {
 			return errInterrupted
@@ -168,6 +164,46 @@ func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// maxHeld is how many snapshots wait for the first token.
+const maxHeld = 1_000_000
+
+// told is what a watch remembers to repeat nothing.
+type told struct {
+	held  []*pb.WatchTxResponse // snapshots before the first token
+	shown map[string]uint64     // versions that snapshots showed of transactions, until an event goes beyond
+}
+
+// take shows what can be told now, and notes in what is asked for where to resume.
+func (t *told) take(ask *pb.WatchTxRequest, m *pb.WatchTxResponse, show func(*pb.WatchTxResponse) error) error {
+	t.held = append(t.held, m)
+	if m.GetResumeToken() == "" && ask.GetResumeToken() == "" {
+		if len(t.held) > maxHeld {
+			return fmt.Errorf("more than %d transactions are not final; watch single submitters", maxHeld)
+		}
+		return nil
+	}
+	ready := t.held
+	t.held = nil
+	for _, m := range ready {
+		if tx := m.GetSnapshot(); tx != nil {
+			t.shown[tx.GetTxId()] = tx.GetVersion()
+		}
+		if e := m.GetEvent(); e != nil {
+			if e.GetSeq() <= t.shown[e.GetTxId()] {
+				continue
+			}
+			delete(t.shown, e.GetTxId())
+		}
+		if err := show(m); err != nil {
+			return err
+		}
+	}
+	if m.GetResumeToken() != "" {
+		ask.ResumeToken = m.GetResumeToken()
+	}
+	return nil
 }
 
 // breaks tells the errors after which a stream is resumed, as the clients do: a node that cannot go on, or has no room now, and whatever a connection makes of its end

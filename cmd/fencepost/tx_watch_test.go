@@ -40,7 +40,7 @@ func (s *scripted) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServ
 }
 
 // watchScripted runs a watch against a scripted node, under a clock that runs much faster than it should. It gives the time that has passed on it.
-func watchScripted(t *testing.T, s *scripted) (out, errs string, code int, passed time.Duration) {
+func watchScripted(t *testing.T, s *scripted, what ...string) (out, errs string, code int, passed time.Duration) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -53,12 +53,15 @@ func watchScripted(t *testing.T, s *scripted) (out, errs string, code int, passe
 	defer func() { node.Stop(); <-served }()
 
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if what == nil {
+		what = []string{"01a21fca-9bb7-8000-8000-058ead4b4abd"}
+	}
 	fake := clock.NewFake(start)
 	var stdout, stderr output
 	p := &program{in: strings.NewReader(""), out: &stdout, err: &stderr, clock: fake}
 	done := make(chan int, 1)
 	go func() {
-		done <- p.run(t.Context(), []string{"tx", "watch", "01a21fca-9bb7-8000-8000-058ead4b4abd", "--server", listener.Addr().String()})
+		done <- p.run(t.Context(), append([]string{"tx", "watch", "--server", listener.Addr().String()}, what...))
 	}()
 	tick, limit := time.NewTicker(time.Millisecond), time.After(waitLimit)
 	defer tick.Stop()
@@ -111,6 +114,36 @@ func TestTxWatchResumesByItself(t *testing.T) {
 	}
 	if got := <-token; got != "token of TX_EVENT_KIND_QUEUED" {
 		t.Errorf("resumed with %q", got)
+	}
+}
+
+// Snapshots of a stream that is cut before its first token are told once: the next stream has them again.
+func TestTxWatchTellsSnapshotsOnce(t *testing.T) {
+	t.Parallel()
+	id := "01a21fca-9bb7-8000-8000-058ead4b4abd"
+	snapshot := func(version uint64) *pb.WatchTxResponse {
+		return &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Snapshot{Snapshot: &pb.Tx{TxId: id, Submitter: "alice", Version: version, State: 1}}}
+	}
+	sends := func(end error, all ...*pb.WatchTxResponse) func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error {
+		return func(_ *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
+			for _, m := range all {
+				if err := stream.Send(m); err != nil {
+					return err
+				}
+			}
+			return end
+		}
+	}
+	heartbeat := &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: &pb.Heartbeat{}}, ResumeToken: "first"}
+	gone, enough := status.Error(codes.Unavailable, "gone"), status.Error(codes.OutOfRange, "so it is")
+	s := &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{
+		sends(gone, snapshot(1)),
+		sends(gone, snapshot(2), heartbeat),
+		sends(enough, event(2, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, 0), event(3, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, 0)),
+	}}
+	out, errs, _, _ := watchScripted(t, s, "--all")
+	if strings.Count(out, "(as it is)") != 1 || strings.Count(out, " CONFIRMED ") != 1 || strings.Count(out, "\n") != 2 {
+		t.Errorf("told:\n%s%s", out, errs)
 	}
 }
 

@@ -226,10 +226,9 @@ An error is a google.rpc.Status. Its message is a sentence that names the thing,
 call will do later, which over HTTP is the header Retry-After as well; and a google.rpc.RequestInfo where the log has more. Over HTTP the body is the status as
 JSON.
 
-A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed,
-or over HTTP with 408 when its body did not arrive in time. Nor has what is no call of the API: over HTTP a path or a method that there is not (404 or 405,
-UNIMPLEMENTED), and a page of a web site that is not named in grpc.allowed_origins (403, PERMISSION_DENIED). Nor has what the transport of gRPC, gRPC-Web or Connect
-refuses by itself: a message that is larger than payload.max_bytes and 4 MiB more (RESOURCE_EXHAUSTED; do not repeat it), or one that is none.
+A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed. Nor has what is no call of the API: a
+path or a method that there is not (over HTTP 404 or 405, UNIMPLEMENTED). Nor has what the transport of gRPC, gRPC-Web or Connect refuses by itself: a message that
+says of itself that it is larger than payload.max_bytes and 4 MiB more (RESOURCE_EXHAUSTED; do not repeat it), or a frame that is none.
 
 | reason | code | HTTP | when, and what to do |
 |---|---|---|---|

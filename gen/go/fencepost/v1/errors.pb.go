@@ -26,7 +26,7 @@ type ErrorReason int32
 
 const (
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
-	// INVALID_ARGUMENT: a field breaks its rule; BadRequest names it. Correct it.
+	// INVALID_ARGUMENT: a field breaks its rule, or the request is not a message of its kind at all; BadRequest names it. Correct it.
 	ErrorReason_ERROR_REASON_INVALID_FIELD ErrorReason = 1
 	// INVALID_ARGUMENT: a field that this server does not know, or that is Fencepost's to set (nonce, from). Remove it, or update the server.
 	ErrorReason_ERROR_REASON_UNKNOWN_FIELD ErrorReason = 2
@@ -71,9 +71,13 @@ const (
 	// RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
 	// RetryInfo's delay. If it lasts: send less at a time, or run another node.
 	ErrorReason_ERROR_REASON_NODE_BUSY ErrorReason = 19
-	// PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
-	// which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+	// PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; or it is a page
+	// of a web site that may not call. The message says which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes'
+	// configuration, or the site named in grpc.allowed_origins.
 	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 20
+	// DEADLINE_EXCEEDED: the body of a request over HTTP (408) was not there in time; nothing was done. Repeat the call unchanged, over a faster line, or send less
+	// at a time.
+	ErrorReason_ERROR_REASON_BODY_LATE ErrorReason = 21
 )
 
 // Enum value maps for ErrorReason.
@@ -100,6 +104,7 @@ var (
 		18: "ERROR_REASON_QUEUE_FULL",
 		19: "ERROR_REASON_NODE_BUSY",
 		20: "ERROR_REASON_PERMISSION_DENIED",
+		21: "ERROR_REASON_BODY_LATE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -123,6 +128,7 @@ var (
 		"ERROR_REASON_QUEUE_FULL":             18,
 		"ERROR_REASON_NODE_BUSY":              19,
 		"ERROR_REASON_PERMISSION_DENIED":      20,
+		"ERROR_REASON_BODY_LATE":              21,
 	}
 )
 
@@ -157,7 +163,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xd3\x05\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xef\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -180,7 +186,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1cERROR_REASON_UNAUTHENTICATED\x10\x11\x12\x1b\n" +
 	"\x17ERROR_REASON_QUEUE_FULL\x10\x12\x12\x1a\n" +
 	"\x16ERROR_REASON_NODE_BUSY\x10\x13\x12\"\n" +
-	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x14BT\n" +
+	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x14\x12\x1a\n" +
+	"\x16ERROR_REASON_BODY_LATE\x10\x15BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

@@ -21,7 +21,7 @@ public enum ErrorReason
   ERROR_REASON_UNSPECIFIED(0),
   /**
    * <pre>
-   * INVALID_ARGUMENT: a field breaks its rule; BadRequest names it. Correct it.
+   * INVALID_ARGUMENT: a field breaks its rule, or the request is not a message of its kind at all; BadRequest names it. Correct it.
    * </pre>
    *
    * <code>ERROR_REASON_INVALID_FIELD = 1;</code>
@@ -180,13 +180,23 @@ public enum ErrorReason
   ERROR_REASON_NODE_BUSY(19),
   /**
    * <pre>
-   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
-   * which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; or it is a page
+   * of a web site that may not call. The message says which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes'
+   * configuration, or the site named in grpc.allowed_origins.
    * </pre>
    *
    * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
    */
   ERROR_REASON_PERMISSION_DENIED(20),
+  /**
+   * <pre>
+   * DEADLINE_EXCEEDED: the body of a request over HTTP (408) was not there in time; nothing was done. Repeat the call unchanged, over a faster line, or send less
+   * at a time.
+   * </pre>
+   *
+   * <code>ERROR_REASON_BODY_LATE = 21;</code>
+   */
+  ERROR_REASON_BODY_LATE(21),
   UNRECOGNIZED(-1),
   ;
 
@@ -205,7 +215,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * INVALID_ARGUMENT: a field breaks its rule; BadRequest names it. Correct it.
+   * INVALID_ARGUMENT: a field breaks its rule, or the request is not a message of its kind at all; BadRequest names it. Correct it.
    * </pre>
    *
    * <code>ERROR_REASON_INVALID_FIELD = 1;</code>
@@ -364,13 +374,23 @@ public enum ErrorReason
   public static final int ERROR_REASON_NODE_BUSY_VALUE = 19;
   /**
    * <pre>
-   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; the message says
-   * which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes' configuration.
+   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; or it is a page
+   * of a web site that may not call. The message says which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes'
+   * configuration, or the site named in grpc.allowed_origins.
    * </pre>
    *
    * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
    */
   public static final int ERROR_REASON_PERMISSION_DENIED_VALUE = 20;
+  /**
+   * <pre>
+   * DEADLINE_EXCEEDED: the body of a request over HTTP (408) was not there in time; nothing was done. Repeat the call unchanged, over a faster line, or send less
+   * at a time.
+   * </pre>
+   *
+   * <code>ERROR_REASON_BODY_LATE = 21;</code>
+   */
+  public static final int ERROR_REASON_BODY_LATE_VALUE = 21;
 
 
   public final int getNumber() {
@@ -418,6 +438,7 @@ public enum ErrorReason
       case 18: return ERROR_REASON_QUEUE_FULL;
       case 19: return ERROR_REASON_NODE_BUSY;
       case 20: return ERROR_REASON_PERMISSION_DENIED;
+      case 21: return ERROR_REASON_BODY_LATE;
       default: return null;
     }
   }

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+var connectDetail = regexp.MustCompile(`"value":\s*"([^"]*)"`)
+
+// tells says whether an answer of Connect has a reason among its details.
+func (a httpAnswer) tells(reason string) bool {
+	for _, m := range connectDetail.FindAllSubmatch(a.body, -1) {
+		if detail, err := base64.RawStdEncoding.DecodeString(string(m[1])); err == nil && strings.Contains(string(detail), reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// What is no message is the caller's fault, in whatever tongue, and is refused like any other.
+func TestMalformedRequests(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	for name, raw := range map[string]string{"cut": "\x0a\x7f", "no UTF-8": "\x0a\x01\xff", "no field": "\x00", "a mark": "\x00\x00"} {
+		request := &emptypb.Empty{}
+		request.ProtoReflect().SetUnknown([]byte(raw))
+		s := wantStatus(t, n.conn.Invoke(n.ctx, pb.TxService_CreateTx_FullMethodName, request, &emptypb.Empty{}), codes.InvalidArgument, "INVALID_FIELD")
+		if !strings.HasPrefix(s.Message(), "request: is not the protobuf") {
+			t.Errorf("%s over gRPC is answered: %s", name, s.Message())
+		}
+		stream, err := n.conn.NewStream(n.ctx, &pb.TxService_ServiceDesc.Streams[0], pb.TxService_WatchTx_FullMethodName)
+		n.must(err)
+		n.must(stream.SendMsg(request))
+		n.must(stream.CloseSend())
+		wantStatus(t, stream.RecvMsg(&emptypb.Empty{}), codes.InvalidArgument, "INVALID_FIELD")
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type", "application/proto", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+			t.Errorf("%s over Connect is answered %d %s", name, a.code, a.body)
+		}
+	}
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "{", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+		t.Errorf("half an object over Connect is answered %d %s", a.code, a.body)
+	}
+}
+
+// endlessly is a body of spaces, of which nobody says how long it is.
+type endlessly struct{ left int }
+
+func (e *endlessly) Read(p []byte) (int, error) {
+	if e.left -= len(p); e.left < 0 {
+		return 0, io.EOF
+	}
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// A body that is too large is told so with its reason, whether or not it says how large it is.
+func TestLargeBodiesHaveAReason(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	light, heavy := n.server.limits.lightBody(), n.server.limits.bodyBytes()
+	for path, limit := range map[string]int{
+		"/api/v1/tx/batch": heavy, pb.TxService_BatchCreateTx_FullMethodName: heavy,
+		"/api/v1/tx": light, pb.TxService_CreateTx_FullMethodName: light, "/api/v1/submitters": light,
+	} {
+		for _, sized := range []bool{true, false} {
+			r := n.request("POST", path, "{", "Connect-Protocol-Version", "1")
+			r.Body, r.ContentLength = io.NopCloser(&endlessly{2 * limit}), -1
+			if sized {
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat(" ", limit+1))), int64(limit+1)
+			}
+			response, err := http.DefaultClient.Do(r)
+			n.must(err)
+			body, err := io.ReadAll(response.Body)
+			n.must(err)
+			response.Body.Close()
+			a := httpAnswer{response.StatusCode, response.Header, body}
+			if strings.HasPrefix(path, pathPrefix) {
+				a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+			} else if a.code != http.StatusBadRequest || !a.tells("PAYLOAD_TOO_LARGE") {
+				t.Errorf("%s (size told: %v): answered %d %s", path, sized, a.code, a.body)
+			}
+		}
+	}
+}
+
+// A call that counts as one holds no more than one: over HTTP only a batch may be as large as a batch, packed or not.
+func TestOnlyBatchesAreLarge(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	limit := n.server.limits.lightBody()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	one := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
+	_, err := io.WriteString(z, strings.Repeat(" ", limit)+one)
+	k.must(err)
+	k.must(z.Close())
+	n.http("POST", "/api/v1/tx", packed.String(), "Content-Encoding", "gzip").wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(), "Content-Encoding", "gzip"); !a.tells("PAYLOAD_TOO_LARGE") {
+		t.Errorf("a packed call that is too large is answered %d %s", a.code, a.body)
+	}
+	n.http("POST", "/api/v1/tx/batch", strings.Repeat(" ", limit)+`{"requests":[`+one+`]}`).want(t, http.StatusOK)
+	most := hex.EncodeToString(make([]byte, n.server.limits.PayloadBytes)) // longer than base64 is
+	n.http("POST", "/api/v1/tx", `{"submitter":"alice","requestId":"r2","payload":{"to":"`+recipient+`","data":"`+most+`"}}`).
+		wantError(t, http.StatusBadRequest, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	fits := base64.StdEncoding.EncodeToString(make([]byte, n.server.limits.PayloadBytes))
+	n.http("POST", "/api/v1/tx", `{"submitter":"alice","requestId":"r3","payload":{"to":"`+recipient+`","data":"`+fits+`"}}`).want(t, http.StatusAccepted)
+}
