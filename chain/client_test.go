@@ -345,12 +345,12 @@ func TestWebSocketIsNotReplacedUnchecked(t *testing.T) {
 func TestWebSocketConnectsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	client, hangUp, err := openWS(t.Context(), n.wsURL(), time.Second, 1<<20)
+	client, socket, err := openWS(t.Context(), n.wsURL(), time.Second, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	defer hangUp()
+	defer socket.hangUp()
 	n.stop()
 	n.listen(t, n.addr)
 	for range 3 { // the first may still meet the old connection as it dies, and then hears nothing more

@@ -31,6 +31,7 @@
 //
 // Connecting is lazy, and every connection is verified before an answer of it counts: chain id and genesis block, in one batch with the head. A chain that
 // is down at start, or replaced behind its address, needs no restart of ours.
+// A WebSocket that broke is replaced before the next call, and calls that still wait on it end shortly after it.
 //
 // # Fees
 //

@@ -58,7 +58,7 @@ type endpoint struct {
 
 	mu       sync.Mutex
 	client   *rpc.Client // nil: not connected
-	hangUp   func()      // ends the client's WebSocket; nil over HTTP
+	socket   *socket     // under the client; nil over HTTP
 	idle     func()      // closes idle connections; nil for a WebSocket
 	checked  uint64      // value of dials at the last good check; unchecked before the first
 	failures int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
@@ -110,7 +110,9 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 	}
 	var n notes
 	f = e.do(ctx, client, e.o.Timeout, &n, fn)
-	e.keepHealth(ctx, cmp.Or(f, n.limited))
+	if f == nil || f.answered || !e.replaced(client) {
+		e.keepHealth(ctx, cmp.Or(f, n.limited))
+	}
 	if f != nil || e.covered() {
 		return f
 	}
@@ -134,13 +136,41 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 	case <-ctx.Done():
 		return &fault{class: txn.Unavailable, detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots)), ours: true}
 	}
-	n.mayHaveLeft.Store(e.ws) // a WebSocket is open by now
-	err := fn(withNotes(ctx, n), client)
-	if err == nil {
-		return nil
+	ctx, done, ok := e.whileUp(withNotes(ctx, n), client)
+	if !ok {
+		return e.faultOf(errLost, nil) // not a byte left
 	}
-	return e.faultOf(err, n)
+	defer done()
+	n.mayHaveLeft.Store(e.ws) // a WebSocket is open by now
+	if err := fn(ctx, client); err != nil {
+		return e.faultOf(lossOf(ctx, err), n)
+	}
+	return nil
 }
+
+// whileUp is ctx that ends when the client's WebSocket is lost; not ok: it was let go meanwhile.
+func (e *endpoint) whileUp(ctx context.Context, client *rpc.Client) (up context.Context, done func(), ok bool) {
+	if !e.ws {
+		return ctx, func() {}, true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.client != client {
+		return nil, nil, false
+	}
+	up, done = e.socket.whileUp(ctx)
+	return up, done, true
+}
+
+// replaced tells whether another connection took the client's place: how the old one ended says nothing about it.
+func (e *endpoint) replaced(client *rpc.Client) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.client != nil && e.client != client
+}
+
+// isLost tells, under the endpoint's lock, whether the WebSocket broke. That may come to light while nobody calls, or while a call is late.
+func (e *endpoint) isLost() bool { return e.socket != nil && e.socket.isOver() }
 
 // ready connects and verifies, unless that is done, and refuses while the endpoint is backing off. What it refuses has surely not left.
 func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
@@ -224,7 +254,7 @@ func (e *endpoint) state() (*rpc.Client, *fault) {
 		}
 		return nil, &f
 	}
-	if e.client != nil && e.checked == e.dials.Load() && !e.suspect {
+	if e.client != nil && e.checked == e.dials.Load() && !e.suspect && !e.isLost() {
 		return e.client, nil
 	}
 	return nil, nil
@@ -237,11 +267,9 @@ func (e *endpoint) covered() bool {
 	return e.checked == e.dials.Load()
 }
 
-// connect opens a client if there is none and checks it.
+// connect opens a client if there is none that lives, and checks it.
 func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
-	e.mu.Lock()
-	client := e.client
-	e.mu.Unlock()
+	client := e.living()
 	if client == nil {
 		var err error
 		if client, err = e.open(ctx); err != nil {
@@ -257,6 +285,19 @@ func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
 	return client, nil
 }
 
+// living is the client, unless it is known to be dead: then it is let go, as no call on it can succeed.
+func (e *endpoint) living() *rpc.Client {
+	e.mu.Lock()
+	end := func() {}
+	if e.isLost() {
+		end = e.letGo()
+	}
+	client := e.client
+	e.mu.Unlock()
+	end()
+	return client
+}
+
 // connectTimeout leaves a caller with one timeout's patience time for another endpoint.
 func (e *endpoint) connectTimeout() time.Duration { return e.o.Timeout / 2 }
 
@@ -270,24 +311,24 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 		e.mu.Unlock()
 		return client, err
 	}
-	client, hangUp, err := openWS(ctx, e.url, e.o.Timeout, e.o.maxAnswer)
+	client, socket, err := openWS(ctx, e.url, e.o.Timeout, e.o.maxAnswer)
 	if err != nil {
 		return nil, err
 	}
 	e.dials.Add(1)
 	e.mu.Lock()
-	e.hangUp = hangUp
+	e.socket = socket
 	e.mu.Unlock()
 	return client, nil
 }
 
 // letGo takes the connection away, under the endpoint's lock. What it returns ends it, and is to be called without.
 func (e *endpoint) letGo() (end func()) {
-	client, hangUp := e.client, e.hangUp
-	e.client, e.hangUp = nil, nil
+	client, socket := e.client, e.socket
+	e.client, e.socket = nil, nil
 	return func() {
-		if hangUp != nil {
-			hangUp()
+		if socket != nil {
+			socket.hangUp()
 		}
 		if client != nil {
 			client.Close()

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -66,10 +67,17 @@ func newNode(t *testing.T) *fakeNode {
 	return n
 }
 
-// listen serves at the address; a node that was stopped can come back at its own.
+// listen serves at the address; a node that was stopped can come back at its own, once whoever got the free port meanwhile has let it go.
 func (n *fakeNode) listen(t *testing.T, addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
+	var (
+		l   net.Listener
+		err error
+	)
+	await(t, "a free port at "+addr, func() bool {
+		l, err = net.Listen("tcp", addr)
+		return !errors.Is(err, syscall.EADDRINUSE)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func (e *endpoint) notTheBatch(ctx context.Context, err error) error {
 		return nil
 	}
 	n, _ := ctx.Value(notesKey{}).(*notes)
-	f := e.faultOf(err, n)
+	f := e.faultOf(lossOf(ctx, err), n)
 	f.ours = f.status >= 400 && f.status < 500 && f.class != txn.RateLimited && f.class != txn.Unauthorized
 	return f
 }

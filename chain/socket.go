@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -21,6 +22,9 @@ const (
 	socketPing = 30 * time.Second
 	// socketPatience is how long the other side may be silent, pongs included, before the connection is taken to be dead.
 	socketPatience = 2 * socketPing
+	// socketGrace is the time that answers which came before the end have to reach their callers. The library may forget a call whose connection ends while
+	// it is sent; whoever is without an answer then would wait for its whole timeout.
+	socketGrace = 100 * time.Millisecond
 )
 
 // socket is a WebSocket under an rpc.Client. The library has one of its own, which hands messages to nobody before it reads them: this one mends each as
@@ -33,14 +37,16 @@ type socket struct {
 	clock   clock.Real
 	over    chan struct{} // closed when it is
 	end     sync.Once
+	waiting context.Context // of calls; it ends socketGrace after the connection did
+	dismiss context.CancelFunc
 
 	writing sync.Mutex
 	rest    bytes.Reader // of the message that is being read; one goroutine reads at a time
 }
 
-// openWS opens a connection that is used until it breaks and never replaced behind our back. hangUp ends it, and has to come before the client is closed, which
-// waits for its reader.
-func openWS(ctx context.Context, address string, timeout time.Duration, maxAnswer int64) (client *rpc.Client, hangUp func(), err error) {
+// openWS opens a connection that is used until it breaks and never replaced behind our back. The socket's hangUp ends it, and has to come before the client is
+// closed, which waits for its reader.
+func openWS(ctx context.Context, address string, timeout time.Duration, maxAnswer int64) (client *rpc.Client, s *socket, err error) {
 	plain, header, err := withoutUser(address)
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +59,8 @@ func openWS(ctx context.Context, address string, timeout time.Duration, maxAnswe
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &socket{conn: conn, timeout: timeout, over: make(chan struct{})}
+	s = &socket{conn: conn, timeout: timeout, over: make(chan struct{})}
+	s.waiting, s.dismiss = context.WithCancel(context.Background())
 	conn.SetReadLimit(maxAnswer)
 	s.heard()
 	conn.SetPongHandler(func(string) error { s.heard(); return nil })
@@ -62,7 +69,7 @@ func openWS(ctx context.Context, address string, timeout time.Duration, maxAnswe
 		return nil, nil, err
 	}
 	go s.ping()
-	return client, s.hangUp, nil
+	return client, s, nil
 }
 
 // withoutUser moves name and password from an address to where a handshake has them.
@@ -102,10 +109,8 @@ func (s *socket) Read(p []byte) (int, error) {
 func (s *socket) Write(p []byte) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	select {
-	case <-s.over:
+	if s.isOver() {
 		return 0, errLost
-	default:
 	}
 	if err := s.conn.SetWriteDeadline(s.clock.Now().Add(s.timeout)); err != nil {
 		return 0, errLost
@@ -120,18 +125,45 @@ func (s *socket) Write(p []byte) (int, error) {
 // heard puts off when the connection is taken to be dead.
 func (s *socket) heard() { _ = s.conn.SetReadDeadline(s.clock.Now().Add(socketPatience)) }
 
+func (s *socket) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// whileUp is ctx that ends with the cause errLost when the connection is over. done is to be called after the call.
+func (s *socket) whileUp(ctx context.Context) (up context.Context, done func()) {
+	up, lose := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.waiting, func() { lose(errLost) })
+	return up, func() { stop(); lose(nil) }
+}
+
+// lossOf is errLost in place of what a call says that ended by it.
+func lossOf(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errLost) {
+		return errLost
+	}
+	return err
+}
+
+// ping keeps the connection alive; when it is over, ping ends the waiting for answers.
 func (s *socket) ping() {
 	timer := s.clock.NewTimer(socketPing)
 	defer timer.Stop()
 	for {
 		select {
 		case <-s.over:
+			timer.Reset(socketGrace)
+			<-timer.C
+			s.dismiss()
 			return
 		case <-timer.C:
 		}
 		if s.conn.WriteControl(websocket.PingMessage, nil, s.clock.Now().Add(s.timeout)) != nil {
 			s.hangUp()
-			return
 		}
 		timer.Reset(socketPing)
 	}

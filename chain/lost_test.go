@@ -1,0 +1,116 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// awaitLost waits until the endpoint's WebSocket is known to be dead.
+func awaitLost(t *testing.T, e *endpoint) {
+	t.Helper()
+	await(t, "a dead connection", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.isLost()
+	})
+}
+
+// A WebSocket that is known to be dead is replaced before the next call, whether it broke while nobody called or while a call was late, which by itself is no
+// reason to give it up.
+func TestLostConnectionCostsNoCall(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"between calls": false, "behind a late call": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			r := dial(t, nil, n.wsURL())
+			r.mustHead(t)
+			e := r.endpoints[0]
+			if late {
+				e.keepHealth(t.Context(), &fault{class: txn.Ambiguous, late: true})
+			}
+			n.stop()
+			awaitLost(t, e)
+			n.listen(t, n.addr)
+			if late {
+				r.clock.Advance(lastBackoff)
+			}
+			r.mustHead(t)
+		})
+	}
+}
+
+// The library may never end a call whose connection broke while it was sent. Nobody waits for its timeout, and it is no late answer but a lost connection.
+func TestForgottenCallEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
+	for name, say := range map[string]func(context.Context, *endpoint) error{
+		"call":  func(ctx context.Context, _ *endpoint) error { return ctx.Err() },
+		"batch": func(ctx context.Context, e *endpoint) error { return e.notTheBatch(ctx, ctx.Err()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			r := dial(t, nil, n.wsURL())
+			r.mustHead(t)
+			r.o.Timeout = 10 * time.Second
+			e := r.endpoints[0]
+			f := e.call(t.Context(), func(ctx context.Context, _ *rpc.Client) error {
+				n.stop()
+				<-ctx.Done()
+				return say(ctx, e)
+			})
+			if f == nil || f.late || f.class != txn.Ambiguous || f.detail != describe(errLost) {
+				t.Fatalf("%+v; want the connection lost, with the request perhaps taken", f)
+			}
+			n.listen(t, n.addr)
+			r.clock.Advance(lastBackoff)
+			r.mustHead(t)
+		})
+	}
+}
+
+// How a call on the old connection ends says nothing about the one in its place.
+func TestOldConnectionSaysNothingOfTheNew(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	r := dial(t, nil, n.wsURL())
+	r.mustHead(t)
+	e := r.endpoints[0]
+	f := e.call(t.Context(), func(context.Context, *rpc.Client) error {
+		n.stop()
+		awaitLost(t, e)
+		n.listen(t, n.addr)
+		r.mustHead(t)
+		return errLost
+	})
+	if f == nil || f.detail != describe(errLost) {
+		t.Errorf("%+v; want the connection lost", f)
+	}
+	if e.isAiling() {
+		t.Error("the new connection is taken to be ailing")
+	}
+	r.mustHead(t)
+}
+
+// What was let go while a call waited for its turn is not written to.
+func TestNothingLeavesOverAConnectionLetGo(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	r := dial(t, nil, n.wsURL())
+	r.mustHead(t)
+	e := r.endpoints[0]
+	client, f := e.ready(t.Context())
+	if f != nil {
+		t.Fatal(f)
+	}
+	e.close()
+	f = e.do(t.Context(), client, time.Second, new(notes), func(context.Context, *rpc.Client) error { return errors.New("it was called") })
+	if f == nil || f.class != txn.Unavailable || f.detail != describe(errLost) {
+		t.Errorf("%+v; want unavailable, as not a byte left", f)
+	}
+}
