@@ -124,6 +124,9 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 		return err
 	}
 	for i := 0; r.More(); i++ {
+		if i == batchItems && field.FullName() == batchRequests { // more would become much in memory
+			return invalidField(path, "must contain no more than %d item(s)", batchItems)
+		}
 		if err := r.value(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return err
 		}
