@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -32,7 +33,7 @@ type inflater struct {
 // Reset begins another body.
 func (i *inflater) Reset(r io.Reader) error {
 	i.left = i.most
-	return i.Reader.Reset(r)
+	return asPacked(i.Reader.Reset(r))
 }
 
 // Read unpacks, up to the limit.
@@ -41,7 +42,15 @@ func (i *inflater) Read(p []byte) (int, error) {
 	if i.left -= int64(n); i.left < 0 {
 		return 0, errUnpacked
 	}
-	return n, err
+	return n, asPacked(err)
+}
+
+// asPacked says of a body that it is not packed as it says.
+func asPacked(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return asConnect(statusOf(invalidField("request", "is not gzip, as its Content-Encoding says, or not all of it (%v); pack it anew, or send it as it is", err), ""))
 }
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
@@ -78,6 +87,10 @@ func bodyTooLate(limit time.Duration) error {
 		"request: its body was not there within %v; repeat it, less at a time or over a faster line", limit), pb.ErrorReason_ERROR_REASON_BODY_LATE)}
 }
 
+func brokenBody(says string) error {
+	return &bodyError{http.StatusBadRequest, statusOf(invalidField("request", "%s", says), "")}
+}
+
 // gather reads the body of a request, of most bytes. The transcoder would read it as a whole as well; but what it or the inner server make of one that is too large
 // or too late has no reason.
 func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
@@ -91,8 +104,14 @@ func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.
 		return r, bodyTooLarge(long.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return r, bodyTooLate(f.limits.PingAfter)
+	case err != nil && r.Context().Err() != nil:
+		return r, context.Canceled // nobody reads the answer
 	case err != nil:
-		return r, context.Canceled // it broke off: nobody reads the answer
+		return r, brokenBody("broke off, or is not as its Content-Length or Transfer-Encoding says; send it whole")
+	case len(text) > 0 && r.Method == http.MethodGet:
+		return r, brokenBody("has a body, which none has that only asks; put what is asked for into the path and the query")
+	case len(text) == 0 && isJSON(r.Header.Get("Content-Type")) && !strings.HasPrefix(r.URL.Path, pathPrefix):
+		return r, brokenBody("is empty, which is no JSON; an empty message is {}")
 	}
 	r = r.WithContext(r.Context())
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(&gathered{*bytes.NewBuffer(text)}), int64(len(text)), nil

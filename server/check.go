@@ -35,6 +35,9 @@ func (s *Server) check(request proto.Message) error {
 	if len(f.unknown) > 0 {
 		return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, f.unknown}
 	}
+	if len(f.long) > 0 { // the rules would say something of each item
+		return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, f.long}
+	}
 	if err := s.checkRules(judged(request), f.unfit); err != nil {
 		return err
 	}
@@ -50,6 +53,9 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 	}
 	if broken != nil {
 		for _, v := range broken.Violations {
+			if len(found) > mostViolations {
+				break
+			}
 			field := protovalidate.FieldPathString(v.Proto.GetField())
 			if field == "" {
 				field = "request"
@@ -61,6 +67,13 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 		return nil
 	}
 	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+}
+
+// mostItems is more than any list or map of a request may have, but for a batch. One that has more is not looked into: something may be wrong with each of its items.
+const mostItems = 64
+
+func tooMany(field protoreflect.FieldDescriptor, items int) bool {
+	return items > mostItems && field.FullName() != batchRequests
 }
 
 const labelKey = "1 to 63 of a-z, 0-9, \"-\", \"_\", \".\" and \"/\", starting with a letter"
@@ -102,6 +115,8 @@ func clean(m protoreflect.Message) bool {
 	ok := true
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
+		case field.IsMap() && tooMany(field, value.Map().Len()), field.IsList() && tooMany(field, value.List().Len()):
+			ok = false
 		case field.IsMap():
 			value.Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
 				ok = cleanValue(field.MapKey(), key.Value()) && cleanValue(field.MapValue(), value)
@@ -134,9 +149,19 @@ func cleanValue(field protoreflect.FieldDescriptor, value protoreflect.Value) bo
 //
 // An unknown field is refused rather than ignored: a caller who sends one relies on something that this server would not do. That matters most for a nonce or
 // a sender.
+//
+// It finds no more than is told of.
 type finder struct {
 	unknown []violation
 	unfit   []violation
+	long    []violation
+}
+
+// add notes what is wrong, and one more than is told.
+func add(found *[]violation, field, says string) {
+	if len(*found) <= mostViolations {
+		*found = append(*found, violation{field, says})
+	}
 }
 
 // walk ends because no message of the contract contains itself.
@@ -145,6 +170,12 @@ func (f *finder) walk(m protoreflect.Message, path string) {
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		at := join(path, string(field.Name()))
 		switch {
+		case field.IsMap() && tooMany(field, value.Map().Len()):
+			add(&f.long, at, fmt.Sprintf("has %d entries, far more than it may; send fewer", value.Map().Len()))
+			return true
+		case field.IsList() && tooMany(field, value.List().Len()):
+			add(&f.long, at, fmt.Sprintf("has %d items, far more than it may; send fewer", value.List().Len()))
+			return true
 		case field.FullName() == batchRequests: // each is checked, and answered, for itself
 			return true
 		case field.IsMap():
@@ -179,19 +210,22 @@ func (f *finder) value(field protoreflect.FieldDescriptor, value protoreflect.Va
 		f.walk(value.Message(), path)
 	case protoreflect.StringKind:
 		if strings.ContainsRune(value.String(), 0) {
-			f.unfit = append(f.unfit, violation{path, "must not contain a NUL character, which the ledger cannot hold; remove it"})
+			add(&f.unfit, path, "must not contain a NUL character, which the ledger cannot hold; remove it")
 		}
 	}
 }
 
 func (f *finder) findUnknown(m protoreflect.Message, path string) {
-	for rest := m.GetUnknown(); len(rest) > 0; {
+	last := protowire.Number(0)
+	for rest := m.GetUnknown(); len(rest) > 0 && len(f.unknown) <= mostViolations; {
 		number, _, length := protowire.ConsumeField(rest)
 		if length < 0 {
 			return // cannot be: what was unmarshalled is well-formed
 		}
-		rest = rest[length:]
-		f.unknown = append(f.unknown, unknownField(m.Descriptor(), number, path))
+		if rest = rest[length:]; number != last { // once of many in a row
+			f.unknown = append(f.unknown, unknownField(m.Descriptor(), number, path))
+		}
+		last = number
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -22,6 +23,11 @@ var malformed = []byte{0}
 
 // Unmarshal reads a message.
 func (d decoder) Unmarshal(text mem.BufferSlice, v any) error {
+	if _, isBatch := v.(*pb.BatchCreateTxRequest); isBatch {
+		whole := text.MaterializeToBuffer(mem.DefaultBufferPool())
+		defer whole.Free()
+		text = mem.BufferSlice{mem.SliceBuffer(firstItems(whole.ReadOnlyData()))}
+	}
 	err := d.CodecV2.Unmarshal(text, v)
 	message, ok := v.(proto.Message)
 	if err == nil || !ok || message.ProtoReflect().Descriptor().ParentFile().Package() != pb.File_fencepost_v1_tx_proto.Package() {
@@ -31,6 +37,30 @@ func (d decoder) Unmarshal(text mem.BufferSlice, v any) error {
 	message.ProtoReflect().SetUnknown(malformed)
 	return nil
 }
+
+// batchItems is the most that a batch may have, as the contract says.
+const batchItems = 1000
+
+// firstItems is a batch without what follows the first item that is too many, for which it is refused: a request of two bytes becomes one of a hundred.
+func firstItems(text []byte) []byte {
+	items := 0
+	for at := 0; at < len(text); {
+		number, _, length := protowire.ConsumeField(text[at:])
+		if length < 0 {
+			break // for the codec to say
+		}
+		if at += length; number == batchItem {
+			items++
+		}
+		if items > batchItems {
+			return text[:at]
+		}
+	}
+	return text
+}
+
+// batchItem is the number of BatchCreateTxRequest.requests.
+const batchItem = 1
 
 // checkRead refuses a request that could not be read.
 func checkRead(request proto.Message) error {

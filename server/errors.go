@@ -194,12 +194,47 @@ func thing(err error, a answer) string {
 	return "call"
 }
 
+// An error travels in trailers, of which many clients read 8 KiB, and whoever gets more of them loses the connection. So no more is told at once than fits, however much
+// is wrong and however long the names are that a caller gives to things.
+const (
+	mostViolations = 16
+	mostTold       = 1200 // bytes of all, beyond the first
+	longestField   = 200  // bytes
+	longestSays    = 600
+)
+
+// told are the violations that are told, and whether they are all.
+func (i *invalid) told() (*invalid, bool) {
+	bytes, few := 0, &invalid{reason: i.reason}
+	for n, v := range i.violations {
+		v = violation{clip(v.field, longestField), clip(v.says, longestSays)}
+		if bytes += len(v.field) + len(v.says); n == mostViolations || n > 0 && bytes > mostTold {
+			return few, false
+		}
+		few.violations = append(few.violations, v)
+	}
+	return few, true
+}
+
+// clip shortens a text.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
 func statusOfInvalid(bad *invalid) *status.Status {
-	violations := make([]*errdetails.BadRequest_FieldViolation, len(bad.violations))
-	for i, v := range bad.violations {
+	told, all := bad.told()
+	violations := make([]*errdetails.BadRequest_FieldViolation, len(told.violations))
+	for i, v := range told.violations {
 		violations[i] = &errdetails.BadRequest_FieldViolation{Field: v.field, Description: v.says, Reason: reasonName(bad.reason)}
 	}
-	return withDetails(status.New(codes.InvalidArgument, bad.Error()), bad.reason, &errdetails.BadRequest{FieldViolations: violations})
+	says := told.Error()
+	if !all {
+		says += "; and there is more, which is told once these are corrected"
+	}
+	return withDetails(status.New(codes.InvalidArgument, says), bad.reason, &errdetails.BadRequest{FieldViolations: violations})
 }
 
 func retryInfo(delay time.Duration) []protoadapt.MessageV1 {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,8 +32,8 @@ type link struct {
 	ended   bool
 	cancel  context.CancelFunc // of the context that all calls of the connection are of
 	parcels map[*parcel]struct{}
-	unread  int // bytes of them
-	refused int // calls that were refused, and whose deadline is still to come
+	unread  int         // bytes of them
+	refused []time.Time // deadlines of calls that were refused: of some that have passed, and of all that are still to come
 }
 
 func (l *link) add(p *parcel) bool {
@@ -68,20 +69,23 @@ func (l *link) mayCall() bool {
 }
 
 // refuse notes a call that is refused before it begins. The transport has made a timer for its deadline, and forgets to stop it: whoever is refused again and again,
-// with deadlines that are far away, would fill the memory with them. With the connection they end.
+// with deadlines that are far away, would fill the memory with them. With the connection they end. Of the call itself, and of all that came with it, nothing is kept.
 func (l *link) refuse(ctx context.Context, most int) {
-	if _, has := ctx.Deadline(); !has {
+	until, has := ctx.Deadline()
+	if !has {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refused++
-	context.AfterFunc(ctx, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.refused--
-	})
-	if l.refused > most && l.close != nil {
+	if l.ended {
+		return
+	}
+	if l.refused = append(l.refused, until); len(l.refused) <= most {
+		return
+	}
+	now := clock.Real{}.Now() // by which the transport sets its timers
+	l.refused = slices.DeleteFunc(l.refused, func(until time.Time) bool { return until.Before(now) })
+	if len(l.refused) > most && l.close != nil {
 		go l.close() // which may wait for the peer; whoever asks holds a lock of the transport
 	}
 }
@@ -112,7 +116,7 @@ func (l *link) begin(cancel context.CancelFunc) {
 func (l *link) end() {
 	l.mu.Lock()
 	parcels, cancel := l.parcels, l.cancel
-	l.ended, l.parcels, l.unread = true, nil, 0
+	l.ended, l.parcels, l.unread, l.refused = true, nil, 0, nil
 	l.mu.Unlock()
 	for p := range parcels {
 		p.seat.release()

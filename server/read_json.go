@@ -124,6 +124,9 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 		return err
 	}
 	for i := 0; r.More(); i++ {
+		if i == batchItems && field.FullName() == batchRequests { // more would become much in memory
+			return invalidField(path, "must contain no more than %d item(s)", batchItems)
+		}
 		if err := r.value(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return err
 		}
@@ -171,8 +174,9 @@ func wantedText(field protoreflect.FieldDescriptor) string {
 	return "is a string; write it in quotes"
 }
 
-// hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has any other letter.
-var hexText = regexp.MustCompile(`^0[xX][0-9a-fA-F]*$`)
+// hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has any other letter. Base64 of 32 letters that happens to have none but
+// those that libraries write hex with, without its "0x", does not come about: its zeros are capital letters, and of other bytes it would be one in 2^64.
+var hexText = regexp.MustCompile(`^(0[xX][0-9a-fA-F]*|[0-9a-f]{32,})$`)
 
 // checkBase64 takes standard and URL-safe base64, with padding or without, as the JSON of protobuf has it, but only as an encoder writes it: without bits that no
 // byte is made of.

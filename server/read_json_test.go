@@ -39,6 +39,7 @@ func withData(id, data string) string {
 // badBytes are what protojson would take, and most of it for other bytes than are meant.
 var badBytes = map[string]string{
 	"0xd09de08a": "looks like hex", "0Xd09de08a": "looks like hex", "0xd09de08A": "looks like hex", "0x": "looks like hex", "0xAbCdEf0123": "looks like hex", "0xd09de08": "looks like hex",
+	"a9059cbb" + strings.Repeat("0", 128): "looks like hex", "6080604052348015600e575f5ffd5b50": "looks like hex",
 	`\u0030xd09de08a`: "looks like hex", "AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder", "AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
 }
 
@@ -78,6 +79,7 @@ func TestFormsOfBase64(t *testing.T) {
 	i := 0
 	for data, want := range map[string]string{
 		"AQI=": "0102", "AQI": "0102", "AQ==": "01", "AQ": "01", "AQID": "010203", "-_8=": "fbff", "-_8": "fbff", "+/8=": "fbff", "+/8": "fbff", `+\/8`: "fbff",
+		strings.Repeat("A", 64): strings.Repeat("00", 48), "a9059cbbAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA": "6bdd39f5c6db" + strings.Repeat("00", 24), "6080604052348015600e575f5ffd": "eb4f34eb4e34e76df8f34d79eb4d1ee7be5fe5f7dd",
 		"0x2d4A==": "d31d9de0", "0x2d4Q": "d31d9de1", "": "",
 	} {
 		i++

@@ -2,6 +2,8 @@ package server
 
 import (
 	"bytes"
+	"io"
+	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -33,6 +35,10 @@ func asTranscoded(r *http.Request) *http.Request {
 	if isJSON(r.Header.Get("Content-Type")) {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	if r.ContentLength == 0 && r.Method != http.MethodGet { // nothing to say is no mistake: what is missing is told by its name
+		r.Header.Del("Content-Encoding")
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
+	}
 	if r.URL.Path == pathByRequest {
 		r.URL.RawQuery = byRequest(r.URL.Query()).Encode()
 	}
@@ -47,27 +53,47 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// checkURL refuses a path or a query that is not text, which no message can hold, and one that names a request twice, in either spelling.
+// checkURL refuses a path or a query that is not text, which no message can hold; a query of which a part would be dropped, since then another question would be answered;
+// and one that names a parameter twice, in either spelling, of which one would be dropped as well.
 func checkURL(u *url.URL) error {
 	if !utf8.ValidString(u.Path) {
 		return invalidField("path", "must be UTF-8 once it is unescaped")
 	}
-	query := u.Query()
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return invalidField("query", `cannot be read (%v); separate parameters by "&", and escape what is in them, "%%" as "%%25" and ";" as "%%3B"`, err)
+	}
 	for name, values := range query {
 		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
 			return invalidField(strings.ToValidUTF8(name, "\uFFFD"), "must be UTF-8 once it is unescaped")
 		}
 	}
-	if !strings.HasPrefix(u.Path, pathByRequest) {
-		return nil
+	if strings.HasPrefix(u.Path, pathByRequest) {
+		query = byRequest(query)
 	}
-	for _, name := range []string{"request.submitter", "request.request_id"} {
-		if n := len(byRequest(query)[name]); n > 1 {
-			return invalidField(name, "is given %d times; give it once", n)
+	return checkOnce(query)
+}
+
+// checkOnce refuses a parameter that is given twice, unless it is one of a list.
+func checkOnce(query url.Values) error {
+	given := map[string]int{}
+	for name, values := range query {
+		given[snakeCase(name)] += len(values)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name] > 1 && name != "labels" && name != "states" {
+			return invalidField(name, "is given %d times; give it once", given[name])
 		}
 	}
 	return nil
 }
+
+// snakeCase is a name as the contract spells it.
+func snakeCase(name string) string {
+	return upperCase.ReplaceAllStringFunc(name, func(letter string) string { return "_" + strings.ToLower(letter) })
+}
+
+var upperCase = regexp.MustCompile(`[A-Z]`)
 
 // byRequest gives the parameters of a look-up by request the names that the contract has for them.
 func byRequest(query url.Values) url.Values {
@@ -243,8 +269,9 @@ func refuse(w http.ResponseWriter, code int, s *status.Status) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Del("Content-Length")
-	w.Header().Del("Content-Encoding")
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Trailer", "Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"} { // of an answer that is none
+		w.Header().Del(name)
+	}
 	w.WriteHeader(code)
 	_, _ = w.Write(append(toJSON(s.Proto()), '\n'))
 }

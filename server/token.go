@@ -73,7 +73,7 @@ func parseResumeToken(text string, t target) (token resumeToken, err error) {
 	}
 	token.given = true
 	if t.tx == (txn.TxID{}) {
-		if token.position, err = store.ParsePosition(rest); err != nil {
+		if token.position, err = store.ParsePosition(rest); err != nil || token.position.Seen == "" {
 			return token, badToken()
 		}
 		token.epoch = token.position.Epoch

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
@@ -216,8 +218,38 @@ func TestRefusedCallsLeaveNoTimers(t *testing.T) {
 	k.eventually("what the connection that ended has left is gone", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.ended && l.refused == 0
+		return l.ended && len(l.refused) == 0
 	})
+}
+
+// Nothing that came with a call that is refused is kept until its deadline; and calls whose deadlines have passed do not count.
+func TestARefusedCallIsForgotten(t *testing.T) {
+	t.Parallel()
+	far, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	closed := make(chan struct{}, 10)
+	l := &link{close: func() error { closed <- struct{}{}; return nil }}
+	came := new([headerBytes]byte)
+	held := weak.Make(came)
+	l.refuse(context.WithValue(far, linkKey{}, came), 2)
+	for limit := time.After(patience); held.Value() != nil; runtime.GC() {
+		select {
+		case <-limit:
+			t.Fatal("what came with the call is still held")
+		default:
+		}
+	}
+	for range 5 {
+		past, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+		l.refuse(past, 2)
+		cancel()
+	}
+	l.refuse(far, 2)
+	if len(closed) > 0 || len(l.refused) > 3 {
+		t.Errorf("with two calls that have time left %d deadlines are kept, or the connection is closed", len(l.refused))
+	}
+	l.refuse(far, 2)
+	<-closed
 }
 
 // A connection has so many calls of health under way, and a node so many watches of health, none of which takes room of a caller; one that ends makes room.

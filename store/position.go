@@ -171,7 +171,7 @@ func (r *reader) snapshot() string {
 		}
 		text.WriteString(strconv.FormatUint(last, 10))
 	}
-	if xmax > math.MaxInt64 {
+	if xmax > math.MaxInt64 || uint32(xmin) == 0 || uint32(xmax) == 0 { // PostgreSQL numbers no transaction so, and reads no such snapshot
 		r.bad = true
 	}
 	return text.String()

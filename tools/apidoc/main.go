@@ -222,7 +222,7 @@ const reasonsHead = `<!-- Generated from proto by ` + "`make generate`" + `; do 
 # Errors
 
 An error is a google.rpc.Status. Its message is a sentence that names the thing, the reason and the remedy. Its details hold a google.rpc.ErrorInfo of the domain
-` + "`fencepost.dev`" + ` with one of these reasons; a google.rpc.BadRequest with each field that is at fault, where fields are; a google.rpc.RetryInfo where the same
+` + "`fencepost.dev`" + ` with one of these reasons; a google.rpc.BadRequest with the fields that are at fault (the first 16, where more are); a google.rpc.RetryInfo where the same
 call will do later, which over HTTP is the header Retry-After as well; and a google.rpc.RequestInfo where the log has more. Over HTTP the body is the status as
 JSON.
 

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// A body that is not what its head says is the caller's fault, and told so in the caller's tongue; the answer has nothing of gRPC's in its head.
+func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := io.WriteString(z, `{"submitter":"alice"}`)
+	n.must(err)
+	n.must(z.Close())
+	for name, one := range map[string]struct{ body, encoding, says string }{
+		"plain as gzip":      {`{"submitter":"alice"}`, "gzip", "is not gzip"},
+		"half of gzip":       {packed.String()[:packed.Len()-5], "gzip", "is not gzip"},
+		"more behind gzip":   {packed.String() + "abc", "gzip", "is not gzip"},
+		"a checksum that is": {packed.String()[:packed.Len()-8] + "12345678", "gzip", "is not gzip"},
+		"no JSON":            {"x", "", "is not the JSON"},
+	} {
+		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
+		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		if !strings.Contains(s.Message(), one.says) || a.header.Get("Grpc-Status") != "" || a.header.Get("Grpc-Message") != "" {
+			t.Errorf("%s: %q, with the head %v", name, s.Message(), a.header)
+		}
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, one.body, "Content-Encoding", one.encoding); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+			t.Errorf("%s over Connect: %d %s", name, a.code, a.body)
+		}
+	}
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "", "Content-Type", "application/json"); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+		t.Errorf("nothing over Connect: %d %s", a.code, a.body)
+	}
+	n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id=a", "hello").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+}
+
+// So is one whose pieces are none, by a caller who waits for the answer.
+func TestABodyThatIsBroken(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	for path, want := range map[string]string{"/api/v1/tx": `"code":3`, pb.TxService_CreateTx_FullMethodName: `"code":"invalid_argument"`} {
+		conn, err := net.Dial("tcp", n.conn.Target())
+		n.must(err)
+		defer conn.Close()
+		n.must(conn.SetDeadline(time.Now().Add(patience)))
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}", path)
+		n.must(err)
+		answer, _ := io.ReadAll(conn) // it may end with a reset
+		if text := strings.ReplaceAll(string(answer), " ", ""); !strings.HasPrefix(text, "HTTP/1.1400") || !strings.Contains(text, want) {
+			t.Errorf("%s is answered %s", path, answer)
+		}
+	}
+}
+
+// A call that has nothing to say needs no body.
+func TestNoBodyIsAnEmptyMessage(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	tx := n.create("alice", "r")
+	n.http("POST", "/api/v1/tx/"+tx.GetTxId()+"/cancel", "").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED")
+	n.http("POST", "/api/v1/tx/"+tx.GetTxId()+"/cancel", "", "Content-Encoding", "gzip").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED")
+	s := n.http("POST", "/api/v1/tx", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	if !strings.Contains(s.Message(), "payload: is missing") {
+		t.Errorf("it says %q", s.Message())
+	}
+}
+
+// No part of a query is dropped, since another question would be answered then.
+func TestQueriesAreReadWhole(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	n.create("alice", "r")
+	for _, path := range []string{"/api/v1/tx", "/api/v1/events", "/api/v1/submitters", "/api/v1/submitters/alice/events", "/api/v1/tx/by-request"} {
+		for query, says := range map[string]string{
+			"submitter=%zz": "query: cannot be read", "submitter=bob;page_size=1": "query: cannot be read", "a=b&%": "query: cannot be read",
+			"page_size=1&page_size=2": "page_size: is given 2 times", "page_token=a&pageToken=b": "page_token: is given 2 times", "resumeToken=&resume_token=": "resume_token: is given 2 times",
+		} {
+			s := n.http("GET", path+"?"+query, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+			if !strings.HasPrefix(s.Message(), says) {
+				t.Errorf("%s?%s: it says %q", path, query, s.Message())
+			}
+		}
+	}
+	n.http("GET", "/api/v1/tx?submitter=alice&submitter=bob", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	n.http("GET", "/api/v1/tx?states=TX_STATE_QUEUED&states=TX_STATE_STUCK&labels=a%3Db&labels=c%3Dd", "").want(t, http.StatusOK)
+}

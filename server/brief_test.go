@@ -1,0 +1,105 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// unknowns are so many fields that nobody knows, no two alike.
+func unknowns(count int) (fields []byte) {
+	for i := range count {
+		fields = protowire.AppendVarint(protowire.AppendTag(fields, protowire.Number(1000+i), protowire.VarintType), 0)
+	}
+	return fields
+}
+
+// However much is wrong with a request, and however long the names in it are, the error fits into the trailers that clients read, and says the first of it. The
+// connection, and what else is on it, goes on.
+func TestNonsenseIsToldInBrief(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	stream := n.watch(watchAll())
+	_, err := stream.Recv()
+	k.must(err)
+	labelled := func(count, length int) *pb.CreateTxRequest {
+		a := ask("alice", "r", "1")
+		a.Labels = map[string]string{}
+		for i := range count {
+			a.Labels[strings.Repeat("Ä", length)+fmt.Sprint(i)] = "x"
+		}
+		return a
+	}
+	strange := ask("alice", "r", "1")
+	strange.ProtoReflect().SetUnknown(unknowns(500_000))
+	create := func(a *pb.CreateTxRequest) func() error {
+		return func() error { _, err := n.txs.CreateTx(k.ctx, a); return err }
+	}
+	for name, one := range map[string]struct {
+		call         func() error
+		reason, says string
+	}{
+		"unknown fields": {create(strange), "UNKNOWN_FIELD", "field 1000 of CreateTxRequest"},
+		"labels":         {create(labelled(100_000, 1)), "INVALID_FIELD", "labels: has 100000 entries"},
+		"some labels":    {create(labelled(60, 60)), "INVALID_FIELD", "there is more"},
+		"a long label":   {create(labelled(1, 1_000_000)), "INVALID_FIELD", "must have a key of 1 to 63"},
+		"states": {func() error {
+			_, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{States: slices.Repeat([]pb.TxState{99}, 1_000_000)})
+			return err
+		}, "INVALID_FIELD", "states: has 1000000 items"},
+		"a mask": {func() error {
+			_, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{Submitter: "alice", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{strings.Repeat("x", 1_000_000)}}})
+			return err
+		}, "INVALID_FIELD", "update_mask: names"},
+	} {
+		s := wantStatus(t, one.call(), codes.InvalidArgument, one.reason)
+		if !strings.Contains(s.Message(), one.says) {
+			t.Errorf("%s: it says %q, and not %q", name, s.Message(), one.says)
+		}
+		if size := len(s.Message()) + proto.Size(s.Proto())*4/3; size > 6<<10 {
+			t.Errorf("%s: the error is %d bytes long", name, size)
+		}
+	}
+	n.create("alice", "the watch stands")
+	if m, err := stream.Recv(); err != nil || m.GetEvent() == nil {
+		t.Errorf("a stream of the same connection: %v, %v", m, err)
+	}
+}
+
+// A batch of too many is refused as one, and what is too much of it is not even kept.
+func TestTooLargeABatchIsNotRead(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	var read pb.BatchCreateTxRequest
+	for count, want := range map[int]int{0: 0, 1: 1, batchItems: batchItems, batchItems + 1: batchItems + 1, 1_000_000: batchItems + 1} {
+		proto.Reset(&read)
+		n.must(newDecoder().Unmarshal(mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x0a\x00", count))}, &read))
+		if len(read.GetRequests()) != want {
+			t.Errorf("of %d requests %d are read, want %d", count, len(read.GetRequests()), want)
+		}
+	}
+	for count, refused := range map[int]bool{batchItems: false, batchItems + 1: true} {
+		text := `{"requests":[{}` + strings.Repeat(",{}", count-1) + `]}`
+		if err := checkJSON([]byte(text), read.ProtoReflect().Descriptor()); (err != nil) != refused {
+			t.Errorf("%d requests in JSON: %v", count, err)
+		}
+	}
+	_, err := n.txs.BatchCreateTx(n.ctx, &pb.BatchCreateTxRequest{Requests: slices.Repeat([]*pb.CreateTxRequest{{}}, 100_000)})
+	s := wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD")
+	a := n.http("POST", "/api/v1/tx/batch", `{"requests":[{}`+strings.Repeat(",{}", 100_000)+`]}`)
+	if told := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD"); told.Message() != s.Message() {
+		t.Errorf("gRPC says %q and JSON %q", s.Message(), told.Message())
+	}
+}
