@@ -495,7 +495,8 @@ func (CancelOutcome) EnumDescriptor() ([]byte, []int) {
 }
 
 // Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
-// carries a field unknown to the server is refused.
+// carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
+// go by that mark (docs/clients.md, "Printing messages").
 type Payload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
@@ -2617,14 +2618,14 @@ var File_fencepost_v1_tx_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\n" +
-	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xa9\x03\n" +
-	"\aPayload\x12\x86\x01\n" +
-	"\x02to\x18\x01 \x01(\tBv\xbaHs\xba\x01p\n" +
+	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xb4\x03\n" +
+	"\aPayload\x12\x89\x01\n" +
+	"\x02to\x18\x01 \x01(\tBy\xbaHs\xba\x01p\n" +
 	"\n" +
-	"payload.to\x12/must be empty or \"0x\" followed by 40 hex digits\x1a1this == '' || this.matches('^0x[0-9a-fA-F]{40}$')R\x02to\x12\xc6\x01\n" +
-	"\x05value\x18\x02 \x01(\tB\xaf\x01\xbaH\xab\x01\xba\x01\xa7\x01\n" +
-	"\rpayload.value\x12`must be a whole number of wei in decimal digits, for example \"1000000000000000000\" for one ether\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')R\x05value\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\x12\x1f\n" +
+	"payload.to\x12/must be empty or \"0x\" followed by 40 hex digits\x1a1this == '' || this.matches('^0x[0-9a-fA-F]{40}$')\x80\x01\x01R\x02to\x12\xc9\x01\n" +
+	"\x05value\x18\x02 \x01(\tB\xb2\x01\xbaH\xab\x01\xba\x01\xa7\x01\n" +
+	"\rpayload.value\x12`must be a whole number of wei in decimal digits, for example \"1000000000000000000\" for one ether\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')\x80\x01\x01R\x05value\x12\x17\n" +
+	"\x04data\x18\x03 \x01(\fB\x03\x80\x01\x01R\x04data\x12\x1f\n" +
 	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\xd1\x01\n" +
 	"\aReceipt\x12\x17\n" +
 	"\atx_hash\x18\x01 \x01(\tR\x06txHash\x12%\n" +
