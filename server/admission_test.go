@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
@@ -134,12 +135,16 @@ func TestTheDoorFindsOutOnce(t *testing.T) {
 		}
 	}
 
-	a := newAdmission(nil, []Caller{{Name: "one", Tokens: []string{"one"}}})
+	a := n.server.admission.Load()
 	ctx := context.WithValue(k.ctx, entryKey{}, &entry{a, a.passes[0].rights}) // of a call whose token cannot be looked at any more
-	if r, err := a.whose(ctx, pb.TxService_GetTx_FullMethodName); err != nil || r.caller != "one" {
-		t.Errorf("%v, %v", r, err)
+	get := &grpc.UnaryServerInfo{FullMethod: pb.TxService_GetTx_FullMethodName}
+	_, unary := n.server.interceptUnary(ctx, byKey("alice", "never"), get, func(context.Context, any) (any, error) { return nil, nil })
+	_, gone, stream := n.server.admitStream(ctx, pb.TxService_WatchTx_FullMethodName, func(error) {})
+	if unary != nil || stream != nil {
+		t.Fatalf("what the door found out is found out again: %v, %v", unary, stream)
 	}
-	if _, err := newAdmission(nil, []Caller{{Name: "one", Tokens: []string{"one"}}}).whose(ctx, pb.TxService_GetTx_FullMethodName); !errors.Is(err, errStranger) {
+	gone()
+	if _, err := newAdmission([]string{"one-0123456789abcdef"}, nil).whose(ctx, get.FullMethod); !errors.Is(err, errStranger) {
 		t.Errorf("others let the call in: %v", err)
 	}
 }
