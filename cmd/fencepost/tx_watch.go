@@ -276,6 +276,9 @@ func stepDetails(e *pb.TxEvent) []string {
 	details := []string{e.GetReason(), e.GetMessage()}
 	if r := e.GetReceipt(); r != nil {
 		details = append(details, fmt.Sprintf("block %d", r.GetBlockNumber()))
+		if r.GetKind() == "CANCEL" {
+			details = append(details, "of its cancel")
+		}
 	}
 	return append(details, e.GetTxHash())
 }

@@ -190,205 +190,206 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "r\0324this == \'\' || this.matches(\'^(0|[1-9]" +
       "[0-9]{0,77})$\')R\005value\022\027\n\004data\030\003 \001(\014B\003\200\001" +
       "\001R\004data\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gasLimit" +
-      "J\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\321\001\n\007Receipt\022\027\n" +
+      "J\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\345\001\n\007Receipt\022\027\n" +
       "\007tx_hash\030\001 \001(\tR\006txHash\022%\n\014block_number\030\002" +
       " \001(\004B\0020\001R\013blockNumber\022\035\n\nblock_hash\030\003 \001(" +
       "\tR\tblockHash\022\030\n\007success\030\004 \001(\010R\007success\022\035" +
       "\n\010gas_used\030\005 \001(\004B\0020\001R\007gasUsed\022.\n\023effecti" +
-      "ve_gas_price\030\006 \001(\tR\021effectiveGasPrice\"\336\001" +
-      "\n\007Attempt\022\035\n\nattempt_no\030\001 \001(\rR\tattemptNo" +
-      "\022\022\n\004kind\030\002 \001(\tR\004kind\022\027\n\007tx_hash\030\003 \001(\tR\006t" +
-      "xHash\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gasLimit\022\027" +
-      "\n\007fee_cap\030\005 \001(\tR\006feeCap\022\020\n\003tip\030\006 \001(\tR\003ti" +
-      "p\022;\n\013create_time\030\007 \001(\0132\032.google.protobuf" +
-      ".TimestampR\ncreateTime\"\251\002\n\017OperatorDetai" +
-      "ls\022\035\n\005nonce\030\001 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\037\n\tque" +
-      "ue_seq\030\002 \001(\003B\0020\001R\010queueSeq\022\'\n\rfencing_to" +
-      "ken\030\003 \001(\003B\0020\001R\014fencingToken\022\'\n\017submit_at" +
-      "tempts\030\004 \001(\rR\016submitAttempts\0221\n\010attempts" +
-      "\030\005 \003(\0132\025.fencepost.v1.AttemptR\010attempts\022" +
-      ")\n\020accepted_attempt\030\006 \001(\rR\017acceptedAttem" +
-      "pt\022\034\n\tdiagnosis\030\007 \001(\tR\tdiagnosisB\010\n\006_non" +
-      "ce\"\322\007\n\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmit" +
-      "ter\030\002 \001(\tR\tsubmitter\022\035\n\nrequest_id\030\003 \001(\t" +
-      "R\trequestId\022+\n\005state\030\004 \001(\0162\025.fencepost.v" +
-      "1.TxStateR\005state\0225\n\tsub_state\030\005 \001(\0162\030.fe" +
-      "ncepost.v1.TxSubStateR\010subState\022\034\n\007versi" +
-      "on\030\006 \001(\004B\0020\001R\007version\022/\n\007payload\030\007 \001(\0132\025" +
-      ".fencepost.v1.PayloadR\007payload\022\027\n\007tx_has" +
-      "h\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025.fence" +
-      "post.v1.ReceiptR\007receipt\0222\n\010executed\030\n \001" +
-      "(\0162\026.fencepost.v1.ExecutedR\010executed\022\035\n\n" +
-      "retry_safe\030\013 \001(\010R\tretrySafe\022\026\n\006reason\030\014 " +
-      "\001(\tR\006reason\022\035\n\nlast_error\030\r \001(\tR\tlastErr" +
-      "or\022)\n\020cancel_requested\030\016 \001(\010R\017cancelRequ" +
-      "ested\022;\n\013create_time\030\017 \001(\0132\032.google.prot" +
-      "obuf.TimestampR\ncreateTime\022;\n\013update_tim" +
-      "e\030\020 \001(\0132\032.google.protobuf.TimestampR\nupd" +
-      "ateTime\0229\n\nfinal_time\030\021 \001(\0132\032.google.pro" +
-      "tobuf.TimestampR\tfinalTime\0229\n\010operator\030\022" +
-      " \001(\0132\035.fencepost.v1.OperatorDetailsR\010ope" +
-      "rator\022)\n\005terms\030\023 \001(\0132\023.fencepost.v1.Term" +
-      "sR\005terms\022<\n\rconfirmations\030\024 \003(\0132\026.fencep" +
-      "ost.v1.BlockRefR\rconfirmations\0224\n\006labels" +
-      "\030\025 \003(\0132\034.fencepost.v1.Tx.LabelsEntryR\006la" +
-      "bels\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
-      "\005value\030\002 \001(\tR\005value:\0028\001\":\n\010BlockRef\022\032\n\006n" +
-      "umber\030\001 \001(\004B\0020\001R\006number\022\022\n\004hash\030\002 \001(\tR\004h" +
-      "ash\"\236\004\n\007TxEvent\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\t" +
-      "submitter\030\002 \001(\tR\tsubmitter\022\024\n\003seq\030\003 \001(\004B" +
-      "\0020\001R\003seq\022-\n\004kind\030\004 \001(\0162\031.fencepost.v1.Tx" +
-      "EventKindR\004kind\022+\n\005state\030\005 \001(\0162\025.fencepo" +
-      "st.v1.TxStateR\005state\0225\n\tsub_state\030\006 \001(\0162" +
-      "\030.fencepost.v1.TxSubStateR\010subState\0222\n\010e" +
-      "xecuted\030\007 \001(\0162\026.fencepost.v1.ExecutedR\010e" +
-      "xecuted\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007rece" +
-      "ipt\030\t \001(\0132\025.fencepost.v1.ReceiptR\007receip" +
-      "t\022\026\n\006reason\030\n \001(\tR\006reason\022\030\n\007message\030\013 \001" +
-      "(\tR\007message\022.\n\004time\030\014 \001(\0132\032.google.proto" +
-      "buf.TimestampR\004time\022\031\n\010new_fork\030\r \001(\010R\007n" +
-      "ewFork\022<\n\rconfirmations\030\016 \003(\0132\026.fencepos" +
-      "t.v1.BlockRefR\rconfirmations\"\337\004\n\017CreateT" +
-      "xRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R" +
-      "\tsubmitter\022\234\001\n\nrequest_id\030\002 \001(\tB}\272Hzr\005\020\001" +
-      "\030\200\001\272\001p\n\024request_id.printable\0226must not h" +
-      "old control characters, such as a line b" +
-      "reak\032 !this.matches(\'[\\x01-\\x1f\\x7f]\')R\t" +
-      "requestId\0227\n\007payload\030\003 \001(\0132\025.fencepost.v" +
-      "1.PayloadB\006\272H\003\310\001\001R\007payload\022)\n\005terms\030\004 \001(" +
-      "\0132\023.fencepost.v1.TermsR\005terms\022\343\001\n\006labels" +
-      "\030\005 \003(\0132).fencepost.v1.CreateTxRequest.La" +
-      "belsEntryB\237\001\272H\233\001\232\001\227\001\020\020\"\035r\0332\031^[a-z][a-z0-" +
-      "9._/-]{0,62}$*tr\003\030\200\001\272\001l\n\020labels.printabl" +
-      "e\0226must not hold control characters, suc" +
-      "h as a line break\032 !this.matches(\'[\\x01-" +
-      "\\x1f\\x7f]\')R\006labels\0329\n\013LabelsEntry\022\020\n\003ke" +
-      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\307" +
-      "\001\n\005Terms\0225\n\005speed\030\001 \001(\0162\025.fencepost.v1.T" +
-      "xSpeedB\010\272H\005\202\001\002\020\001R\005speed\022-\n\007max_fee\030\002 \001(\t" +
-      "B\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxFee\0227\n\tnot_af" +
-      "ter\030\003 \001(\0132\032.google.protobuf.TimestampR\010n" +
-      "otAfter\022\037\n\013cancel_late\030\004 \001(\010R\ncancelLate" +
-      "\"N\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132\020.fence" +
-      "post.v1.TxR\002tx\022\030\n\007created\030\002 \001(\010R\007created" +
-      "\"c\n\024BatchCreateTxRequest\022K\n\010requests\030\001 \003" +
-      "(\0132\035.fencepost.v1.CreateTxRequestB\020\272H\r\222\001" +
-      "\n\010\001\020\350\007\"\003\330\001\003R\010requests\"T\n\025BatchCreateTxRe" +
-      "sponse\022;\n\007results\030\001 \003(\0132!.fencepost.v1.B" +
-      "atchCreateTxResultR\007results\"\211\001\n\023BatchCre" +
-      "ateTxResult\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v1.T" +
-      "xH\000R\002tx\022*\n\005error\030\002 \001(\0132\022.google.rpc.Stat" +
-      "usH\000R\005error\022\030\n\007created\030\003 \001(\010R\007createdB\010\n" +
-      "\006result\"a\n\nRequestKey\022(\n\tsubmitter\030\001 \001(\t" +
-      "B\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022)\n\nrequest_id\030\002 " +
-      "\001(\tB\n\272H\007r\005\020\001\030\200\001R\trequestId\"\247\001\n\014GetTxRequ" +
-      "est\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txId\0224\n\007" +
-      "request\030\002 \001(\0132\030.fencepost.v1.RequestKeyH" +
-      "\000R\007request\0222\n\004view\030\003 \001(\0162\024.fencepost.v1." +
-      "TxViewB\010\272H\005\202\001\002\020\001R\004viewB\014\n\003key\022\005\272H\002\010\001\"1\n\r" +
-      "GetTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1" +
-      ".TxR\002tx\"\306\003\n\016ListTxsRequest\022&\n\tsubmitter\030" +
-      "\001 \001(\tB\010\272H\005r\003\030\200\001R\tsubmitter\022@\n\006states\030\002 \003" +
-      "(\0162\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020\007\"\007\202\001\004" +
-      "\020\001 \000R\006states\022\'\n\tpage_size\030\003 \001(\005B\n\272H\007\032\005\030\350" +
-      "\007(\000R\010pageSize\022\'\n\npage_token\030\004 \001(\tB\010\272H\005r\003" +
-      "\030\200\002R\tpageToken\0222\n\004view\030\005 \001(\0162\024.fencepost" +
-      ".v1.TxViewB\010\272H\005\202\001\002\020\001R\004view\022B\n\006labels\030\006 \003" +
-      "(\tB*\272H\'\222\001$\020\020\" r\036\030\300\0012\031^[a-z][a-z0-9._/-]{" +
-      "0,62}=R\006labels\022=\n\014created_from\030\007 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\013createdFrom\022A\n" +
-      "\016created_before\030\010 \001(\0132\032.google.protobuf." +
-      "TimestampR\rcreatedBefore\"]\n\017ListTxsRespo" +
-      "nse\022\"\n\003txs\030\001 \003(\0132\020.fencepost.v1.TxR\003txs\022" +
-      "&\n\017next_page_token\030\002 \001(\tR\rnextPageToken\"" +
-      "x\n\017CancelTxRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003" +
-      "\260\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006rea" +
-      "son\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operato" +
-      "r\"k\n\020CancelTxResponse\0225\n\007outcome\030\001 \001(\0162\033" +
-      ".fencepost.v1.CancelOutcomeR\007outcome\022 \n\002" +
-      "tx\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"y\n\020SpeedU" +
-      "pTxRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txI" +
-      "d\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010o" +
-      "perator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"5\n\021Spe" +
-      "edUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v" +
-      "1.TxR\002tx\"\010\n\006AllTxs\"\201\004\n\016WatchTxRequest\022\037\n" +
-      "\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmit" +
-      "ter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003al" +
-      "l\030\003 \001(\0132\024.fencepost.v1.AllTxsH\000R\003all\0224\n\007" +
-      "request\030\007 \001(\0132\030.fencepost.v1.RequestKeyH" +
-      "\000R\007request\022+\n\014resume_token\030\004 \001(\tB\010\272H\005r\003\030" +
-      "\200@R\013resumeToken\022\037\n\013until_final\030\005 \001(\010R\nun" +
-      "tilFinal\022H\n\theartbeat\030\006 \001(\0132\031.google.pro" +
-      "tobuf.DurationB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbe" +
-      "at\022W\n\006labels\030\010 \003(\tB?\272H<\222\0019\020\020\"5r321^[a-z]" +
-      "[a-z0-9._/-]{0,62}=[^\\x00-\\x1f\\x7f]{0,12" +
-      "8}$R\006labels\022@\n\006states\030\t \003(\0162\025.fencepost." +
-      "v1.TxStateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006statesB\017\n" +
-      "\006target\022\005\272H\002\010\001\"S\n\tHeartbeat\022.\n\004time\030\001 \001(" +
-      "\0132\032.google.protobuf.TimestampR\004time\022\026\n\006b" +
-      "ehind\030\002 \001(\010R\006behind\"\327\001\n\017WatchTxResponse\022" +
-      "-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEventH\000R" +
-      "\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepost.v1." +
-      "TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027.fenc" +
-      "epost.v1.HeartbeatH\000R\theartbeat\022!\n\014resum" +
-      "e_token\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001" +
-      "\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017T" +
-      "X_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002" +
-      "\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUC" +
-      "K\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_" +
-      "FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230" +
-      "\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPECIFIE" +
-      "D\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_" +
-      "STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING" +
-      "_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004*x\n\010Exe" +
-      "cuted\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECU" +
-      "TED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUT" +
-      "ED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013" +
-      "TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECIFIED" +
-      "\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT" +
-      "_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMI" +
-      "TTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n" +
-      "\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KI" +
-      "ND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020" +
-      "\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_" +
-      "KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND" +
-      "_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n" +
-      "\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIN" +
-      "D_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022" +
-      "\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_" +
-      "KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIE" +
-      "W_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX" +
-      "_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_" +
-      "UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_S" +
-      "PEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rC" +
-      "ancelOutcome\022\036\n\032CANCEL_OUTCOME_UNSPECIFI" +
-      "ED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CA" +
-      "NCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_OUTCO" +
-      "ME_ALREADY_FINAL\020\0032\347\006\n\tTxService\022`\n\010Crea" +
-      "teTx\022\035.fencepost.v1.CreateTxRequest\032\036.fe" +
-      "ncepost.v1.CreateTxResponse\"\025\202\323\344\223\002\017\"\n/ap" +
-      "i/v1/tx:\001*\022u\n\rBatchCreateTx\022\".fencepost." +
-      "v1.BatchCreateTxRequest\032#.fencepost.v1.B" +
-      "atchCreateTxResponse\"\033\202\323\344\223\002\025\"\020/api/v1/tx" +
-      "/batch:\001*\022u\n\005GetTx\022\032.fencepost.v1.GetTxR" +
-      "equest\032\033.fencepost.v1.GetTxResponse\"3\202\323\344" +
-      "\223\002-\022\022/api/v1/tx/{tx_id}Z\027\022\025/api/v1/tx/by" +
-      "-request\022Z\n\007ListTxs\022\034.fencepost.v1.ListT" +
-      "xsRequest\032\035.fencepost.v1.ListTxsResponse" +
-      "\"\022\202\323\344\223\002\014\022\n/api/v1/tx\022o\n\010CancelTx\022\035.fence" +
-      "post.v1.CancelTxRequest\032\036.fencepost.v1.C" +
-      "ancelTxResponse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx_" +
-      "id}/cancel:\001*\022t\n\tSpeedUpTx\022\036.fencepost.v" +
-      "1.SpeedUpTxRequest\032\037.fencepost.v1.SpeedU" +
-      "pTxResponse\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}/" +
-      "speed-up:\001*\022\306\001\n\007WatchTx\022\034.fencepost.v1.W" +
-      "atchTxRequest\032\035.fencepost.v1.WatchTxResp" +
-      "onse\"|\202\323\344\223\002v\022\031/api/v1/tx/{tx_id}/eventsZ" +
-      "\036\022\034/api/v1/tx/by-request/eventsZ\'\022%/api/" +
-      "v1/submitters/{submitter}/eventsZ\020\022\016/api" +
-      "/v1/events0\001BT\n\020dev.fencepost.v1P\001Z>gith" +
-      "ub.com/fencepost/fencepost/gen/go/fencep" +
-      "ost/v1;fencepostv1b\006proto3"
+      "ve_gas_price\030\006 \001(\tR\021effectiveGasPrice\022\022\n" +
+      "\004kind\030\007 \001(\tR\004kind\"\336\001\n\007Attempt\022\035\n\nattempt" +
+      "_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 \001(\tR\004kind" +
+      "\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tgas_limit\030\004" +
+      " \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005 \001(\tR\006fee" +
+      "Cap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create_time\030\007 \001" +
+      "(\0132\032.google.protobuf.TimestampR\ncreateTi" +
+      "me\"\251\002\n\017OperatorDetails\022\035\n\005nonce\030\001 \001(\004B\0020" +
+      "\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(\003B\0020\001R\010qu" +
+      "eueSeq\022\'\n\rfencing_token\030\003 \001(\003B\0020\001R\014fenci" +
+      "ngToken\022\'\n\017submit_attempts\030\004 \001(\rR\016submit" +
+      "Attempts\0221\n\010attempts\030\005 \003(\0132\025.fencepost.v" +
+      "1.AttemptR\010attempts\022)\n\020accepted_attempt\030" +
+      "\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagnosis\030\007 \001(" +
+      "\tR\tdiagnosisB\010\n\006_nonce\"\322\007\n\002Tx\022\023\n\005tx_id\030\001" +
+      " \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter" +
+      "\022\035\n\nrequest_id\030\003 \001(\tR\trequestId\022+\n\005state" +
+      "\030\004 \001(\0162\025.fencepost.v1.TxStateR\005state\0225\n\t" +
+      "sub_state\030\005 \001(\0162\030.fencepost.v1.TxSubStat" +
+      "eR\010subState\022\034\n\007version\030\006 \001(\004B\0020\001R\007versio" +
+      "n\022/\n\007payload\030\007 \001(\0132\025.fencepost.v1.Payloa" +
+      "dR\007payload\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007r" +
+      "eceipt\030\t \001(\0132\025.fencepost.v1.ReceiptR\007rec" +
+      "eipt\0222\n\010executed\030\n \001(\0162\026.fencepost.v1.Ex" +
+      "ecutedR\010executed\022\035\n\nretry_safe\030\013 \001(\010R\tre" +
+      "trySafe\022\026\n\006reason\030\014 \001(\tR\006reason\022\035\n\nlast_" +
+      "error\030\r \001(\tR\tlastError\022)\n\020cancel_request" +
+      "ed\030\016 \001(\010R\017cancelRequested\022;\n\013create_time" +
+      "\030\017 \001(\0132\032.google.protobuf.TimestampR\ncrea" +
+      "teTime\022;\n\013update_time\030\020 \001(\0132\032.google.pro" +
+      "tobuf.TimestampR\nupdateTime\0229\n\nfinal_tim" +
+      "e\030\021 \001(\0132\032.google.protobuf.TimestampR\tfin" +
+      "alTime\0229\n\010operator\030\022 \001(\0132\035.fencepost.v1." +
+      "OperatorDetailsR\010operator\022)\n\005terms\030\023 \001(\013" +
+      "2\023.fencepost.v1.TermsR\005terms\022<\n\rconfirma" +
+      "tions\030\024 \003(\0132\026.fencepost.v1.BlockRefR\rcon" +
+      "firmations\0224\n\006labels\030\025 \003(\0132\034.fencepost.v" +
+      "1.Tx.LabelsEntryR\006labels\0329\n\013LabelsEntry\022" +
+      "\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:" +
+      "\0028\001\":\n\010BlockRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006num" +
+      "ber\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005t" +
+      "x_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsub" +
+      "mitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 \001" +
+      "(\0162\031.fencepost.v1.TxEventKindR\004kind\022+\n\005s" +
+      "tate\030\005 \001(\0162\025.fencepost.v1.TxStateR\005state" +
+      "\0225\n\tsub_state\030\006 \001(\0162\030.fencepost.v1.TxSub" +
+      "StateR\010subState\0222\n\010executed\030\007 \001(\0162\026.fenc" +
+      "epost.v1.ExecutedR\010executed\022\027\n\007tx_hash\030\010" +
+      " \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025.fencepos" +
+      "t.v1.ReceiptR\007receipt\022\026\n\006reason\030\n \001(\tR\006r" +
+      "eason\022\030\n\007message\030\013 \001(\tR\007message\022.\n\004time\030" +
+      "\014 \001(\0132\032.google.protobuf.TimestampR\004time\022" +
+      "\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\rconfirmati" +
+      "ons\030\016 \003(\0132\026.fencepost.v1.BlockRefR\rconfi" +
+      "rmations\"\337\004\n\017CreateTxRequest\022(\n\tsubmitte" +
+      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\234\001\n\nreque" +
+      "st_id\030\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024request_id.p" +
+      "rintable\0226must not hold control characte" +
+      "rs, such as a line break\032 !this.matches(" +
+      "\'[\\x01-\\x1f\\x7f]\')R\trequestId\0227\n\007payload" +
+      "\030\003 \001(\0132\025.fencepost.v1.PayloadB\006\272H\003\310\001\001R\007p" +
+      "ayload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1.Ter" +
+      "msR\005terms\022\343\001\n\006labels\030\005 \003(\0132).fencepost.v" +
+      "1.CreateTxRequest.LabelsEntryB\237\001\272H\233\001\232\001\227\001" +
+      "\020\020\"\035r\0332\031^[a-z][a-z0-9._/-]{0,62}$*tr\003\030\200\001" +
+      "\272\001l\n\020labels.printable\0226must not hold con" +
+      "trol characters, such as a line break\032 !" +
+      "this.matches(\'[\\x01-\\x1f\\x7f]\')R\006labels\032" +
+      "9\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005valu" +
+      "e\030\002 \001(\tR\005value:\0028\001\"\307\001\n\005Terms\0225\n\005speed\030\001 " +
+      "\001(\0162\025.fencepost.v1.TxSpeedB\010\272H\005\202\001\002\020\001R\005sp" +
+      "eed\022-\n\007max_fee\030\002 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78" +
+      "}$R\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032.google.p" +
+      "rotobuf.TimestampR\010notAfter\022\037\n\013cancel_la" +
+      "te\030\004 \001(\010R\ncancelLate\"N\n\020CreateTxResponse" +
+      "\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\022\030\n\007cr" +
+      "eated\030\002 \001(\010R\007created\"c\n\024BatchCreateTxReq" +
+      "uest\022K\n\010requests\030\001 \003(\0132\035.fencepost.v1.Cr" +
+      "eateTxRequestB\020\272H\r\222\001\n\010\001\020\350\007\"\003\330\001\003R\010request" +
+      "s\"T\n\025BatchCreateTxResponse\022;\n\007results\030\001 " +
+      "\003(\0132!.fencepost.v1.BatchCreateTxResultR\007" +
+      "results\"\211\001\n\023BatchCreateTxResult\022\"\n\002tx\030\001 " +
+      "\001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005error\030\002 \001" +
+      "(\0132\022.google.rpc.StatusH\000R\005error\022\030\n\007creat" +
+      "ed\030\003 \001(\010R\007createdB\010\n\006result\"a\n\nRequestKe" +
+      "y\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
+      "ter\022)\n\nrequest_id\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001R\treq" +
+      "uestId\"\247\001\n\014GetTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010" +
+      "\272H\005r\003\260\001\001H\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fenc" +
+      "epost.v1.RequestKeyH\000R\007request\0222\n\004view\030\003" +
+      " \001(\0162\024.fencepost.v1.TxViewB\010\272H\005\202\001\002\020\001R\004vi" +
+      "ewB\014\n\003key\022\005\272H\002\010\001\"1\n\rGetTxResponse\022 \n\002tx\030" +
+      "\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\306\003\n\016ListTxsR" +
+      "equest\022&\n\tsubmitter\030\001 \001(\tB\010\272H\005r\003\030\200\001R\tsub" +
+      "mitter\022@\n\006states\030\002 \003(\0162\025.fencepost.v1.Tx" +
+      "StateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006states\022\'\n\tpage" +
+      "_size\030\003 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npag" +
+      "e_token\030\004 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\0222\n\004vi" +
+      "ew\030\005 \001(\0162\024.fencepost.v1.TxViewB\010\272H\005\202\001\002\020\001" +
+      "R\004view\022B\n\006labels\030\006 \003(\tB*\272H\'\222\001$\020\020\" r\036\030\300\0012" +
+      "\031^[a-z][a-z0-9._/-]{0,62}=R\006labels\022=\n\014cr" +
+      "eated_from\030\007 \001(\0132\032.google.protobuf.Times" +
+      "tampR\013createdFrom\022A\n\016created_before\030\010 \001(" +
+      "\0132\032.google.protobuf.TimestampR\rcreatedBe" +
+      "fore\"]\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.f" +
+      "encepost.v1.TxR\003txs\022&\n\017next_page_token\030\002" +
+      " \001(\tR\rnextPageToken\"x\n\017CancelTxRequest\022\035" +
+      "\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030" +
+      "\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(" +
+      "\tB\010\272H\005r\003\030\200\001R\010operator\"k\n\020CancelTxRespons" +
+      "e\0225\n\007outcome\030\001 \001(\0162\033.fencepost.v1.Cancel" +
+      "OutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fencepost" +
+      ".v1.TxR\002tx\"y\n\020SpeedUpTxRequest\022\035\n\005tx_id\030" +
+      "\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272" +
+      "H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003" +
+      "\030\200\001R\010operator\"5\n\021SpeedUpTxResponse\022 \n\002tx" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\201" +
+      "\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260" +
+      "\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200" +
+      "\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fencepost." +
+      "v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030.fenc" +
+      "epost.v1.RequestKeyH\000R\007request\022+\n\014resume" +
+      "_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013u" +
+      "ntil_final\030\005 \001(\010R\nuntilFinal\022H\n\theartbea" +
+      "t\030\006 \001(\0132\031.google.protobuf.DurationB\017\272H\014\252" +
+      "\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006labels\030\010 \003(\tB?" +
+      "\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-]{0,62}=[" +
+      "^\\x00-\\x1f\\x7f]{0,128}$R\006labels\022@\n\006state" +
+      "s\030\t \003(\0162\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020\007" +
+      "\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H\002\010\001\"S\n\tHe" +
+      "artbeat\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
+      "TimestampR\004time\022\026\n\006behind\030\002 \001(\010R\006behind\"" +
+      "\327\001\n\017WatchTxResponse\022-\n\005event\030\001 \001(\0132\025.fen" +
+      "cepost.v1.TxEventH\000R\005event\022.\n\010snapshot\030\002" +
+      " \001(\0132\020.fencepost.v1.TxH\000R\010snapshot\0227\n\the" +
+      "artbeat\030\003 \001(\0132\027.fencepost.v1.HeartbeatH\000" +
+      "R\theartbeat\022!\n\014resume_token\030\004 \001(\tR\013resum" +
+      "eTokenB\t\n\007message*\306\001\n\007TxState\022\030\n\024TX_STAT" +
+      "E_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022" +
+      "TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE_TRACKIN" +
+      "G\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_STATE_CONF" +
+      "IRMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022TX" +
+      "_STATE_CANCELLED\020\007*\230\001\n\nTxSubState\022\034\n\030TX_" +
+      "SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB_STATE_" +
+      "PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n\030" +
+      "TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025TX_SUB_STA" +
+      "TE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EXECUTED_UN" +
+      "SPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EXE" +
+      "CUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXEC" +
+      "UTED_REVERTED\020\004*\366\003\n\013TxEventKind\022\035\n\031TX_EV" +
+      "ENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIND_" +
+      "QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022\033\n" +
+      "\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT_K" +
+      "IND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIND_INCLU" +
+      "DED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022\033\n\027TX_E" +
+      "VENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT_KIND_F" +
+      "AILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUESTE" +
+      "D\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX_E" +
+      "VENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNSTU" +
+      "CK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022\031\n\025TX_E" +
+      "VENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT_KIND_REP" +
+      "LACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIRMATIONS\020\020" +
+      "*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rT" +
+      "X_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*`\n\007" +
+      "TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED\020\000\022\021\n\rTX_" +
+      "SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDARD\020\002\022\021\n\rT" +
+      "X_SPEED_FAST\020\003*\215\001\n\rCancelOutcome\022\036\n\032CANC" +
+      "EL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OUTCO" +
+      "ME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQUEST" +
+      "ED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020\0032\347" +
+      "\006\n\tTxService\022`\n\010CreateTx\022\035.fencepost.v1." +
+      "CreateTxRequest\032\036.fencepost.v1.CreateTxR" +
+      "esponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:\001*\022u\n\rBatchC" +
+      "reateTx\022\".fencepost.v1.BatchCreateTxRequ" +
+      "est\032#.fencepost.v1.BatchCreateTxResponse" +
+      "\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001*\022u\n\005GetTx\022\032" +
+      ".fencepost.v1.GetTxRequest\032\033.fencepost.v" +
+      "1.GetTxResponse\"3\202\323\344\223\002-\022\022/api/v1/tx/{tx_" +
+      "id}Z\027\022\025/api/v1/tx/by-request\022Z\n\007ListTxs\022" +
+      "\034.fencepost.v1.ListTxsRequest\032\035.fencepos" +
+      "t.v1.ListTxsResponse\"\022\202\323\344\223\002\014\022\n/api/v1/tx" +
+      "\022o\n\010CancelTx\022\035.fencepost.v1.CancelTxRequ" +
+      "est\032\036.fencepost.v1.CancelTxResponse\"$\202\323\344" +
+      "\223\002\036\"\031/api/v1/tx/{tx_id}/cancel:\001*\022t\n\tSpe" +
+      "edUpTx\022\036.fencepost.v1.SpeedUpTxRequest\032\037" +
+      ".fencepost.v1.SpeedUpTxResponse\"&\202\323\344\223\002 \"" +
+      "\033/api/v1/tx/{tx_id}/speed-up:\001*\022\306\001\n\007Watc" +
+      "hTx\022\034.fencepost.v1.WatchTxRequest\032\035.fenc" +
+      "epost.v1.WatchTxResponse\"|\202\323\344\223\002v\022\031/api/v" +
+      "1/tx/{tx_id}/eventsZ\036\022\034/api/v1/tx/by-req" +
+      "uest/eventsZ\'\022%/api/v1/submitters/{submi" +
+      "tter}/eventsZ\020\022\016/api/v1/events0\001BT\n\020dev." +
+      "fencepost.v1P\001Z>github.com/fencepost/fen" +
+      "cepost/gen/go/fencepost/v1;fencepostv1b\006" +
+      "proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -410,7 +411,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Receipt_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Receipt_descriptor,
-        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", });
+        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", "Kind", });
     internal_static_fencepost_v1_Attempt_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_fencepost_v1_Attempt_fieldAccessorTable = new
