@@ -7,6 +7,7 @@ require (
 	connectrpc.com/connect v1.19.1
 	connectrpc.com/vanguard v0.4.0
 	github.com/ethereum/go-ethereum v1.17.10
+	github.com/fencepost/fencepost/clients/go v0.0.0
 	github.com/fencepost/fencepost/gen/go v0.0.0
 	github.com/google/uuid v1.6.0
 	github.com/gorilla/websocket v1.4.2
@@ -144,5 +145,8 @@ tool (
 	google.golang.org/protobuf/cmd/protoc-gen-go
 )
 
-// A module of its own, so that callers get its few dependencies and not the server's.
-replace github.com/fencepost/fencepost/gen/go => ./gen/go
+// Modules of their own, so that callers get their few dependencies and not the server's.
+replace (
+	github.com/fencepost/fencepost/clients/go => ./clients/go
+	github.com/fencepost/fencepost/gen/go => ./gen/go
+)

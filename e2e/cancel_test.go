@@ -104,6 +104,11 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 	if tx.GetState() != state || tx.GetExecuted() != executed || tx.GetReason() != reason || tx.GetTxHash() != hash || tx.GetRetrySafe() != (form == 2) {
 		t.Errorf("race %d ended as %v; want %s with %s", submitter, tx, state, reason)
 	}
+	for _, e := range events {
+		if r := e.GetReceipt(); r != nil && r.GetKind() != map[bool]string{true: "ORIGINAL", false: "CANCEL"}[r.GetTxHash() == tx.GetOperator().GetAttempts()[0].GetTxHash()] {
+			t.Errorf("race %d: told of a form in a block: %v", submitter, e)
+		}
+	}
 	if got := included(events); len(got) == 0 || !slices.Contains([]int{1, 2}, len(got)) || got[len(got)-1] != hash {
 		t.Errorf("race %d: told as included: %v, want %s in the end", submitter, got, hash)
 	}

@@ -24,6 +24,9 @@ const healthPrefix = "/grpc.health.v1."
 // authorizationHeader is where a token comes, over gRPC as over HTTP.
 const authorizationHeader = "authorization"
 
+// A call is admitted at the door, before room is taken for it and anything is read of its request: for gRPC that is tap, for HTTP ServeHTTP. What the door has found is
+// noted with the call, so that an interceptor, which begins when the request is there, finds out nothing twice; but it asks who the callers are by then.
+
 // admission finds out whose call it is. It never changes: Server.SetCallers puts another in its place.
 type admission struct {
 	open   *rights // of everybody, where nobody has to show anything; else nil
@@ -83,6 +86,32 @@ func (a *admission) admit(ctx context.Context, method string) (*rights, error) {
 		return nil, on("call", errStranger)
 	}
 	return found, nil
+}
+
+// entry is what the door has found out about a call.
+type entry struct {
+	by     *admission
+	rights *rights
+}
+
+type entryKey struct{}
+
+// letIn admits a call at the door, and notes with it whose it is.
+func (s *Server) letIn(ctx context.Context, method string) (context.Context, error) {
+	a := s.admission.Load()
+	r, err := a.admit(ctx, method)
+	if err != nil || a.open != nil || strings.HasPrefix(method, healthPrefix) { // what is found at once is not worth a note
+		return ctx, err
+	}
+	return context.WithValue(ctx, entryKey{}, &entry{a, r}), nil
+}
+
+// whose gives the rights of a call that the door let in: those found there, unless the callers are others by now.
+func (a *admission) whose(ctx context.Context, method string) (*rights, error) {
+	if e, noted := ctx.Value(entryKey{}).(*entry); noted && e.by == a {
+		return e.rights, nil
+	}
+	return a.admit(ctx, method)
 }
 
 // shown is what a call shows of tokens.
@@ -189,11 +218,11 @@ func (a *admitted) remove(s *stream) {
 	delete(a.streams, s)
 }
 
-// admitStream admits a stream, which is cut if it would not be let in any more later on. Gone must be called when it has ended.
+// admitStream finds out whose a stream is, which is cut if it would not be let in any more later on. Gone must be called when it has ended.
 func (s *Server) admitStream(ctx context.Context, method string, cut func(error)) (r *rights, gone func(), err error) {
 	for {
 		a := s.admission.Load()
-		if r, err = a.admit(ctx, method); err != nil {
+		if r, err = a.whose(ctx, method); err != nil {
 			return nil, nil, err
 		}
 		one := &stream{ctx, method, r, cut}

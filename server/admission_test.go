@@ -2,16 +2,22 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // Where tokens are configured no call is answered without one, in whatever tongue; health is.
@@ -95,4 +101,62 @@ func TestTokensAreDigestedOnce(t *testing.T) {
 	if few, many := cost(1), cost(100); many > few+5 {
 		t.Errorf("with 1 caller a call allocates %v times, with 100 %v times", few, many)
 	}
+}
+
+// What the door finds out is not found out again in whatever tongue the call is, unless the callers are others meanwhile.
+func TestTheDoorFindsOutOnce(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	asked := &asked{}
+	n := k.serve(func(o *Options) {
+		asked.Store, o.Store, o.Tokens = o.Store, asked, []string{"one-0123456789abcdef"}
+	})
+	url, of := "http://"+n.conn.Target(), []string{"Authorization", "Bearer one-0123456789abcdef"}
+	for tongue, call := range map[string]func(){
+		"gRPC": func() { _, _ = n.txs.GetTx(role{token: "one-0123456789abcdef"}.in(k.ctx), byKey("alice", "never")) },
+		"gRPC stream": func() {
+			stream, err := n.txs.WatchTx(role{token: "one-0123456789abcdef"}.in(k.ctx), &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: byKey("alice", "never").GetRequest()}})
+			k.must(err)
+			_, _ = stream.Recv()
+		},
+		"Connect": func() {
+			ask := connect.NewRequest(byKey("alice", "never"))
+			ask.Header().Set(of[0], of[1])
+			_, _ = connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](http.DefaultClient, url+pb.TxService_GetTx_FullMethodName).CallUnary(k.ctx, ask)
+		},
+		"JSON":        func() { n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id=never", "", of...) },
+		"JSON stream": func() { n.http("GET", "/api/v1/tx/by-request/events?submitter=alice&request_id=never", "", of...) },
+	} {
+		asked.note.Store(nil)
+		call()
+		if e := asked.note.Load(); e == nil || e.by != n.server.admission.Load() {
+			t.Errorf("%s: the handler knows nothing of the door: %v", tongue, e)
+		}
+	}
+
+	a := n.server.admission.Load()
+	ctx := context.WithValue(k.ctx, entryKey{}, &entry{a, a.passes[0].rights}) // of a call whose token cannot be looked at any more
+	get := &grpc.UnaryServerInfo{FullMethod: pb.TxService_GetTx_FullMethodName}
+	_, unary := n.server.interceptUnary(ctx, byKey("alice", "never"), get, func(context.Context, any) (any, error) { return nil, nil })
+	_, gone, stream := n.server.admitStream(ctx, pb.TxService_WatchTx_FullMethodName, func(error) {})
+	if unary != nil || stream != nil {
+		t.Fatalf("what the door found out is found out again: %v, %v", unary, stream)
+	}
+	gone()
+	if _, err := newAdmission([]string{"one-0123456789abcdef"}, nil).whose(ctx, get.FullMethod); !errors.Is(err, errStranger) {
+		t.Errorf("others let the call in: %v", err)
+	}
+}
+
+// asked is a ledger that keeps what the door noted of the newest call.
+type asked struct {
+	Store
+	note atomic.Pointer[entry]
+}
+
+func (a *asked) TxByRequest(ctx context.Context, of txn.SubmitterID, key string) (store.TxInfo, error) {
+	e, _ := ctx.Value(entryKey{}).(*entry)
+	a.note.Store(e)
+	return a.Store.TxByRequest(ctx, of, key)
 }

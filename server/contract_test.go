@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/txn"
@@ -42,5 +43,33 @@ func TestTheContractNamesEveryCommand(t *testing.T) {
 		for i := 1; i < enum.Values().Len(); i++ { // without the one that is unspecified
 			names("action", strings.TrimPrefix(string(enum.Values().Get(i).Name()), prefix))
 		}
+	}
+}
+
+// What is to be executed is nothing for a log. The mark is all that the contract can do about that; docs/clients.md says who goes by it.
+func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
+	t.Parallel()
+	marked := func(f protoreflect.FieldDescriptor) bool {
+		options, _ := f.Options().(*descriptorpb.FieldOptions)
+		return options.GetDebugRedact()
+	}
+	payload := (&pb.Payload{}).ProtoReflect().Descriptor()
+	for i := range payload.Fields().Len() {
+		if f := payload.Fields().Get(i); marked(f) == (f.Name() == "gas_limit") {
+			t.Errorf("%s: debug_redact is %v", f.FullName(), marked(f))
+		}
+	}
+	for _, file := range []protoreflect.FileDescriptor{pb.File_fencepost_v1_tx_proto, pb.File_fencepost_v1_submitter_proto, pb.File_fencepost_v1_errors_proto} {
+		for i := range file.Messages().Len() {
+			fields := file.Messages().Get(i).Fields()
+			for j := range fields.Len() {
+				if f := fields.Get(j); f.Kind() == protoreflect.BytesKind && !marked(f) {
+					t.Errorf("%s holds bytes and is not marked debug_redact", f.FullName())
+				}
+			}
+		}
+	}
+	if shown := (&pb.Payload{To: "0xabc"}).String(); !strings.Contains(shown, "0xabc") {
+		t.Errorf("Go goes by debug_redact now (%s): say so in docs/clients.md", shown)
 	}
 }

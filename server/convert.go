@@ -65,13 +65,13 @@ func wireHash(h txn.Hash) string {
 	return h.Hex()
 }
 
-func wireReceipt(r *txn.Receipt) *pb.Receipt {
+func wireReceipt(r *txn.Receipt, of txn.AttemptKind) *pb.Receipt {
 	if r == nil {
 		return nil
 	}
 	return &pb.Receipt{
 		TxHash: r.TxHash.Hex(), BlockNumber: r.BlockNumber, BlockHash: r.BlockHash.Hex(), Success: r.Success,
-		GasUsed: r.GasUsed, EffectiveGasPrice: r.EffectiveGasPrice.Dec(),
+		GasUsed: r.GasUsed, EffectiveGasPrice: r.EffectiveGasPrice.Dec(), Kind: string(of),
 	}
 }
 
@@ -95,7 +95,7 @@ func wireTx(t store.TxInfo) *pb.Tx {
 	return &pb.Tx{
 		TxId: t.ID.String(), Submitter: t.SubmitterName, RequestId: t.RequestID,
 		State: wireState(t.State), SubState: wireSub(t.Sub), Version: uint64(t.Version),
-		Payload: wirePayload(t.Payload), TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt),
+		Payload: wirePayload(t.Payload), TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt, t.Included),
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
 		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
@@ -124,7 +124,7 @@ func wireEvent(e *store.EventInfo) *pb.TxEvent {
 	return &pb.TxEvent{
 		TxId: e.Tx.String(), Submitter: e.SubmitterName, Seq: uint64(e.Seq), Kind: wireKind(e.Kind),
 		State: wireState(e.State), SubState: wireSub(e.Sub), Executed: wireExecuted(e.Executed),
-		TxHash: wireHash(e.TxHash), Receipt: wireReceipt(e.Receipt), Reason: e.Reason, Message: e.Message, Time: wireTime(e.At),
+		TxHash: wireHash(e.TxHash), Receipt: wireReceipt(e.Receipt, e.Included), Reason: e.Reason, Message: e.Message, Time: wireTime(e.At),
 		NewFork: e.NewFork, Confirmations: wireBlocks(e.Above),
 	}
 }

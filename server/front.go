@@ -145,7 +145,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if done := f.origins.answer(w, r); done {
 		return
 	}
-	if err := f.admitHTTP(r); err != nil {
+	r, err := f.admitHTTP(r)
+	if err != nil {
 		f.refuseHTTP(w, r, err)
 		return
 	}
@@ -208,11 +209,12 @@ func asConnectCall(r *http.Request) *http.Request {
 
 const connectHeader = "Connect-Protocol-Version"
 
-// admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it.
-func (f *front) admitHTTP(r *http.Request) error {
+// admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it. The request that it gives has
+// the token where gRPC has it.
+func (f *front) admitHTTP(r *http.Request) (*http.Request, error) {
 	ctx := metadata.NewIncomingContext(r.Context(), metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
-	_, err := f.admission.Load().admit(ctx, r.URL.Path)
-	return err
+	ctx, err := f.letIn(ctx, r.URL.Path)
+	return r.WithContext(ctx), err
 }
 
 // refuseHTTP refuses a request in its own tongue, before there is a call.

@@ -29,7 +29,7 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 		s.metrics.answered(ctx, request, response, err)
 		c.tellWrites(ctx, response)
 	}()
-	r, err := s.admission.Load().admit(ctx, info.FullMethod)
+	r, err := s.admission.Load().whose(ctx, info.FullMethod)
 	if err == nil {
 		c.caller, err = r.caller, r.mayCall(info.FullMethod)
 	}

@@ -59,8 +59,7 @@ func (f *front) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxReq
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		ask.ResumeToken = last
 	}
-	ctx := metadata.NewIncomingContext(r.Context(), metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
-	stream := &jsonStream{ctx: ctx, writer: w, ask: ask, events: accepts(r, "text/event-stream")}
+	stream := &jsonStream{ctx: r.Context(), writer: w, ask: ask, events: accepts(r, "text/event-stream")}
 	service := pb.TxService_ServiceDesc
 	i := slices.IndexFunc(service.Streams, func(s grpc.StreamDesc) bool { return s.StreamName == "WatchTx" })
 	info := &grpc.StreamServerInfo{FullMethod: pb.TxService_WatchTx_FullMethodName, IsServerStream: true}

@@ -99,7 +99,7 @@ func (s *Server) busy(why error) error {
 // so that is what gives its room back.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	l, most := linkIn(ctx), int(s.limits.StreamsPerConnection)
-	_, err := s.admission.Load().admit(ctx, info.FullMethodName)
+	ctx, err := s.letIn(ctx, info.FullMethodName)
 	if err != nil {
 		most = refusedStrangers
 	} else {

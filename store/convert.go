@@ -200,7 +200,7 @@ func toEvent(r db.EventsSinceRow) (EventInfo, error) {
 			Sub: txn.Sub(r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
 			NewFork: r.NewFork, Above: toBlocks(r.Above), At: r.CreatedAt,
 		},
-		SubmitterName: r.SubmitterName, Xid: r.Xid, Labels: labels,
+		SubmitterName: r.SubmitterName, Xid: r.Xid, Labels: labels, Included: txn.AttemptKind(r.ReceiptKind),
 	}, nil
 }
 

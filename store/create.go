@@ -278,7 +278,7 @@ func (s *Store) findRepeats(ctx context.Context, group []*createJob) (left []*cr
 	}
 	winners := make(map[RequestKey]TxInfo, len(rows))
 	for _, r := range rows {
-		info, err := toInfo(r.ManagedTx, r.SubmitterName)
+		info, err := toInfo(db.TxByIDRow(r))
 		if err != nil {
 			failAll(group, err)
 			return nil, nil

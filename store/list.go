@@ -31,7 +31,7 @@ func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	}
 	infos := make([]TxInfo, len(rows))
 	for i, r := range rows {
-		if infos[i], err = toInfo(r.ManagedTx, r.SubmitterName); err != nil {
+		if infos[i], err = toInfo(db.TxByIDRow(r)); err != nil {
 			return nil, s.failed(ctx, "list transactions", err)
 		}
 	}

@@ -22,7 +22,7 @@ func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 	if err != nil {
 		return TxInfo{}, s.failed(ctx, verb, err)
 	}
-	return toInfo(row.ManagedTx, row.SubmitterName)
+	return toInfo(row)
 }
 
 // TxByRequest reads the transaction that a request id stands for. ErrTxNotFound when there is none.
@@ -35,7 +35,7 @@ func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID, requ
 	if len(rows) == 0 {
 		return TxInfo{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
 	}
-	return toInfo(rows[0].ManagedTx, rows[0].SubmitterName)
+	return toInfo(db.TxByIDRow(rows[0]))
 }
 
 // Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever has those can send them.
@@ -57,14 +57,14 @@ func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error
 	return attempts, nil
 }
 
-func toInfo(row db.ManagedTx, submitter string) (TxInfo, error) {
-	tx, err := toTx(row)
+func toInfo(row db.TxByIDRow) (TxInfo, error) {
+	tx, err := toTx(row.ManagedTx)
 	if err != nil {
-		return TxInfo{}, fmt.Errorf("store: read transaction %s: %w", row.TxID, err)
+		return TxInfo{}, fmt.Errorf("store: read transaction %s: %w", row.ManagedTx.TxID, err)
 	}
-	labels, err := toLabels(row.Labels)
+	labels, err := toLabels(row.ManagedTx.Labels)
 	if err != nil {
-		return TxInfo{}, fmt.Errorf("store: read the labels of transaction %s: %w", row.TxID, err)
+		return TxInfo{}, fmt.Errorf("store: read the labels of transaction %s: %w", row.ManagedTx.TxID, err)
 	}
-	return TxInfo{Tx: tx, SubmitterName: submitter, Labels: labels}, nil
+	return TxInfo{Tx: tx, SubmitterName: row.SubmitterName, Labels: labels, Included: txn.AttemptKind(row.ReceiptKind)}, nil
 }

@@ -104,12 +104,14 @@ type TxInfo struct {
 	txn.Tx
 	SubmitterName string
 	Labels        map[string]string
+	Included      txn.AttemptKind // the form that its receipt is of; empty: it has none
 }
 
 // EventInfo is an event as readers get it, with its place in the feed.
 type EventInfo struct {
 	txn.Event
 	SubmitterName string
+	Included      txn.AttemptKind   // the form that its receipt is of; empty: it has none
 	Xid           string            // of the transaction that wrote it
 	Labels        map[string]string // of the transaction; in the feed only
 }

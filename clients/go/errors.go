@@ -60,6 +60,29 @@ func (e *Error) Error() string {
 // GRPCStatus is the error as gRPC has it, with all details: [status.FromError] finds it.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
+// Resumable tells whether a watch that fails with the error goes on with another stream, as [Client.Watch] does: a node that cannot go on, or has no room now, and
+// whatever the network and what stands in it make of a lost connection. Any other answer of a node is an answer.
+func (e *Error) Resumable() bool {
+	switch e.Code {
+	case codes.Unavailable:
+		return true
+	case codes.ResourceExhausted:
+		return e.RetryAfter > 0
+	case codes.Internal, codes.Unknown, codes.Canceled, codes.Aborted:
+		return e.ReasonName == ""
+	}
+	return false
+}
+
+// ErrorOf makes an Error of what stubs over a connection of one's own return; those of a [Client] return Errors. What did not come from a call is UNKNOWN, and nil
+// is none.
+func ErrorOf(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	return typed(err)
+}
+
 func typedOrNil(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

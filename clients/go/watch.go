@@ -86,7 +86,7 @@ func (w *watch) run(ctx context.Context) error {
 		case err == nil:
 			err = unavailable("the stream ended")
 		}
-		if !breaks(err) || w.lostFor() > w.client.patience {
+		if e := (*Error)(nil); !errors.As(err, &e) || !e.Resumable() || w.lostFor() > w.client.patience {
 			return err
 		}
 		// Of many watchers that lose a node not all shall come back at once.
@@ -155,24 +155,6 @@ func (w *watch) deliver(whole context.Context, m *pb.WatchTxResponse) error {
 		}
 	}
 	return nil
-}
-
-// breaks tells the errors after which a stream is resumed: a node that cannot go on, and whatever the network and what stands in it make of a lost connection.
-// Any other answer of a node is an answer.
-func breaks(err error) bool {
-	e := (*Error)(nil)
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code {
-	case codes.Unavailable:
-		return true
-	case codes.ResourceExhausted:
-		return e.RetryAfter > 0
-	case codes.Internal, codes.Unknown, codes.Canceled:
-		return e.ReasonName == ""
-	}
-	return false
 }
 
 // place is where a watch stands, and what it must remember to repeat nothing.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -306,16 +305,6 @@ func reasonOf(s *status.Status) string {
 		}
 	}
 	return ""
-}
-
-// retryAfter is when a node wants the call repeated; 0 if it does not say.
-func retryAfter(s *status.Status) time.Duration {
-	for _, detail := range s.Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			return info.GetRetryDelay().AsDuration()
-		}
-	}
-	return 0
 }
 
 // isUnsure tells errors after which the call may have been carried out.

@@ -54,7 +54,7 @@ func txFields(tx *pb.Tx) []field {
 	}
 	all = append(append(all, termsFields(tx.GetTerms())...), field{"labels", shownLabels(tx.GetLabels())}, field{"tx_hash", tx.GetTxHash()})
 	if r := tx.GetReceipt(); r != nil {
-		all = append(all, field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())},
+		all = append(all, field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())}, field{"form_in_block", shownForm(r)},
 			field{"gas", fmt.Sprintf("%d at %s wei", r.GetGasUsed(), r.GetEffectiveGasPrice())}, field{"confirmations", shownBlocks(tx.GetConfirmations())})
 	}
 	if o := tx.GetOperator(); o != nil {
@@ -91,6 +91,14 @@ func attemptName(a *pb.Attempt) string { return fmt.Sprintf("attempt %d", a.GetA
 
 func shownAttempt(a *pb.Attempt) string {
 	return fmt.Sprintf("%s %s, gas limit %d, fee cap %s wei, tip %s wei", a.GetKind(), a.GetTxHash(), a.GetGasLimit(), a.GetFeeCap(), a.GetTip())
+}
+
+// shownForm says which form is in a block; empty if the node does not tell.
+func shownForm(r *pb.Receipt) string {
+	if r.GetKind() == "CANCEL" {
+		return "CANCEL, which does nothing: the payload did not run there"
+	}
+	return r.GetKind()
 }
 
 // shownBlocks names the lowest and the highest of some blocks; empty if there are none.

@@ -105,6 +105,7 @@ func TestStepsOfConfirmations(t *testing.T) {
 		{&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs[:1]}, "block 18 0xa"},
 		{&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs, NewFork: true}, "new fork, blocks 18 to 20 0xc"},
 		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_INCLUDED, TxHash: "0x1", Receipt: receipt, NewFork: true}, "block 17, 0x1"},
+		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_INCLUDED, TxHash: "0x2", Receipt: &pb.Receipt{BlockNumber: 17, Kind: "CANCEL"}}, "block 17, of its cancel, 0x2"},
 		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_REPLACED, TxHash: "0x2"}, "0x2"},
 	} {
 		told := slices.DeleteFunc(stepDetails(c.event), func(d string) bool { return d == "" })
@@ -132,7 +133,7 @@ func TestTxGetShowsWhatThereIs(t *testing.T) {
 	out := l.good("tx", "get", id)
 	for _, row := range []string{
 		`tx_id +` + id, `submitter +alice`, `state +FAILED_FINAL`, `version +[1-9]`, `executed +REVERTED`, `reason +REVERTED`, `last_error +the call was reverted`, `to +` + recipient,
-		`value +0 wei`, `block +17 0x09`, `gas +21000 at 0 wei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, gas limit 21000, fee cap 7 wei, tip 0 wei`, `final +20`,
+		`value +0 wei`, `block +17 0x09`, `form_in_block +ORIGINAL$`, `gas +21000 at 0 wei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, gas limit 21000, fee cap 7 wei, tip 0 wei`, `final +20`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + row).MatchString(out) {
 			t.Errorf("%q is not in\n%s", row, out)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	fencepost "github.com/fencepost/fencepost/clients/go"
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
 )
@@ -152,14 +153,17 @@ func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
-		s, broken := status.FromError(err)
-		if err == nil || !broken || !breaks(s, heard) || p.clock.Now().Sub(alive) > patience {
+		if _, answered := status.FromError(err); err == nil || !answered {
+			return c.explain(err)
+		}
+		broken := fencepost.ErrorOf(err)
+		if !broken.Resumable() || p.clock.Now().Sub(alive) > patience || !heard && isNoNode(broken) {
 			return c.explain(err)
 		}
 		if pause == firstPause {
 			p.note("the stream broke, and is being resumed: %v", c.explain(err))
 		}
-		if err := clock.Sleep(ctx, p.clock, max(pause, retryAfter(s))); err != nil {
+		if err := clock.Sleep(ctx, p.clock, max(pause, broken.RetryAfter)); err != nil {
 			return errInterrupted
 		}
 		pause = min(2*pause, longestPause)
@@ -206,19 +210,9 @@ func (t *told) take(ask *pb.WatchTxRequest, m *pb.WatchTxResponse, show func(*pb
 	return nil
 }
 
-// breaks tells the errors after which a stream is resumed, as the clients do: a node that cannot go on, or has no room now, and whatever a connection makes of its end
-// once it was a good one. Any other answer of a node is an answer.
-func breaks(s *status.Status, heard bool) bool {
-	switch s.Code() {
-	case codes.Unavailable:
-		return true
-	case codes.ResourceExhausted:
-		return retryAfter(s) > 0
-	case codes.Internal, codes.Unknown, codes.Canceled:
-		return heard && reasonOf(s) == ""
-	}
-	return false
-}
+// isNoNode tells errors that a connection may end with, but that are the answer of something else than a node when nothing came before: of a wrong address somebody
+// who sits there is told at once, where a client of a program goes on trying.
+func isNoNode(e *fencepost.Error) bool { return e.ReasonName == "" && e.Code != codes.Unavailable }
 
 // stream reads one stream to its end, or until it has been silent for too long.
 func (p *program) stream(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
@@ -282,6 +276,9 @@ func stepDetails(e *pb.TxEvent) []string {
 	details := []string{e.GetReason(), e.GetMessage()}
 	if r := e.GetReceipt(); r != nil {
 		details = append(details, fmt.Sprintf("block %d", r.GetBlockNumber()))
+		if r.GetKind() == "CANCEL" {
+			details = append(details, "of its cancel")
+		}
 	}
 	return append(details, e.GetTxHash())
 }

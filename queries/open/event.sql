@@ -22,7 +22,8 @@ SELECT pg_logical_emit_message(TRUE, 'fencepost', '');
 SELECT e.submitter_id, coalesce((SELECT s.name FROM submitter s WHERE s.submitter_id = e.submitter_id), '')::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid,
-       -- no joins: these two are looked up for the rows of the page, whatever the planner thinks of their number
+       -- no joins: these three are looked up for the rows of the page, whatever the planner thinks of their number
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash), '')::TEXT AS receipt_kind,
        coalesce((SELECT t.labels FROM managed_tx t WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id), '{}')::JSONB AS labels
   FROM tx_event e
  WHERE e.xid >= pg_snapshot_xmin(CAST(@since::TEXT AS PG_SNAPSHOT))
@@ -36,7 +37,9 @@ SELECT e.submitter_id, coalesce((SELECT s.name FROM submitter s WHERE s.submitte
 -- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid, '{}'::JSONB AS labels -- of no use here
+       e.created_at, e.xid::TEXT AS xid,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash), '')::TEXT AS receipt_kind,
+       '{}'::JSONB AS labels -- of no use here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = @submitter_id AND e.tx_id = @tx_id AND e.seq > @after_seq::BIGINT
  ORDER BY e.seq

@@ -1,12 +1,14 @@
--- What callers read. Nothing here decides anything.
+-- What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash.
 
 -- name: TxByID :one
-SELECT sqlc.embed(t), s.name AS submitter_name
+SELECT sqlc.embed(t), s.name AS submitter_name,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id;
 
 -- name: TxsByRequest :many
-SELECT sqlc.embed(t), s.name AS submitter_name
+SELECT sqlc.embed(t), s.name AS submitter_name,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@request_ids::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id;
@@ -31,7 +33,8 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT sqlc.embed(t), m.submitter_name
+SELECT sqlc.embed(t), m.submitter_name,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
@@ -62,7 +65,8 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT sqlc.embed(t), m.submitter_name
+SELECT sqlc.embed(t), m.submitter_name,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
@@ -92,7 +96,8 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT sqlc.embed(t), m.submitter_name
+SELECT sqlc.embed(t), m.submitter_name,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT

@@ -43,6 +43,26 @@ export class FencepostError extends Error {
     this.violations = told.violations;
   }
 
+  /**
+   * Whether a watch that fails with it goes on with another stream, as Client.watch does: a node that cannot go on, or has no room now, and whatever the network
+   * and what stands in it make of a lost connection. Any other answer of a node is an answer.
+   */
+  get resumable(): boolean {
+    switch (this.code) {
+      case Code.Unavailable:
+        return true;
+      case Code.ResourceExhausted:
+        return this.retryAfterMs > 0;
+      case Code.Internal:
+      case Code.Unknown:
+      case Code.Canceled:
+      case Code.Aborted:
+        return this.reasonName === "";
+      default:
+        return false;
+    }
+  }
+
   /** Whatever a transport threw, as a FencepostError. */
   static from(reason: unknown): FencepostError {
     return reason instanceof FencepostError ? reason : new FencepostError(ConnectError.from(reason));

@@ -64,7 +64,7 @@ async function* watchUntil(
       broken = new FencepostError(new ConnectError("the stream ended", Code.Unavailable));
     } catch (reason) {
       signal.throwIfAborted();
-      if (!(reason instanceof FencepostError) || !breaks(reason)) {
+      if (!(reason instanceof FencepostError) || !reason.resumable) {
         throw reason;
       }
       broken = reason;
@@ -107,25 +107,6 @@ async function* stream(txs: Stub<typeof TxService>, request: WatchTxRequest, sig
   } finally {
     signal.removeEventListener("abort", abort);
     ending.abort();
-  }
-}
-
-/**
- * The errors after which a stream is resumed: a node that cannot go on, and whatever the network and what stands in it make of a lost connection. Any other
- * answer of a node is an answer.
- */
-function breaks(error: FencepostError): boolean {
-  switch (error.code) {
-    case Code.Unavailable:
-      return true;
-    case Code.ResourceExhausted:
-      return error.retryAfterMs > 0;
-    case Code.Internal:
-    case Code.Unknown:
-    case Code.Canceled:
-      return error.reasonName === "";
-    default:
-      return false;
   }
 }
 

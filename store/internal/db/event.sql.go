@@ -15,7 +15,9 @@ import (
 const eventsOfTx = `-- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid, '{}'::JSONB AS labels -- of no use here
+       e.created_at, e.xid::TEXT AS xid,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash), '')::TEXT AS receipt_kind,
+       '{}'::JSONB AS labels -- of no use here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = $1 AND e.tx_id = $2 AND e.seq > $3::BIGINT
  ORDER BY e.seq
@@ -51,6 +53,7 @@ type EventsOfTxRow struct {
 	Above            []byte
 	CreatedAt        time.Time
 	Xid              string
+	ReceiptKind      string
 	Labels           []byte
 }
 
@@ -90,6 +93,7 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 			&i.Above,
 			&i.CreatedAt,
 			&i.Xid,
+			&i.ReceiptKind,
 			&i.Labels,
 		); err != nil {
 			return nil, err
@@ -106,7 +110,8 @@ const eventsSince = `-- name: EventsSince :many
 SELECT e.submitter_id, coalesce((SELECT s.name FROM submitter s WHERE s.submitter_id = e.submitter_id), '')::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid,
-       -- no joins: these two are looked up for the rows of the page, whatever the planner thinks of their number
+       -- no joins: these three are looked up for the rows of the page, whatever the planner thinks of their number
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash), '')::TEXT AS receipt_kind,
        coalesce((SELECT t.labels FROM managed_tx t WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id), '{}')::JSONB AS labels
   FROM tx_event e
  WHERE e.xid >= pg_snapshot_xmin(CAST($1::TEXT AS PG_SNAPSHOT))
@@ -151,6 +156,7 @@ type EventsSinceRow struct {
 	Above            []byte
 	CreatedAt        time.Time
 	Xid              string
+	ReceiptKind      string
 	Labels           []byte
 }
 
@@ -194,6 +200,7 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 			&i.Above,
 			&i.CreatedAt,
 			&i.Xid,
+			&i.ReceiptKind,
 			&i.Labels,
 		); err != nil {
 			return nil, err

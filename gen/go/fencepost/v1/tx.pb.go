@@ -495,7 +495,8 @@ func (CancelOutcome) EnumDescriptor() ([]byte, []int) {
 }
 
 // Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
-// carries a field unknown to the server is refused.
+// carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
+// go by that mark (docs/clients.md, "Printing messages").
 type Payload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
@@ -580,16 +581,19 @@ type Receipt struct {
 	BlockNumber uint64 `protobuf:"varint,2,opt,name=block_number,json=blockNumber,proto3" json:"block_number,omitempty"`
 	// Hash of the block.
 	BlockHash string `protobuf:"bytes,3,opt,name=block_hash,json=blockHash,proto3" json:"block_hash,omitempty"`
-	// Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
-	// executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
-	// the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
+	// Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
+	// is final.
 	Success bool `protobuf:"varint,4,opt,name=success,proto3" json:"success,omitempty"`
 	// Gas used by it.
 	GasUsed uint64 `protobuf:"varint,5,opt,name=gas_used,json=gasUsed,proto3" json:"gas_used,omitempty"`
 	// Price paid for each unit of gas, in wei, decimal.
 	EffectiveGasPrice string `protobuf:"bytes,6,opt,name=effective_gas_price,json=effectiveGasPrice,proto3" json:"effective_gas_price,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+	// the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+	// was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+	Kind          string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Receipt) Reset() {
@@ -660,6 +664,13 @@ func (x *Receipt) GetGasUsed() uint64 {
 func (x *Receipt) GetEffectiveGasPrice() string {
 	if x != nil {
 		return x.EffectiveGasPrice
+	}
+	return ""
+}
+
+func (x *Receipt) GetKind() string {
+	if x != nil {
+		return x.Kind
 	}
 	return ""
 }
@@ -2617,15 +2628,15 @@ var File_fencepost_v1_tx_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\n" +
-	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xa9\x03\n" +
-	"\aPayload\x12\x86\x01\n" +
-	"\x02to\x18\x01 \x01(\tBv\xbaHs\xba\x01p\n" +
+	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xb4\x03\n" +
+	"\aPayload\x12\x89\x01\n" +
+	"\x02to\x18\x01 \x01(\tBy\xbaHs\xba\x01p\n" +
 	"\n" +
-	"payload.to\x12/must be empty or \"0x\" followed by 40 hex digits\x1a1this == '' || this.matches('^0x[0-9a-fA-F]{40}$')R\x02to\x12\xc6\x01\n" +
-	"\x05value\x18\x02 \x01(\tB\xaf\x01\xbaH\xab\x01\xba\x01\xa7\x01\n" +
-	"\rpayload.value\x12`must be a whole number of wei in decimal digits, for example \"1000000000000000000\" for one ether\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')R\x05value\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\x12\x1f\n" +
-	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\xd1\x01\n" +
+	"payload.to\x12/must be empty or \"0x\" followed by 40 hex digits\x1a1this == '' || this.matches('^0x[0-9a-fA-F]{40}$')\x80\x01\x01R\x02to\x12\xc9\x01\n" +
+	"\x05value\x18\x02 \x01(\tB\xb2\x01\xbaH\xab\x01\xba\x01\xa7\x01\n" +
+	"\rpayload.value\x12`must be a whole number of wei in decimal digits, for example \"1000000000000000000\" for one ether\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')\x80\x01\x01R\x05value\x12\x17\n" +
+	"\x04data\x18\x03 \x01(\fB\x03\x80\x01\x01R\x04data\x12\x1f\n" +
+	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\xe5\x01\n" +
 	"\aReceipt\x12\x17\n" +
 	"\atx_hash\x18\x01 \x01(\tR\x06txHash\x12%\n" +
 	"\fblock_number\x18\x02 \x01(\x04B\x020\x01R\vblockNumber\x12\x1d\n" +
@@ -2633,7 +2644,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"block_hash\x18\x03 \x01(\tR\tblockHash\x12\x18\n" +
 	"\asuccess\x18\x04 \x01(\bR\asuccess\x12\x1d\n" +
 	"\bgas_used\x18\x05 \x01(\x04B\x020\x01R\agasUsed\x12.\n" +
-	"\x13effective_gas_price\x18\x06 \x01(\tR\x11effectiveGasPrice\"\xde\x01\n" +
+	"\x13effective_gas_price\x18\x06 \x01(\tR\x11effectiveGasPrice\x12\x12\n" +
+	"\x04kind\x18\a \x01(\tR\x04kind\"\xde\x01\n" +
 	"\aAttempt\x12\x1d\n" +
 	"\n" +
 	"attempt_no\x18\x01 \x01(\rR\tattemptNo\x12\x12\n" +

@@ -132,6 +132,19 @@ public final class FencepostException extends RuntimeException {
         return List.copyOf(violations);
     }
 
+    /**
+     * Tells whether a watch that fails with it goes on with another stream, as {@link Watch} does: a node that cannot go on, or has no room now, and whatever the
+     * network and what stands in it make of a lost connection. Any other answer of a node is an answer.
+     */
+    public boolean resumable() {
+        return switch (code()) {
+            case UNAVAILABLE -> true;
+            case RESOURCE_EXHAUSTED -> asksForPatience();
+            case INTERNAL, UNKNOWN, CANCELLED, ABORTED -> reasonName.isEmpty();
+            default -> false;
+        };
+    }
+
     /** Tells whether a node asks to repeat the call after a while. */
     boolean asksForPatience() {
         return code() == Status.Code.RESOURCE_EXHAUSTED && !retryAfter.isZero();

@@ -179,7 +179,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             lost = true;
             lostAt = System.nanoTime();
         }
-        if (!breaks(e) || System.nanoTime() - lostAt > patience) {
+        if (!e.resumable() || System.nanoTime() - lostAt > patience) {
             throw e;
         }
         // Of many watchers that lose a node not all shall come back at once.
@@ -187,19 +187,6 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         closed.await(Math.max(wait, Math.min(e.retryAfter().toNanos(), LONGEST_WAIT)), TimeUnit.NANOSECONDS);
         pause = Math.min(2 * pause, LONGEST_PAUSE);
         client.reconnect();
-    }
-
-    /**
-     * Tells the errors after which a stream is resumed: a node that cannot go on, and whatever the network and what stands in it make of a lost connection. Any
-     * other answer of a node is an answer.
-     */
-    private static boolean breaks(FencepostException e) {
-        return switch (e.code()) {
-            case UNAVAILABLE -> true;
-            case RESOURCE_EXHAUSTED -> e.asksForPatience();
-            case INTERNAL, UNKNOWN, CANCELLED -> e.reasonName().isEmpty();
-            default -> false;
-        };
     }
 
     /** One stream. It asks for one message after the other, so that a reader who is slow holds nothing up but itself. */

@@ -8,7 +8,8 @@ package dev.fencepost.v1;
 /**
  * <pre>
  * Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
- * carries a field unknown to the server is refused.
+ * carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
+ * go by that mark (docs/clients.md, "Printing messages").
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Payload}
@@ -64,7 +65,7 @@ private static final long serialVersionUID = 0L;
    * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The to.
    */
   @java.lang.Override
@@ -85,7 +86,7 @@ private static final long serialVersionUID = 0L;
    * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The bytes for to.
    */
   @java.lang.Override
@@ -111,7 +112,7 @@ private static final long serialVersionUID = 0L;
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The value.
    */
   @java.lang.Override
@@ -132,7 +133,7 @@ private static final long serialVersionUID = 0L;
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The bytes for value.
    */
   @java.lang.Override
@@ -159,7 +160,7 @@ private static final long serialVersionUID = 0L;
    * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
    * </pre>
    *
-   * <code>bytes data = 3 [json_name = "data"];</code>
+   * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
    * @return The data.
    */
   @java.lang.Override
@@ -379,7 +380,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
-   * carries a field unknown to the server is refused.
+   * carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
+   * go by that mark (docs/clients.md, "Printing messages").
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Payload}
@@ -561,7 +563,7 @@ private static final long serialVersionUID = 0L;
      * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @return The to.
      */
     public java.lang.String getTo() {
@@ -581,7 +583,7 @@ private static final long serialVersionUID = 0L;
      * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @return The bytes for to.
      */
     public com.google.protobuf.ByteString
@@ -602,7 +604,7 @@ private static final long serialVersionUID = 0L;
      * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @param value The to to set.
      * @return This builder for chaining.
      */
@@ -619,7 +621,7 @@ private static final long serialVersionUID = 0L;
      * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @return This builder for chaining.
      */
     public Builder clearTo() {
@@ -633,7 +635,7 @@ private static final long serialVersionUID = 0L;
      * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @param value The bytes for to to set.
      * @return This builder for chaining.
      */
@@ -653,7 +655,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @return The value.
      */
     public java.lang.String getValue() {
@@ -673,7 +675,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @return The bytes for value.
      */
     public com.google.protobuf.ByteString
@@ -694,7 +696,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @param value The value to set.
      * @return This builder for chaining.
      */
@@ -711,7 +713,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @return This builder for chaining.
      */
     public Builder clearValue() {
@@ -725,7 +727,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
      * @param value The bytes for value to set.
      * @return This builder for chaining.
      */
@@ -747,7 +749,7 @@ private static final long serialVersionUID = 0L;
      * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
      * </pre>
      *
-     * <code>bytes data = 3 [json_name = "data"];</code>
+     * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
      * @return The data.
      */
     @java.lang.Override
@@ -761,7 +763,7 @@ private static final long serialVersionUID = 0L;
      * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
      * </pre>
      *
-     * <code>bytes data = 3 [json_name = "data"];</code>
+     * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
      * @param value The data to set.
      * @return This builder for chaining.
      */
@@ -779,7 +781,7 @@ private static final long serialVersionUID = 0L;
      * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
      * </pre>
      *
-     * <code>bytes data = 3 [json_name = "data"];</code>
+     * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
      * @return This builder for chaining.
      */
     public Builder clearData() {

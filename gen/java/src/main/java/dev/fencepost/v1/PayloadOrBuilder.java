@@ -15,7 +15,7 @@ public interface PayloadOrBuilder extends
    * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The to.
    */
   java.lang.String getTo();
@@ -24,7 +24,7 @@ public interface PayloadOrBuilder extends
    * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The bytes for to.
    */
   com.google.protobuf.ByteString
@@ -35,7 +35,7 @@ public interface PayloadOrBuilder extends
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The value.
    */
   java.lang.String getValue();
@@ -44,7 +44,7 @@ public interface PayloadOrBuilder extends
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
    * @return The bytes for value.
    */
   com.google.protobuf.ByteString
@@ -57,7 +57,7 @@ public interface PayloadOrBuilder extends
    * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
    * </pre>
    *
-   * <code>bytes data = 3 [json_name = "data"];</code>
+   * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
    * @return The data.
    */
   com.google.protobuf.ByteString getData();

@@ -35,6 +35,7 @@ private static final long serialVersionUID = 0L;
     txHash_ = "";
     blockHash_ = "";
     effectiveGasPrice_ = "";
+    kind_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -168,9 +169,8 @@ private static final long serialVersionUID = 0L;
   private boolean success_ = false;
   /**
    * <pre>
-   * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
-   * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
-   * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
+   * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
+   * is final.
    * </pre>
    *
    * <code>bool success = 4 [json_name = "success"];</code>
@@ -243,6 +243,57 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int KIND_FIELD_NUMBER = 7;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object kind_ = "";
+  /**
+   * <pre>
+   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * </pre>
+   *
+   * <code>string kind = 7 [json_name = "kind"];</code>
+   * @return The kind.
+   */
+  @java.lang.Override
+  public java.lang.String getKind() {
+    java.lang.Object ref = kind_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      kind_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * </pre>
+   *
+   * <code>string kind = 7 [json_name = "kind"];</code>
+   * @return The bytes for kind.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getKindBytes() {
+    java.lang.Object ref = kind_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      kind_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -275,6 +326,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(effectiveGasPrice_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 6, effectiveGasPrice_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(kind_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 7, kind_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -299,6 +353,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(effectiveGasPrice_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(6, effectiveGasPrice_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(kind_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(7, kind_);
     }
     return size;
   }
@@ -336,6 +393,8 @@ private static final long serialVersionUID = 0L;
         != other.getGasUsed()) return false;
     if (!getEffectiveGasPrice()
         .equals(other.getEffectiveGasPrice())) return false;
+    if (!getKind()
+        .equals(other.getKind())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -362,6 +421,8 @@ private static final long serialVersionUID = 0L;
         getGasUsed());
     hash = (37 * hash) + EFFECTIVE_GAS_PRICE_FIELD_NUMBER;
     hash = (53 * hash) + getEffectiveGasPrice().hashCode();
+    hash = (37 * hash) + KIND_FIELD_NUMBER;
+    hash = (53 * hash) + getKind().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -503,6 +564,7 @@ private static final long serialVersionUID = 0L;
       success_ = false;
       gasUsed_ = 0L;
       effectiveGasPrice_ = "";
+      kind_ = "";
       return this;
     }
 
@@ -554,6 +616,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         result.effectiveGasPrice_ = effectiveGasPrice_;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.kind_ = kind_;
+      }
     }
 
     @java.lang.Override
@@ -590,6 +655,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getEffectiveGasPrice().isEmpty()) {
         effectiveGasPrice_ = other.effectiveGasPrice_;
         bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      if (!other.getKind().isEmpty()) {
+        kind_ = other.kind_;
+        bitField0_ |= 0x00000040;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -646,6 +716,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 50
+            case 58: {
+              kind_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -894,9 +969,8 @@ private static final long serialVersionUID = 0L;
     private boolean success_ ;
     /**
      * <pre>
-     * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
-     * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
-     * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
+     * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
+     * is final.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -908,9 +982,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
-     * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
-     * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
+     * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
+     * is final.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -926,9 +999,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
-     * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
-     * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
+     * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
+     * is final.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -1073,6 +1145,108 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       effectiveGasPrice_ = value;
       bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object kind_ = "";
+    /**
+     * <pre>
+     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * </pre>
+     *
+     * <code>string kind = 7 [json_name = "kind"];</code>
+     * @return The kind.
+     */
+    public java.lang.String getKind() {
+      java.lang.Object ref = kind_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        kind_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * </pre>
+     *
+     * <code>string kind = 7 [json_name = "kind"];</code>
+     * @return The bytes for kind.
+     */
+    public com.google.protobuf.ByteString
+        getKindBytes() {
+      java.lang.Object ref = kind_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        kind_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * </pre>
+     *
+     * <code>string kind = 7 [json_name = "kind"];</code>
+     * @param value The kind to set.
+     * @return This builder for chaining.
+     */
+    public Builder setKind(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      kind_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * </pre>
+     *
+     * <code>string kind = 7 [json_name = "kind"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearKind() {
+      kind_ = getDefaultInstance().getKind();
+      bitField0_ = (bitField0_ & ~0x00000040);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * </pre>
+     *
+     * <code>string kind = 7 [json_name = "kind"];</code>
+     * @param value The bytes for kind to set.
+     * @return This builder for chaining.
+     */
+    public Builder setKindBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      kind_ = value;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }

@@ -62,9 +62,8 @@ public interface ReceiptOrBuilder extends
 
   /**
    * <pre>
-   * Whether execution of the form that is in the block succeeded. That may be the form that cancels: it does nothing, and succeeds at that. So an INCLUDED event whose
-   * executed is UNKNOWN tells nothing of the payload, and a CANCELLED transaction may have a receipt with success. Whether the payload ran is told by executed, once
-   * the transaction is final; before, attempts (TX_VIEW_OPERATOR) tells with tx_hash which form it is: ORIGINAL, BUMP or CANCEL.
+   * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
+   * is final.
    * </pre>
    *
    * <code>bool success = 4 [json_name = "success"];</code>
@@ -101,4 +100,28 @@ public interface ReceiptOrBuilder extends
    */
   com.google.protobuf.ByteString
       getEffectiveGasPriceBytes();
+
+  /**
+   * <pre>
+   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * </pre>
+   *
+   * <code>string kind = 7 [json_name = "kind"];</code>
+   * @return The kind.
+   */
+  java.lang.String getKind();
+  /**
+   * <pre>
+   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
+   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
+   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * </pre>
+   *
+   * <code>string kind = 7 [json_name = "kind"];</code>
+   * @return The bytes for kind.
+   */
+  com.google.protobuf.ByteString
+      getKindBytes();
 }

@@ -179,216 +179,217 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "uf/validate/validate.proto\032\034google/api/a" +
       "nnotations.proto\032\036google/protobuf/durati" +
       "on.proto\032\037google/protobuf/timestamp.prot" +
-      "o\032\027google/rpc/status.proto\"\251\003\n\007Payload\022\206" +
-      "\001\n\002to\030\001 \001(\tBv\272Hs\272\001p\n\npayload.to\022/must be" +
-      " empty or \"0x\" followed by 40 hex digits" +
-      "\0321this == \'\' || this.matches(\'^0x[0-9a-f" +
-      "A-F]{40}$\')R\002to\022\306\001\n\005value\030\002 \001(\tB\257\001\272H\253\001\272\001" +
-      "\247\001\n\rpayload.value\022`must be a whole numbe" +
-      "r of wei in decimal digits, for example " +
-      "\"1000000000000000000\" for one ether\0324thi" +
-      "s == \'\' || this.matches(\'^(0|[1-9][0-9]{" +
-      "0,77})$\')R\005value\022\022\n\004data\030\003 \001(\014R\004data\022\037\n\t" +
-      "gas_limit\030\004 \001(\004B\0020\001R\010gasLimitJ\004\010\016\020\017J\004\010\017\020" +
-      "\020R\004fromR\005nonce\"\321\001\n\007Receipt\022\027\n\007tx_hash\030\001 " +
-      "\001(\tR\006txHash\022%\n\014block_number\030\002 \001(\004B\0020\001R\013b" +
-      "lockNumber\022\035\n\nblock_hash\030\003 \001(\tR\tblockHas" +
-      "h\022\030\n\007success\030\004 \001(\010R\007success\022\035\n\010gas_used\030" +
-      "\005 \001(\004B\0020\001R\007gasUsed\022.\n\023effective_gas_pric" +
-      "e\030\006 \001(\tR\021effectiveGasPrice\"\336\001\n\007Attempt\022\035" +
-      "\n\nattempt_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 " +
-      "\001(\tR\004kind\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tga" +
-      "s_limit\030\004 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005" +
-      " \001(\tR\006feeCap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create" +
-      "_time\030\007 \001(\0132\032.google.protobuf.TimestampR" +
-      "\ncreateTime\"\251\002\n\017OperatorDetails\022\035\n\005nonce" +
-      "\030\001 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(" +
-      "\003B\0020\001R\010queueSeq\022\'\n\rfencing_token\030\003 \001(\003B\002" +
-      "0\001R\014fencingToken\022\'\n\017submit_attempts\030\004 \001(" +
-      "\rR\016submitAttempts\0221\n\010attempts\030\005 \003(\0132\025.fe" +
-      "ncepost.v1.AttemptR\010attempts\022)\n\020accepted" +
-      "_attempt\030\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagn" +
-      "osis\030\007 \001(\tR\tdiagnosisB\010\n\006_nonce\"\322\007\n\002Tx\022\023" +
-      "\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\t" +
-      "submitter\022\035\n\nrequest_id\030\003 \001(\tR\trequestId" +
-      "\022+\n\005state\030\004 \001(\0162\025.fencepost.v1.TxStateR\005" +
-      "state\0225\n\tsub_state\030\005 \001(\0162\030.fencepost.v1." +
-      "TxSubStateR\010subState\022\034\n\007version\030\006 \001(\004B\0020" +
-      "\001R\007version\022/\n\007payload\030\007 \001(\0132\025.fencepost." +
-      "v1.PayloadR\007payload\022\027\n\007tx_hash\030\010 \001(\tR\006tx" +
-      "Hash\022/\n\007receipt\030\t \001(\0132\025.fencepost.v1.Rec" +
-      "eiptR\007receipt\0222\n\010executed\030\n \001(\0162\026.fencep" +
-      "ost.v1.ExecutedR\010executed\022\035\n\nretry_safe\030" +
-      "\013 \001(\010R\tretrySafe\022\026\n\006reason\030\014 \001(\tR\006reason" +
-      "\022\035\n\nlast_error\030\r \001(\tR\tlastError\022)\n\020cance" +
-      "l_requested\030\016 \001(\010R\017cancelRequested\022;\n\013cr" +
-      "eate_time\030\017 \001(\0132\032.google.protobuf.Timest" +
-      "ampR\ncreateTime\022;\n\013update_time\030\020 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\nupdateTime\0229\n\n" +
-      "final_time\030\021 \001(\0132\032.google.protobuf.Times" +
-      "tampR\tfinalTime\0229\n\010operator\030\022 \001(\0132\035.fenc" +
-      "epost.v1.OperatorDetailsR\010operator\022)\n\005te" +
-      "rms\030\023 \001(\0132\023.fencepost.v1.TermsR\005terms\022<\n" +
-      "\rconfirmations\030\024 \003(\0132\026.fencepost.v1.Bloc" +
-      "kRefR\rconfirmations\0224\n\006labels\030\025 \003(\0132\034.fe" +
-      "ncepost.v1.Tx.LabelsEntryR\006labels\0329\n\013Lab" +
-      "elsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(" +
-      "\tR\005value:\0028\001\":\n\010BlockRef\022\032\n\006number\030\001 \001(\004" +
-      "B\0020\001R\006number\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007TxE" +
-      "vent\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002" +
-      " \001(\tR\tsubmitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n" +
-      "\004kind\030\004 \001(\0162\031.fencepost.v1.TxEventKindR\004" +
-      "kind\022+\n\005state\030\005 \001(\0162\025.fencepost.v1.TxSta" +
-      "teR\005state\0225\n\tsub_state\030\006 \001(\0162\030.fencepost" +
-      ".v1.TxSubStateR\010subState\0222\n\010executed\030\007 \001" +
-      "(\0162\026.fencepost.v1.ExecutedR\010executed\022\027\n\007" +
-      "tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025" +
-      ".fencepost.v1.ReceiptR\007receipt\022\026\n\006reason" +
-      "\030\n \001(\tR\006reason\022\030\n\007message\030\013 \001(\tR\007message" +
-      "\022.\n\004time\030\014 \001(\0132\032.google.protobuf.Timesta" +
-      "mpR\004time\022\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\rc" +
-      "onfirmations\030\016 \003(\0132\026.fencepost.v1.BlockR" +
-      "efR\rconfirmations\"\337\004\n\017CreateTxRequest\022(\n" +
-      "\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022" +
-      "\234\001\n\nrequest_id\030\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024req" +
-      "uest_id.printable\0226must not hold control" +
-      " characters, such as a line break\032 !this" +
-      ".matches(\'[\\x01-\\x1f\\x7f]\')R\trequestId\0227" +
-      "\n\007payload\030\003 \001(\0132\025.fencepost.v1.PayloadB\006" +
-      "\272H\003\310\001\001R\007payload\022)\n\005terms\030\004 \001(\0132\023.fencepo" +
-      "st.v1.TermsR\005terms\022\343\001\n\006labels\030\005 \003(\0132).fe" +
-      "ncepost.v1.CreateTxRequest.LabelsEntryB\237" +
-      "\001\272H\233\001\232\001\227\001\020\020\"\035r\0332\031^[a-z][a-z0-9._/-]{0,62" +
-      "}$*tr\003\030\200\001\272\001l\n\020labels.printable\0226must not" +
-      " hold control characters, such as a line" +
-      " break\032 !this.matches(\'[\\x01-\\x1f\\x7f]\')" +
-      "R\006labels\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003ke" +
-      "y\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\307\001\n\005Terms\0225\n" +
-      "\005speed\030\001 \001(\0162\025.fencepost.v1.TxSpeedB\010\272H\005" +
-      "\202\001\002\020\001R\005speed\022-\n\007max_fee\030\002 \001(\tB\024\272H\021r\0172\r^[" +
-      "0-9]{0,78}$R\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032" +
-      ".google.protobuf.TimestampR\010notAfter\022\037\n\013" +
-      "cancel_late\030\004 \001(\010R\ncancelLate\"N\n\020CreateT" +
-      "xResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR" +
-      "\002tx\022\030\n\007created\030\002 \001(\010R\007created\"c\n\024BatchCr" +
-      "eateTxRequest\022K\n\010requests\030\001 \003(\0132\035.fencep" +
-      "ost.v1.CreateTxRequestB\020\272H\r\222\001\n\010\001\020\350\007\"\003\330\001\003" +
-      "R\010requests\"T\n\025BatchCreateTxResponse\022;\n\007r" +
-      "esults\030\001 \003(\0132!.fencepost.v1.BatchCreateT" +
-      "xResultR\007results\"\211\001\n\023BatchCreateTxResult" +
-      "\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005" +
-      "error\030\002 \001(\0132\022.google.rpc.StatusH\000R\005error" +
-      "\022\030\n\007created\030\003 \001(\010R\007createdB\010\n\006result\"a\n\n" +
-      "RequestKey\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200" +
-      "\001R\tsubmitter\022)\n\nrequest_id\030\002 \001(\tB\n\272H\007r\005\020" +
-      "\001\030\200\001R\trequestId\"\247\001\n\014GetTxRequest\022\037\n\005tx_i" +
-      "d\030\001 \001(\tB\010\272H\005r\003\260\001\001H\000R\004txId\0224\n\007request\030\002 \001" +
-      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
-      "2\n\004view\030\003 \001(\0162\024.fencepost.v1.TxViewB\010\272H\005" +
-      "\202\001\002\020\001R\004viewB\014\n\003key\022\005\272H\002\010\001\"1\n\rGetTxRespon" +
-      "se\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\306\003\n" +
-      "\016ListTxsRequest\022&\n\tsubmitter\030\001 \001(\tB\010\272H\005r" +
-      "\003\030\200\001R\tsubmitter\022@\n\006states\030\002 \003(\0162\025.fencep" +
-      "ost.v1.TxStateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006state" +
-      "s\022\'\n\tpage_size\030\003 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSi" +
-      "ze\022\'\n\npage_token\030\004 \001(\tB\010\272H\005r\003\030\200\002R\tpageTo" +
-      "ken\0222\n\004view\030\005 \001(\0162\024.fencepost.v1.TxViewB" +
-      "\010\272H\005\202\001\002\020\001R\004view\022B\n\006labels\030\006 \003(\tB*\272H\'\222\001$\020" +
-      "\020\" r\036\030\300\0012\031^[a-z][a-z0-9._/-]{0,62}=R\006lab" +
-      "els\022=\n\014created_from\030\007 \001(\0132\032.google.proto" +
-      "buf.TimestampR\013createdFrom\022A\n\016created_be" +
-      "fore\030\010 \001(\0132\032.google.protobuf.TimestampR\r" +
-      "createdBefore\"]\n\017ListTxsResponse\022\"\n\003txs\030" +
-      "\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken\"x\n\017CancelTx" +
-      "Request\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 " +
-      "\n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010oper" +
-      "ator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"k\n\020Cancel" +
-      "TxResponse\0225\n\007outcome\030\001 \001(\0162\033.fencepost." +
-      "v1.CancelOutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020." +
-      "fencepost.v1.TxR\002tx\"y\n\020SpeedUpTxRequest\022" +
-      "\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason" +
-      "\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001" +
-      "(\tB\010\272H\005r\003\030\200\001R\010operator\"5\n\021SpeedUpTxRespo" +
-      "nse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n" +
-      "\006AllTxs\"\201\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
-      "\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n" +
-      "\272H\007r\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.f" +
-      "encepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001" +
-      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
-      "+\n\014resume_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeT" +
-      "oken\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\022H\n" +
-      "\theartbeat\030\006 \001(\0132\031.google.protobuf.Durat" +
-      "ionB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006label" +
-      "s\030\010 \003(\tB?\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-" +
-      "]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\006labels" +
-      "\022@\n\006states\030\t \003(\0162\025.fencepost.v1.TxStateB" +
-      "\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H" +
-      "\002\010\001\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.google." +
-      "protobuf.TimestampR\004time\022\026\n\006behind\030\002 \001(\010" +
-      "R\006behind\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001 " +
-      "\001(\0132\025.fencepost.v1.TxEventH\000R\005event\022.\n\010s" +
-      "napshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010snaps" +
-      "hot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1.He" +
-      "artbeatH\000R\theartbeat\022!\n\014resume_token\030\004 \001" +
-      "(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxState\022\030" +
-      "\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUE" +
-      "UED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STAT" +
-      "E_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_S" +
-      "TATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_FINA" +
-      "L\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230\001\n\nTxSubSta" +
-      "te\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_S" +
-      "UB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLU" +
-      "DED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025T" +
-      "X_SUB_STATE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EX" +
-      "ECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN" +
-      "\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020" +
-      "\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventKind" +
-      "\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EV" +
-      "ENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOC" +
-      "ATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031T" +
-      "X_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_K" +
-      "IND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020" +
-      "\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVE" +
-      "NT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL" +
-      "_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020" +
-      "\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_K" +
-      "IND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020" +
-      "\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT" +
-      "_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIR" +
-      "MATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFI" +
-      "ED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERA" +
-      "TOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED" +
-      "\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDA" +
-      "RD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutcom" +
-      "e\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CAN" +
-      "CEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOM" +
-      "E_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_" +
-      "FINAL\020\0032\347\006\n\tTxService\022`\n\010CreateTx\022\035.fenc" +
-      "epost.v1.CreateTxRequest\032\036.fencepost.v1." +
-      "CreateTxResponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:\001*\022" +
-      "u\n\rBatchCreateTx\022\".fencepost.v1.BatchCre" +
-      "ateTxRequest\032#.fencepost.v1.BatchCreateT" +
-      "xResponse\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001*\022u" +
-      "\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032\033.fe" +
-      "ncepost.v1.GetTxResponse\"3\202\323\344\223\002-\022\022/api/v" +
-      "1/tx/{tx_id}Z\027\022\025/api/v1/tx/by-request\022Z\n" +
-      "\007ListTxs\022\034.fencepost.v1.ListTxsRequest\032\035" +
-      ".fencepost.v1.ListTxsResponse\"\022\202\323\344\223\002\014\022\n/" +
-      "api/v1/tx\022o\n\010CancelTx\022\035.fencepost.v1.Can" +
-      "celTxRequest\032\036.fencepost.v1.CancelTxResp" +
-      "onse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx_id}/cancel:" +
-      "\001*\022t\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTx" +
-      "Request\032\037.fencepost.v1.SpeedUpTxResponse" +
-      "\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}/speed-up:\001*" +
-      "\022\306\001\n\007WatchTx\022\034.fencepost.v1.WatchTxReque" +
-      "st\032\035.fencepost.v1.WatchTxResponse\"|\202\323\344\223\002" +
-      "v\022\031/api/v1/tx/{tx_id}/eventsZ\036\022\034/api/v1/" +
-      "tx/by-request/eventsZ\'\022%/api/v1/submitte" +
-      "rs/{submitter}/eventsZ\020\022\016/api/v1/events0" +
-      "\001BT\n\020dev.fencepost.v1P\001Z>github.com/fenc" +
-      "epost/fencepost/gen/go/fencepost/v1;fenc" +
-      "epostv1b\006proto3"
+      "o\032\027google/rpc/status.proto\"\264\003\n\007Payload\022\211" +
+      "\001\n\002to\030\001 \001(\tBy\200\001\001\272Hs\272\001p\n\npayload.to\022/must" +
+      " be empty or \"0x\" followed by 40 hex dig" +
+      "its\0321this == \'\' || this.matches(\'^0x[0-9" +
+      "a-fA-F]{40}$\')R\002to\022\311\001\n\005value\030\002 \001(\tB\262\001\200\001\001" +
+      "\272H\253\001\272\001\247\001\n\rpayload.value\022`must be a whole" +
+      " number of wei in decimal digits, for ex" +
+      "ample \"1000000000000000000\" for one ethe" +
+      "r\0324this == \'\' || this.matches(\'^(0|[1-9]" +
+      "[0-9]{0,77})$\')R\005value\022\027\n\004data\030\003 \001(\014B\003\200\001" +
+      "\001R\004data\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gasLimit" +
+      "J\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\345\001\n\007Receipt\022\027\n" +
+      "\007tx_hash\030\001 \001(\tR\006txHash\022%\n\014block_number\030\002" +
+      " \001(\004B\0020\001R\013blockNumber\022\035\n\nblock_hash\030\003 \001(" +
+      "\tR\tblockHash\022\030\n\007success\030\004 \001(\010R\007success\022\035" +
+      "\n\010gas_used\030\005 \001(\004B\0020\001R\007gasUsed\022.\n\023effecti" +
+      "ve_gas_price\030\006 \001(\tR\021effectiveGasPrice\022\022\n" +
+      "\004kind\030\007 \001(\tR\004kind\"\336\001\n\007Attempt\022\035\n\nattempt" +
+      "_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 \001(\tR\004kind" +
+      "\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tgas_limit\030\004" +
+      " \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005 \001(\tR\006fee" +
+      "Cap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create_time\030\007 \001" +
+      "(\0132\032.google.protobuf.TimestampR\ncreateTi" +
+      "me\"\251\002\n\017OperatorDetails\022\035\n\005nonce\030\001 \001(\004B\0020" +
+      "\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(\003B\0020\001R\010qu" +
+      "eueSeq\022\'\n\rfencing_token\030\003 \001(\003B\0020\001R\014fenci" +
+      "ngToken\022\'\n\017submit_attempts\030\004 \001(\rR\016submit" +
+      "Attempts\0221\n\010attempts\030\005 \003(\0132\025.fencepost.v" +
+      "1.AttemptR\010attempts\022)\n\020accepted_attempt\030" +
+      "\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagnosis\030\007 \001(" +
+      "\tR\tdiagnosisB\010\n\006_nonce\"\322\007\n\002Tx\022\023\n\005tx_id\030\001" +
+      " \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter" +
+      "\022\035\n\nrequest_id\030\003 \001(\tR\trequestId\022+\n\005state" +
+      "\030\004 \001(\0162\025.fencepost.v1.TxStateR\005state\0225\n\t" +
+      "sub_state\030\005 \001(\0162\030.fencepost.v1.TxSubStat" +
+      "eR\010subState\022\034\n\007version\030\006 \001(\004B\0020\001R\007versio" +
+      "n\022/\n\007payload\030\007 \001(\0132\025.fencepost.v1.Payloa" +
+      "dR\007payload\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007r" +
+      "eceipt\030\t \001(\0132\025.fencepost.v1.ReceiptR\007rec" +
+      "eipt\0222\n\010executed\030\n \001(\0162\026.fencepost.v1.Ex" +
+      "ecutedR\010executed\022\035\n\nretry_safe\030\013 \001(\010R\tre" +
+      "trySafe\022\026\n\006reason\030\014 \001(\tR\006reason\022\035\n\nlast_" +
+      "error\030\r \001(\tR\tlastError\022)\n\020cancel_request" +
+      "ed\030\016 \001(\010R\017cancelRequested\022;\n\013create_time" +
+      "\030\017 \001(\0132\032.google.protobuf.TimestampR\ncrea" +
+      "teTime\022;\n\013update_time\030\020 \001(\0132\032.google.pro" +
+      "tobuf.TimestampR\nupdateTime\0229\n\nfinal_tim" +
+      "e\030\021 \001(\0132\032.google.protobuf.TimestampR\tfin" +
+      "alTime\0229\n\010operator\030\022 \001(\0132\035.fencepost.v1." +
+      "OperatorDetailsR\010operator\022)\n\005terms\030\023 \001(\013" +
+      "2\023.fencepost.v1.TermsR\005terms\022<\n\rconfirma" +
+      "tions\030\024 \003(\0132\026.fencepost.v1.BlockRefR\rcon" +
+      "firmations\0224\n\006labels\030\025 \003(\0132\034.fencepost.v" +
+      "1.Tx.LabelsEntryR\006labels\0329\n\013LabelsEntry\022" +
+      "\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:" +
+      "\0028\001\":\n\010BlockRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006num" +
+      "ber\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005t" +
+      "x_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsub" +
+      "mitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 \001" +
+      "(\0162\031.fencepost.v1.TxEventKindR\004kind\022+\n\005s" +
+      "tate\030\005 \001(\0162\025.fencepost.v1.TxStateR\005state" +
+      "\0225\n\tsub_state\030\006 \001(\0162\030.fencepost.v1.TxSub" +
+      "StateR\010subState\0222\n\010executed\030\007 \001(\0162\026.fenc" +
+      "epost.v1.ExecutedR\010executed\022\027\n\007tx_hash\030\010" +
+      " \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025.fencepos" +
+      "t.v1.ReceiptR\007receipt\022\026\n\006reason\030\n \001(\tR\006r" +
+      "eason\022\030\n\007message\030\013 \001(\tR\007message\022.\n\004time\030" +
+      "\014 \001(\0132\032.google.protobuf.TimestampR\004time\022" +
+      "\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\rconfirmati" +
+      "ons\030\016 \003(\0132\026.fencepost.v1.BlockRefR\rconfi" +
+      "rmations\"\337\004\n\017CreateTxRequest\022(\n\tsubmitte" +
+      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\234\001\n\nreque" +
+      "st_id\030\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024request_id.p" +
+      "rintable\0226must not hold control characte" +
+      "rs, such as a line break\032 !this.matches(" +
+      "\'[\\x01-\\x1f\\x7f]\')R\trequestId\0227\n\007payload" +
+      "\030\003 \001(\0132\025.fencepost.v1.PayloadB\006\272H\003\310\001\001R\007p" +
+      "ayload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1.Ter" +
+      "msR\005terms\022\343\001\n\006labels\030\005 \003(\0132).fencepost.v" +
+      "1.CreateTxRequest.LabelsEntryB\237\001\272H\233\001\232\001\227\001" +
+      "\020\020\"\035r\0332\031^[a-z][a-z0-9._/-]{0,62}$*tr\003\030\200\001" +
+      "\272\001l\n\020labels.printable\0226must not hold con" +
+      "trol characters, such as a line break\032 !" +
+      "this.matches(\'[\\x01-\\x1f\\x7f]\')R\006labels\032" +
+      "9\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005valu" +
+      "e\030\002 \001(\tR\005value:\0028\001\"\307\001\n\005Terms\0225\n\005speed\030\001 " +
+      "\001(\0162\025.fencepost.v1.TxSpeedB\010\272H\005\202\001\002\020\001R\005sp" +
+      "eed\022-\n\007max_fee\030\002 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78" +
+      "}$R\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032.google.p" +
+      "rotobuf.TimestampR\010notAfter\022\037\n\013cancel_la" +
+      "te\030\004 \001(\010R\ncancelLate\"N\n\020CreateTxResponse" +
+      "\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\022\030\n\007cr" +
+      "eated\030\002 \001(\010R\007created\"c\n\024BatchCreateTxReq" +
+      "uest\022K\n\010requests\030\001 \003(\0132\035.fencepost.v1.Cr" +
+      "eateTxRequestB\020\272H\r\222\001\n\010\001\020\350\007\"\003\330\001\003R\010request" +
+      "s\"T\n\025BatchCreateTxResponse\022;\n\007results\030\001 " +
+      "\003(\0132!.fencepost.v1.BatchCreateTxResultR\007" +
+      "results\"\211\001\n\023BatchCreateTxResult\022\"\n\002tx\030\001 " +
+      "\001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005error\030\002 \001" +
+      "(\0132\022.google.rpc.StatusH\000R\005error\022\030\n\007creat" +
+      "ed\030\003 \001(\010R\007createdB\010\n\006result\"a\n\nRequestKe" +
+      "y\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
+      "ter\022)\n\nrequest_id\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001R\treq" +
+      "uestId\"\247\001\n\014GetTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010" +
+      "\272H\005r\003\260\001\001H\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fenc" +
+      "epost.v1.RequestKeyH\000R\007request\0222\n\004view\030\003" +
+      " \001(\0162\024.fencepost.v1.TxViewB\010\272H\005\202\001\002\020\001R\004vi" +
+      "ewB\014\n\003key\022\005\272H\002\010\001\"1\n\rGetTxResponse\022 \n\002tx\030" +
+      "\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\306\003\n\016ListTxsR" +
+      "equest\022&\n\tsubmitter\030\001 \001(\tB\010\272H\005r\003\030\200\001R\tsub" +
+      "mitter\022@\n\006states\030\002 \003(\0162\025.fencepost.v1.Tx" +
+      "StateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006states\022\'\n\tpage" +
+      "_size\030\003 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npag" +
+      "e_token\030\004 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\0222\n\004vi" +
+      "ew\030\005 \001(\0162\024.fencepost.v1.TxViewB\010\272H\005\202\001\002\020\001" +
+      "R\004view\022B\n\006labels\030\006 \003(\tB*\272H\'\222\001$\020\020\" r\036\030\300\0012" +
+      "\031^[a-z][a-z0-9._/-]{0,62}=R\006labels\022=\n\014cr" +
+      "eated_from\030\007 \001(\0132\032.google.protobuf.Times" +
+      "tampR\013createdFrom\022A\n\016created_before\030\010 \001(" +
+      "\0132\032.google.protobuf.TimestampR\rcreatedBe" +
+      "fore\"]\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.f" +
+      "encepost.v1.TxR\003txs\022&\n\017next_page_token\030\002" +
+      " \001(\tR\rnextPageToken\"x\n\017CancelTxRequest\022\035" +
+      "\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030" +
+      "\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(" +
+      "\tB\010\272H\005r\003\030\200\001R\010operator\"k\n\020CancelTxRespons" +
+      "e\0225\n\007outcome\030\001 \001(\0162\033.fencepost.v1.Cancel" +
+      "OutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fencepost" +
+      ".v1.TxR\002tx\"y\n\020SpeedUpTxRequest\022\035\n\005tx_id\030" +
+      "\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272" +
+      "H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003" +
+      "\030\200\001R\010operator\"5\n\021SpeedUpTxResponse\022 \n\002tx" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\201" +
+      "\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260" +
+      "\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200" +
+      "\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fencepost." +
+      "v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030.fenc" +
+      "epost.v1.RequestKeyH\000R\007request\022+\n\014resume" +
+      "_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013u" +
+      "ntil_final\030\005 \001(\010R\nuntilFinal\022H\n\theartbea" +
+      "t\030\006 \001(\0132\031.google.protobuf.DurationB\017\272H\014\252" +
+      "\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006labels\030\010 \003(\tB?" +
+      "\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-]{0,62}=[" +
+      "^\\x00-\\x1f\\x7f]{0,128}$R\006labels\022@\n\006state" +
+      "s\030\t \003(\0162\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020\007" +
+      "\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H\002\010\001\"S\n\tHe" +
+      "artbeat\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
+      "TimestampR\004time\022\026\n\006behind\030\002 \001(\010R\006behind\"" +
+      "\327\001\n\017WatchTxResponse\022-\n\005event\030\001 \001(\0132\025.fen" +
+      "cepost.v1.TxEventH\000R\005event\022.\n\010snapshot\030\002" +
+      " \001(\0132\020.fencepost.v1.TxH\000R\010snapshot\0227\n\the" +
+      "artbeat\030\003 \001(\0132\027.fencepost.v1.HeartbeatH\000" +
+      "R\theartbeat\022!\n\014resume_token\030\004 \001(\tR\013resum" +
+      "eTokenB\t\n\007message*\306\001\n\007TxState\022\030\n\024TX_STAT" +
+      "E_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022" +
+      "TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE_TRACKIN" +
+      "G\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_STATE_CONF" +
+      "IRMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022TX" +
+      "_STATE_CANCELLED\020\007*\230\001\n\nTxSubState\022\034\n\030TX_" +
+      "SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB_STATE_" +
+      "PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n\030" +
+      "TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025TX_SUB_STA" +
+      "TE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EXECUTED_UN" +
+      "SPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EXE" +
+      "CUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXEC" +
+      "UTED_REVERTED\020\004*\366\003\n\013TxEventKind\022\035\n\031TX_EV" +
+      "ENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIND_" +
+      "QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022\033\n" +
+      "\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT_K" +
+      "IND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIND_INCLU" +
+      "DED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022\033\n\027TX_E" +
+      "VENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT_KIND_F" +
+      "AILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUESTE" +
+      "D\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX_E" +
+      "VENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNSTU" +
+      "CK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022\031\n\025TX_E" +
+      "VENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT_KIND_REP" +
+      "LACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIRMATIONS\020\020" +
+      "*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rT" +
+      "X_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*`\n\007" +
+      "TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED\020\000\022\021\n\rTX_" +
+      "SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDARD\020\002\022\021\n\rT" +
+      "X_SPEED_FAST\020\003*\215\001\n\rCancelOutcome\022\036\n\032CANC" +
+      "EL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OUTCO" +
+      "ME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQUEST" +
+      "ED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020\0032\347" +
+      "\006\n\tTxService\022`\n\010CreateTx\022\035.fencepost.v1." +
+      "CreateTxRequest\032\036.fencepost.v1.CreateTxR" +
+      "esponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:\001*\022u\n\rBatchC" +
+      "reateTx\022\".fencepost.v1.BatchCreateTxRequ" +
+      "est\032#.fencepost.v1.BatchCreateTxResponse" +
+      "\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001*\022u\n\005GetTx\022\032" +
+      ".fencepost.v1.GetTxRequest\032\033.fencepost.v" +
+      "1.GetTxResponse\"3\202\323\344\223\002-\022\022/api/v1/tx/{tx_" +
+      "id}Z\027\022\025/api/v1/tx/by-request\022Z\n\007ListTxs\022" +
+      "\034.fencepost.v1.ListTxsRequest\032\035.fencepos" +
+      "t.v1.ListTxsResponse\"\022\202\323\344\223\002\014\022\n/api/v1/tx" +
+      "\022o\n\010CancelTx\022\035.fencepost.v1.CancelTxRequ" +
+      "est\032\036.fencepost.v1.CancelTxResponse\"$\202\323\344" +
+      "\223\002\036\"\031/api/v1/tx/{tx_id}/cancel:\001*\022t\n\tSpe" +
+      "edUpTx\022\036.fencepost.v1.SpeedUpTxRequest\032\037" +
+      ".fencepost.v1.SpeedUpTxResponse\"&\202\323\344\223\002 \"" +
+      "\033/api/v1/tx/{tx_id}/speed-up:\001*\022\306\001\n\007Watc" +
+      "hTx\022\034.fencepost.v1.WatchTxRequest\032\035.fenc" +
+      "epost.v1.WatchTxResponse\"|\202\323\344\223\002v\022\031/api/v" +
+      "1/tx/{tx_id}/eventsZ\036\022\034/api/v1/tx/by-req" +
+      "uest/eventsZ\'\022%/api/v1/submitters/{submi" +
+      "tter}/eventsZ\020\022\016/api/v1/events0\001BT\n\020dev." +
+      "fencepost.v1P\001Z>github.com/fencepost/fen" +
+      "cepost/gen/go/fencepost/v1;fencepostv1b\006" +
+      "proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -410,7 +411,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Receipt_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Receipt_descriptor,
-        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", });
+        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", "Kind", });
     internal_static_fencepost_v1_Attempt_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_fencepost_v1_Attempt_fieldAccessorTable = new

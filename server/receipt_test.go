@@ -1,0 +1,69 @@
+package server
+
+import (
+	"testing"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// A receipt tells which form is in the block, wherever it is told and before anything is final: that of a cancel has success, and nothing of the payload ran.
+func TestReceiptsTellWhichFormIsInTheBlock(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	for _, form := range []txn.AttemptKind{txn.Original, txn.Bump, txn.Cancel} {
+		request := "in the block: " + string(form)
+		tx := n.create("alice", request)
+		feed := n.watch(watchSubmitter("alice"))
+		id := txID(t, tx.GetTxId())
+		o.allocate(id)
+		o.submit(id)
+		if form != txn.Original {
+			o.replace(id, form)
+		}
+		o.include(id)
+		told := map[string]*pb.Receipt{}
+		r, err := n.txs.GetTx(k.ctx, byKey("alice", request))
+		k.must(err)
+		if told["GetTx by request"] = r.GetTx().GetReceipt(); r.GetTx().GetExecuted() != pb.Executed_EXECUTED_UNKNOWN {
+			t.Errorf("%s: %v", form, r)
+		}
+		r, err = n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
+		k.must(err)
+		told["GetTx"] = r.GetTx().GetReceipt()
+		for what, ask := range map[string]*pb.ListTxsRequest{"ListTxs": {Submitter: "alice"}, "ListTxs of what is open": {Submitter: "alice", States: []pb.TxState{pb.TxState_TX_STATE_TRACKING}}} {
+			list, err := n.txs.ListTxs(k.ctx, ask)
+			k.must(err)
+			told[what] = list.GetTxs()[0].GetReceipt()
+		}
+		for what, stream := range map[string]pb.TxService_WatchTxClient{"its events": n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}), "the feed": feed} {
+			m := &pb.WatchTxResponse{}
+			for m.GetEvent().GetKind() != pb.TxEventKind_TX_EVENT_KIND_INCLUDED {
+				m, err = stream.Recv()
+				k.must(err)
+			}
+			told[what] = m.GetEvent().GetReceipt()
+		}
+		snapshot, err := n.watch(watchSubmitter("alice")).Recv()
+		k.must(err)
+		told["a snapshot"] = snapshot.GetSnapshot().GetReceipt()
+		for what, receipt := range told {
+			if receipt.GetKind() != string(form) || !receipt.GetSuccess() {
+				t.Errorf("%s in %s: %v", form, what, receipt)
+			}
+		}
+		o.confirm(id) // as what it ends is not asked here
+	}
+}
+
+// replace records another form for the same nonce.
+func (o *owner) replace(id txn.TxID, kind txn.AttemptKind) {
+	tx := o.read(id)
+	a := attempt(tx, *tx.Nonce)
+	a.No, a.Kind, a.Hash[31], a.Raw = 2, kind, a.Hash[31]^1, append(a.Raw, 1)
+	w := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventReplaced, Next: tx.Status, Attempt: a}
+	w.Next.Version, w.Next.TxHash = tx.Version+1, a.Hash
+	o.commit(txn.Change{Writes: []txn.Write{w}})
+}
