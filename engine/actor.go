@@ -37,6 +37,7 @@ type actor struct {
 	ledger    store.Ledger
 	inbox     store.Inbox
 	audited   []txn.Tx // final, and a reorg could still reach them
+	auditTold bool     // the tracker knows of these
 	ended     []txn.Tx // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
 	account   *txn.Account
@@ -197,8 +198,7 @@ func (a *actor) stand() {
 func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx, error) {
 	queue := inbox.Queue
 	for _, c := range inbox.Commands {
-		is := func(tx txn.Tx) bool { return tx.ID == c.Tx }
-		if len(inbox.Queue) < queueHead || c.Kind != txn.CommandCancel || slices.ContainsFunc(queue, is) || slices.ContainsFunc(a.ledger.Open, is) {
+		if len(inbox.Queue) < queueHead || c.Kind != txn.CommandCancel || placeOf(queue, c.Tx) >= 0 || placeOf(a.ledger.Open, c.Tx) >= 0 {
 			continue
 		}
 		tx, err := a.e.Store.Tx(ctx, c.Tx)
@@ -273,7 +273,7 @@ func (a *actor) load(ctx context.Context) error {
 	for _, tx := range ended {
 		a.follow(tx.Attempts, nil)
 	}
-	a.ledger, a.audited, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, ended, nil, nil, true
+	a.ledger, a.audited, a.auditTold, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, false, ended, nil, nil, true
 	a.taken = takenNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
@@ -331,7 +331,15 @@ func (a *actor) view() txn.View {
 
 // waitsForHead tells whether the next block alone may make something to do: a second look, an answer about receipts, a decision that waits for either.
 func (a *actor) waitsForHead() bool {
-	return a.suspicion != nil || len(a.inbox.Commands) > 0 || slices.ContainsFunc(a.ledger.Open, func(tx txn.Tx) bool { return tx.Doubted })
+	if a.suspicion != nil || len(a.inbox.Commands) > 0 {
+		return true
+	}
+	for i := range a.ledger.Open {
+		if a.ledger.Open[i].Doubted {
+			return true
+		}
+	}
+	return false
 }
 
 // lookAgainAfter is the idle spell after which the account is looked at again before the next nonce is taken. A submitter at work would notice another user of

@@ -111,12 +111,12 @@ func (a *actor) noteLastBlock(nonce *txn.Nonce, w txn.Write) {
 func (a *actor) put(tx txn.Tx) {
 	switch {
 	case tx.State.Final() && tx.EndedBlock > 0:
-		a.ended = append(slices.Clone(a.ended), tx)
+		a.ended = append(a.ended, tx)
 	case tx.State.Final():
 		a.unfollow(tx)
 		if tx.Receipt != nil {
 			tx.Attempts = nil
-			a.audited = append(a.audited, tx) // a view of before ends before it
+			a.audited, a.auditTold = append(a.audited, tx), false
 		}
 	case tx.Nonce == nil:
 		a.account = nil // it waits for something outside: look again when its time comes
@@ -131,18 +131,27 @@ func (a *actor) put(tx txn.Tx) {
 	}
 }
 
-// take removes a transaction from memory; see put.
+// take removes a transaction from memory; see put. The lists change in place: nobody looks at a view any more once its change is committed.
 func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
-	is := func(t txn.Tx) bool { return t.ID == id }
-	if i := slices.IndexFunc(a.ledger.Open, is); i >= 0 {
+	if i := placeOf(a.ledger.Open, id); i >= 0 {
 		tx = a.ledger.Open[i]
-		a.ledger.Open = slices.Delete(slices.Clone(a.ledger.Open), i, i+1)
+		a.ledger.Open = slices.Delete(a.ledger.Open, i, i+1)
 		return tx, false
 	}
-	i := slices.IndexFunc(a.inbox.Queue, is)
+	i := placeOf(a.inbox.Queue, id)
 	tx = a.inbox.Queue[i]
-	a.inbox.Queue = slices.Delete(slices.Clone(a.inbox.Queue), i, i+1)
+	a.inbox.Queue = slices.Delete(a.inbox.Queue, i, i+1)
 	return tx, true
+}
+
+// placeOf is where a list has a transaction, -1: nowhere. A transaction is large, so that none is copied to be looked at.
+func placeOf(list []txn.Tx, id txn.TxID) int {
+	for i := range list {
+		if list[i].ID == id {
+			return i
+		}
+	}
+	return -1
 }
 
 // tellCommand logs what was decided on a command.

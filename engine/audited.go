@@ -15,16 +15,17 @@ type headSeen struct {
 	at     time.Time
 }
 
-// awaitReorgs has the tracker tell of reorgs, and look as far down as there are final transactions to compare.
+// awaitReorgs has the tracker tell of reorgs, and look as far down as there are final transactions to compare. It is told again when these are others.
 func (a *actor) awaitReorgs() {
-	if len(a.audited) == 0 {
+	if len(a.audited) == 0 || a.auditTold {
 		return
 	}
 	blocks := make([]uint64, len(a.audited))
-	for i, tx := range a.audited {
-		blocks[i] = tx.Receipt.BlockNumber
+	for i := range a.audited {
+		blocks[i] = a.audited[i].Receipt.BlockNumber
 	}
 	a.track.audit(a.id, blocks, a.wake)
+	a.auditTold = true
 }
 
 // letGo forgets final transactions that are deeper than any reorg is believed to reach, once they were compared with the chain from there: while the chain was
@@ -44,14 +45,28 @@ func (a *actor) letGo(v txn.View) {
 			a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(e txn.Tx) bool { return e.ID == tx.ID })
 		}
 	}
-	compared := func(tx txn.Tx) bool {
-		hash, known := v.Canonical(tx.Receipt.BlockNumber)
-		return deep(tx.Receipt.BlockNumber) && known && hash == tx.Receipt.BlockHash
+	compared := func(r *txn.Receipt) bool {
+		if !deep(r.BlockNumber) {
+			return false
+		}
+		hash, known := v.Canonical(r.BlockNumber)
+		return known && hash == r.BlockHash
 	}
-	if !slices.ContainsFunc(a.audited, compared) {
+	kept := 0
+	for i := range a.audited {
+		if compared(a.audited[i].Receipt) {
+			continue
+		}
+		if kept != i {
+			a.audited[kept] = a.audited[i]
+		}
+		kept++
+	}
+	if kept == len(a.audited) {
 		return
 	}
-	a.audited = slices.DeleteFunc(slices.Clone(a.audited), compared)
+	clear(a.audited[kept:])
+	a.audited, a.auditTold = a.audited[:kept], false
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
 	}
@@ -97,12 +112,12 @@ func (a *actor) applyToFinal(w txn.Write) bool {
 		"a transaction that was final is on the chain no more; it is handed over again":                        &a.audited,
 		"a transaction that had ended as never run is on the chain; whoever was told so must know that it ran": &a.ended,
 	} {
-		i := slices.IndexFunc(*list, func(tx txn.Tx) bool { return tx.ID == w.Tx })
+		i := placeOf(*list, w.Tx)
 		if i < 0 {
 			continue
 		}
 		tx := (*list)[i]
-		*list = slices.Delete(slices.Clone(*list), i, i+1)
+		*list = slices.Delete(*list, i, i+1)
 		a.unfollow(tx)
 		tx.Status = w.Next
 		a.loaded = false
