@@ -23,7 +23,7 @@ func (a *actor) replace(ctx context.Context, v txn.View, s txn.Replace) (txn.Cha
 		var ok bool
 		r.Fees, ok = s.Offer(market)
 		r.Capped = !ok
-		r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, s.Unsigned(v, r.Fees))
+		r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, s.Unsigned(&v, r.Fees))
 	}
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing

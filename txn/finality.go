@@ -15,7 +15,7 @@ func (p Policy) releases(seen Inclusion) bool {
 
 // tellAbove tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
 // chain any more (newFork; C24).
-func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
+func tellAbove(v *View, tx *Tx, seen Inclusion) (Write, bool) {
 	n := len(tx.Above)
 	if !v.Policy.TellAbove || len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
 		return Write{}, false // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
@@ -34,12 +34,13 @@ func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
 // audit finds final transactions whose block is not canonical any more. Finality was promised and did not hold: they are STUCK, their recorded bytes are handed
 // over again, which can run them no second time, and the submitter is protected until all of them are final again (H22). What else left the chain with them is not
 // waited for: it may need what the protection forbids, another form, and no nonce is taken before it is back (L5).
-func audit(v View) Change {
+func audit(v *View) Change {
 	if v.Cursor == nil {
 		return Change{}
 	}
 	var c Change
-	for _, tx := range v.Audited {
+	for i := range v.Audited {
+		tx := &v.Audited[i]
 		hash, known := v.canonical(tx.Receipt.BlockNumber)
 		if !known || hash == tx.Receipt.BlockHash {
 			continue
@@ -63,7 +64,7 @@ func audit(v View) Change {
 	return c
 }
 
-func (v View) canonical(number uint64) (Hash, bool) {
+func (v *View) canonical(number uint64) (Hash, bool) {
 	if v.Canonical == nil {
 		return Hash{}, false
 	}

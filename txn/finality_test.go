@@ -58,7 +58,7 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 			for n := range rapid.IntRange(0, 5).Draw(t, "length") {
 				above = append(above, BlockRef{uint64(n), Hash{byte(rapid.IntRange(0, 1).Draw(t, "branch"))}})
 			}
-			w, ok := tellAbove(v, tx, Inclusion{Above: above})
+			w, ok := tellAbove(&v, &tx, Inclusion{Above: above})
 			if !ok {
 				continue
 			}
