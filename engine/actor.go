@@ -237,7 +237,7 @@ func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
 		a.follow(tx.Attempts, nil)
 	}
 	for _, tx := range before { // a caller has cancelled it
-		a.unfollow(tx)
+		a.unfollow(&tx)
 	}
 	return nil
 }
@@ -265,10 +265,11 @@ func (a *actor) load(ctx context.Context) error {
 	a.forget()
 	a.track, a.chain = track, track.chain
 	a.name(ledger.Submitter.Name)
-	for i, tx := range ledger.Open {
+	for i := range ledger.Open {
+		tx := &ledger.Open[i]
 		a.follow(tx.Attempts, tx.Receipt)
-		ledger.Open[i].Doubted = tx.HandedOver() // nobody has looked while there was no owner
-		ledger.Open[i].Pooled = mayBePooled(tx)
+		tx.Doubted = tx.HandedOver() // nobody has looked while there was no owner
+		tx.Pooled = mayBePooled(tx)
 	}
 	for _, tx := range ended {
 		a.follow(tx.Attempts, nil)
@@ -285,7 +286,7 @@ func (a *actor) load(ctx context.Context) error {
 
 // mayBePooled is the newest form of what was just loaded that a pool may have. A first hand-over is told by its answer alone: whoever crashed before that was
 // recorded may have made it. A form that cancels is left as it was: what a node says that it can never pass has to be heard, for there may be one with more gas.
-func mayBePooled(tx txn.Tx) int {
+func mayBePooled(tx *txn.Tx) int {
 	if tx.LastAnswer != "" || tx.Nonce == nil || len(tx.Attempts) == 0 {
 		return tx.Pooled
 	}
@@ -304,13 +305,13 @@ func (a *actor) forget() {
 	a.track.awaitNoHead(a.id)
 	a.track.auditNoMore(a.id)
 	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue, a.ended} {
-		for _, tx := range txs {
-			a.unfollow(tx)
+		for i := range txs {
+			a.unfollow(&txs[i])
 		}
 	}
 }
 
-func (a *actor) unfollow(tx txn.Tx) {
+func (a *actor) unfollow(tx *txn.Tx) {
 	for _, attempt := range tx.Attempts {
 		a.track.forget(attempt.Hash)
 	}
@@ -324,7 +325,7 @@ func (a *actor) view() txn.View {
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
 		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen, Canonical: canonical,
 	}
-	a.letGo(v)
+	a.letGo(&v)
 	v.Audited, v.Ended = a.audited, a.ended
 	return v
 }
@@ -379,7 +380,7 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
 		return nil, ctx.Err() // to read the ledger may have taken long
 	}
-	change, err := a.perform(ctx, view, next)
+	change, err := a.perform(ctx, &view, next)
 	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
 	if err != nil || change.Empty() {
 		return nil, err
@@ -389,7 +390,7 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	a.tellCommit(ctx, next, change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0
-		a.apply(view, change)
+		a.apply(&view, change)
 		return nil, a.e.Gate(ctx, afterCommit(next), a.id)
 	}
 	return nil, a.notDone(ctx, outcome, err)

@@ -30,7 +30,7 @@ func (a *actor) awaitReorgs() {
 
 // letGo forgets final transactions that are deeper than any reorg is believed to reach, once they were compared with the chain from there: while the chain was
 // away it may have grown by more than is audited.
-func (a *actor) letGo(v txn.View) {
+func (a *actor) letGo(v *txn.View) {
 	if v.Head != a.headAt.number {
 		a.headAt = headSeen{v.Head, a.e.Clock.Now()}
 	}
@@ -38,13 +38,14 @@ func (a *actor) letGo(v txn.View) {
 		return // nothing is known of the chain yet
 	}
 	deep := func(block uint64) bool { return block+a.track.auditDepth() <= v.Head }
-	for _, tx := range a.ended {
+	a.ended = slices.DeleteFunc(a.ended, func(tx txn.Tx) bool {
 		doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
-		if deep(tx.EndedBlock) && !slices.ContainsFunc(tx.Attempts, doubted) {
-			a.unfollow(tx)
-			a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(e txn.Tx) bool { return e.ID == tx.ID })
+		if !deep(tx.EndedBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
+			return false
 		}
-	}
+		a.unfollow(&tx)
+		return true
+	})
 	compared := func(r *txn.Receipt) bool {
 		if !deep(r.BlockNumber) {
 			return false
@@ -107,30 +108,31 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (
 
 // applyToFinal brings memory to where a write has brought a transaction that was final. All is read anew: what was audited has its signed forms in the ledger
 // alone.
-func (a *actor) applyToFinal(w txn.Write) bool {
-	for said, list := range map[string]*[]txn.Tx{
-		"a transaction that was final is on the chain no more; it is handed over again":                        &a.audited,
-		"a transaction that had ended as never run is on the chain; whoever was told so must know that it ran": &a.ended,
-	} {
-		i := placeOf(*list, w.Tx)
-		if i < 0 {
-			continue
-		}
-		tx := (*list)[i]
-		*list = slices.Delete(*list, i, i+1)
-		a.unfollow(tx)
-		tx.Status = w.Next
-		a.loaded = false
-		a.e.metrics.reorged.Add(context.Background(), 1)
-		a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
-		a.tell(tx, w)
+func (a *actor) applyToFinal(w *txn.Write) bool {
+	if i := placeOf(a.audited, w.Tx); i >= 0 {
+		a.isFinalNoMore(&a.audited, i, w, "a transaction that was final is on the chain no more; it is handed over again")
+		return true
+	}
+	if i := placeOf(a.ended, w.Tx); i >= 0 {
+		a.isFinalNoMore(&a.ended, i, w, "a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
 		return true
 	}
 	return false
 }
 
+func (a *actor) isFinalNoMore(list *[]txn.Tx, i int, w *txn.Write, said string) {
+	tx := (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	a.unfollow(&tx)
+	tx.Status = w.Next
+	a.loaded = false
+	a.e.metrics.reorged.Add(context.Background(), 1)
+	a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
+	a.tell(&tx, w)
+}
+
 // measure counts what a write tells. How old a transaction is tells this node's clock beside the database's, which is good enough for a measurement.
-func (a *actor) measure(tx txn.Tx, w txn.Write) {
+func (a *actor) measure(tx *txn.Tx, w *txn.Write) {
 	if w.Next.State.Final() {
 		a.e.metrics.finals.Add(context.Background(), 1, labelled("state", string(w.Next.State)))
 		a.e.metrics.lifetimes.Record(context.Background(), max(0, a.e.Clock.Now().Sub(tx.CreatedAt)).Seconds())

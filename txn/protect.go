@@ -75,10 +75,12 @@ func protect(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	for _, ran := range []func(*View) (Finding, bool){endedAndRan, requeuedAndRan} {
-		if f, ok := ran(v); ok {
-			return Record{investigated(v, f, nil)}, true
-		}
+	f, ran := endedAndRan(v)
+	if !ran {
+		f, ran = requeuedAndRan(v)
+	}
+	if ran {
+		return Record{investigated(v, f, nil)}, true
 	}
 	if f, ok := finding(v); ok && v.isNews(f) {
 		if f.Used {
