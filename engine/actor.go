@@ -190,6 +190,9 @@ func (a *actor) couldTake() bool {
 
 // stand shows the auditor where the cursor stands.
 func (a *actor) stand() {
+	if told := a.standing.Load(); told != nil && told.cursor == a.ledger.Cursor && told.submitter == a.ledger.Submitter {
+		return // a cursor is never changed in place
+	}
 	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
 }
 

@@ -99,11 +99,15 @@ func (a *actor) noteLastBlock(nonce *txn.Nonce, w *txn.Write) {
 	if cursor == nil || nonce == nil || *nonce+1 != cursor.Next {
 		return
 	}
-	noted := *cursor
-	noted.LastBlock = 0
+	block := uint64(0)
 	if w.Next.Receipt != nil && w.Next.Requeued == 0 {
-		noted.LastBlock = w.Next.Receipt.BlockNumber
+		block = w.Next.Receipt.BlockNumber
 	}
+	if block == cursor.LastBlock {
+		return
+	}
+	noted := *cursor
+	noted.LastBlock = block
 	a.ledger.Cursor = &noted
 }
 

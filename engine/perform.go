@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -212,7 +213,9 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
 	}
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastAnswer != "")
-	a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
+	if a.log.Enabled(ctx, slog.LevelDebug) {
+		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
+	}
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
