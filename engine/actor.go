@@ -36,9 +36,9 @@ type actor struct {
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
-	audited   []txn.Tx // final, and a reorg could still reach them
-	auditTold bool     // the tracker knows of these
-	ended     []txn.Tx // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
+	audited   []txn.Finished // a reorg could still reach them
+	auditTold bool           // the tracker knows of these
+	ended     []txn.Tx       // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
 	account   *txn.Account
 	suspicion *txn.Suspicion

@@ -119,8 +119,7 @@ func (a *actor) put(tx *txn.Tx) {
 	case tx.State.Final():
 		a.unfollow(tx)
 		if tx.Receipt != nil {
-			tx.Attempts = nil
-			a.audited, a.auditTold = append(a.audited, *tx), false
+			a.audited, a.auditTold = append(a.audited, tx.Finished()), false
 		}
 	case tx.Nonce == nil:
 		a.account = nil // it waits for something outside: look again when its time comes

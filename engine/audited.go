@@ -85,7 +85,7 @@ func (a *actor) neededUntil() time.Time {
 }
 
 // finals are the final transactions that a reorg could still reach: those with a receipt, and those that ended as never run, with their signed forms.
-func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (audited, ended []txn.Tx, err error) {
+func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (audited []txn.Finished, ended []txn.Tx, err error) {
 	if ledger.Cursor == nil {
 		return nil, nil, nil // it never sent anything
 	}
@@ -95,7 +95,7 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (
 	}
 	for _, tx := range all {
 		if tx.EndedBlock == 0 {
-			audited = append(audited, tx)
+			audited = append(audited, tx.Finished())
 			continue
 		}
 		if tx.Attempts, err = a.e.Store.SignedAttempts(ctx, a.lease, tx.ID); err != nil {
@@ -109,26 +109,28 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (
 // applyToFinal brings memory to where a write has brought a transaction that was final. All is read anew: what was audited has its signed forms in the ledger
 // alone.
 func (a *actor) applyToFinal(w *txn.Write) bool {
-	if i := placeOf(a.audited, w.Tx); i >= 0 {
-		a.isFinalNoMore(&a.audited, i, w, "a transaction that was final is on the chain no more; it is handed over again")
-		return true
+	for i := range a.audited {
+		if tx := &a.audited[i]; tx.ID == w.Tx {
+			a.isFinalNoMore(&txn.Tx{ID: tx.ID, Status: tx.Status}, w, "a transaction that was final is on the chain no more; it is handed over again")
+			a.audited = slices.Delete(a.audited, i, i+1)
+			return true
+		}
 	}
 	if i := placeOf(a.ended, w.Tx); i >= 0 {
-		a.isFinalNoMore(&a.ended, i, w, "a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
+		a.unfollow(&a.ended[i])
+		a.isFinalNoMore(&a.ended[i], w, "a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
+		a.ended = slices.Delete(a.ended, i, i+1)
 		return true
 	}
 	return false
 }
 
-func (a *actor) isFinalNoMore(list *[]txn.Tx, i int, w *txn.Write, said string) {
-	tx := (*list)[i]
-	*list = slices.Delete(*list, i, i+1)
-	a.unfollow(&tx)
+func (a *actor) isFinalNoMore(tx *txn.Tx, w *txn.Write, said string) {
 	tx.Status = w.Next
 	a.loaded = false
 	a.e.metrics.reorged.Add(context.Background(), 1)
 	a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
-	a.tell(&tx, w)
+	a.tell(tx, w)
 }
 
 // measure counts what a write tells. How old a transaction is tells this node's clock beside the database's, which is good enough for a measurement.

@@ -176,8 +176,8 @@ func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
 func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
-	was := w.view.Audited[0].newest()
-	w.view.Audited[0].Attempts = append(w.view.Audited[0].Attempts, Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
+	was := w.audited[0].newest()
+	w.audited[0].Attempts = append(w.audited[0].Attempts, Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
 	w.do(t, Decide(w.view), Outcome{}, accepted)
 	if b, ok := Decide(w.view).(Broadcast); !ok || b.Attempt.No != was.No {
 		t.Fatalf("%+v", Decide(w.view))

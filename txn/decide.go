@@ -30,11 +30,11 @@ type View struct {
 	Now       time.Time
 	Policy    Policy
 	Submitter Submitter
-	Cursor    *Cursor // nil before the account was looked at
-	Open      []Tx    // with a nonce and not final, lowest nonce first
-	Queue     []Tx    // head of the queue, in order
-	Audited   []Tx    // final, with a receipt, and not yet so deep that no reorg is believed possible; without attempts
-	Ended     []Tx    // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
+	Cursor    *Cursor    // nil before the account was looked at
+	Open      []Tx       // with a nonce and not final, lowest nonce first
+	Queue     []Tx       // head of the queue, in order
+	Audited   []Finished // with a receipt, and not yet so deep that no reorg is believed possible
+	Ended     []Tx       // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion

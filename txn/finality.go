@@ -45,13 +45,7 @@ func audit(v *View) Change {
 		if !known || hash == tx.Receipt.BlockHash {
 			continue
 		}
-		next := tx.Status
-		next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
-		next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
-		next.Receipt, next.Above = nil, nil
-		w := v.move(tx, EventReorged, next, 0)
-		w.NewFork = true
-		c.Writes = append(c.Writes, w)
+		c.Writes = append(c.Writes, notFinal(v, tx))
 	}
 	guard := v.Cursor.Protected
 	switch {
@@ -62,6 +56,17 @@ func audit(v *View) Change {
 		c.Writes = dueAgain(v)
 	}
 	return c
+}
+
+// notFinal takes back what was said of a transaction whose block is not on the chain any more.
+func notFinal(v *View, tx *Finished) Write {
+	next := tx.Status
+	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
+	next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
+	next.Receipt, next.Above = nil, nil
+	w := v.move(&Tx{ID: tx.ID, Status: tx.Status}, EventReorged, next, 0)
+	w.NewFork = true
+	return w
 }
 
 func (v *View) canonical(number uint64) (Hash, bool) {
