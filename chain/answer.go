@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"sync"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -12,8 +13,10 @@ import (
 // result, says that there is none. And it forgets the result beside an error, which may be the hash of bytes that were taken. Over a WebSocket socket does the same.
 type mender struct {
 	io.ReadCloser
+	spare *sync.Pool // of *bytes.Buffer: an answer is as large as the one before, and many come in a second
 
 	read bool
+	body *bytes.Buffer
 	rest bytes.Reader
 	err  error // what ended the body, behind all that could be read of it
 }
@@ -21,16 +24,32 @@ type mender struct {
 // Read takes in the whole answer first. The body below is bounded, and rpc.Client waits for its end, too.
 func (m *mender) Read(p []byte) (int, error) {
 	if !m.read {
-		var body []byte
 		m.read = true
-		body, m.err = io.ReadAll(m.ReadCloser)
-		m.rest.Reset(mended(body))
+		m.body = m.spare.Get().(*bytes.Buffer)
+		_, m.err = m.body.ReadFrom(m.ReadCloser)
+		m.rest.Reset(mended(m.body.Bytes()))
 	}
 	n, err := m.rest.Read(p)
 	if err != nil && m.err != nil {
 		err = m.err
 	}
 	return n, err
+}
+
+// mostSpare is how large a buffer may be to be kept for the next answer.
+const mostSpare = 8 << 20
+
+// Close gives the memory of the answer on. Whoever has read it has a copy.
+func (m *mender) Close() error {
+	if body := m.body; body != nil {
+		m.body = nil
+		m.rest.Reset(nil)
+		if body.Cap() <= mostSpare {
+			body.Reset()
+			m.spare.Put(body)
+		}
+	}
+	return m.ReadCloser.Close()
 }
 
 // member is one answer by its fields.

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -78,7 +80,7 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64, di
 		TLSHandshakeTimeout: tlsTimeout,
 	}
 	caller := &http.Client{
-		Transport: noteTaker{transport, maxAnswer},
+		Transport: noteTaker{transport, maxAnswer, &sync.Pool{New: func() any { return new(bytes.Buffer) }}},
 		// A redirect would hand signed bytes to an address that nobody configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -90,6 +92,7 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64, di
 type noteTaker struct {
 	*http.Transport
 	maxAnswer int64
+	spare     *sync.Pool // see mender
 }
 
 func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -101,7 +104,7 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n != nil {
 		n.retryAfter.Store(int64(retryAfterHeader(resp.Header)))
 	}
-	resp.Body = &mender{ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer)}
+	resp.Body = &mender{ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer), spare: t.spare}
 	return resp, nil
 }
 

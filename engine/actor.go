@@ -36,8 +36,9 @@ type actor struct {
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
-	audited   []txn.Tx // final, and a reorg could still reach them
-	ended     []txn.Tx // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
+	audited   []txn.Finished // a reorg could still reach them
+	auditTold bool           // the tracker knows of these
+	ended     []txn.Tx       // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
 	account   *txn.Account
 	suspicion *txn.Suspicion
@@ -189,6 +190,9 @@ func (a *actor) couldTake() bool {
 
 // stand shows the auditor where the cursor stands.
 func (a *actor) stand() {
+	if told := a.standing.Load(); told != nil && told.cursor == a.ledger.Cursor && told.submitter == a.ledger.Submitter {
+		return // a cursor is never changed in place
+	}
 	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
 }
 
@@ -197,8 +201,7 @@ func (a *actor) stand() {
 func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx, error) {
 	queue := inbox.Queue
 	for _, c := range inbox.Commands {
-		is := func(tx txn.Tx) bool { return tx.ID == c.Tx }
-		if len(inbox.Queue) < queueHead || c.Kind != txn.CommandCancel || slices.ContainsFunc(queue, is) || slices.ContainsFunc(a.ledger.Open, is) {
+		if len(inbox.Queue) < queueHead || c.Kind != txn.CommandCancel || placeOf(queue, c.Tx) >= 0 || placeOf(a.ledger.Open, c.Tx) >= 0 {
 			continue
 		}
 		tx, err := a.e.Store.Tx(ctx, c.Tx)
@@ -237,7 +240,7 @@ func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
 		a.follow(tx.Attempts, nil)
 	}
 	for _, tx := range before { // a caller has cancelled it
-		a.unfollow(tx)
+		a.unfollow(&tx)
 	}
 	return nil
 }
@@ -265,15 +268,16 @@ func (a *actor) load(ctx context.Context) error {
 	a.forget()
 	a.track, a.chain = track, track.chain
 	a.name(ledger.Submitter.Name)
-	for i, tx := range ledger.Open {
+	for i := range ledger.Open {
+		tx := &ledger.Open[i]
 		a.follow(tx.Attempts, tx.Receipt)
-		ledger.Open[i].Doubted = tx.HandedOver() // nobody has looked while there was no owner
-		ledger.Open[i].Pooled = mayBePooled(tx)
+		tx.Doubted = tx.HandedOver() // nobody has looked while there was no owner
+		tx.Pooled = mayBePooled(tx)
 	}
 	for _, tx := range ended {
 		a.follow(tx.Attempts, nil)
 	}
-	a.ledger, a.audited, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, ended, nil, nil, true
+	a.ledger, a.audited, a.auditTold, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, false, ended, nil, nil, true
 	a.taken = takenNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
@@ -285,7 +289,7 @@ func (a *actor) load(ctx context.Context) error {
 
 // mayBePooled is the newest form of what was just loaded that a pool may have. A first hand-over is told by its answer alone: whoever crashed before that was
 // recorded may have made it. A form that cancels is left as it was: what a node says that it can never pass has to be heard, for there may be one with more gas.
-func mayBePooled(tx txn.Tx) int {
+func mayBePooled(tx *txn.Tx) int {
 	if tx.LastAnswer != "" || tx.Nonce == nil || len(tx.Attempts) == 0 {
 		return tx.Pooled
 	}
@@ -304,13 +308,13 @@ func (a *actor) forget() {
 	a.track.awaitNoHead(a.id)
 	a.track.auditNoMore(a.id)
 	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue, a.ended} {
-		for _, tx := range txs {
-			a.unfollow(tx)
+		for i := range txs {
+			a.unfollow(&txs[i])
 		}
 	}
 }
 
-func (a *actor) unfollow(tx txn.Tx) {
+func (a *actor) unfollow(tx *txn.Tx) {
 	for _, attempt := range tx.Attempts {
 		a.track.forget(attempt.Hash)
 	}
@@ -324,14 +328,22 @@ func (a *actor) view() txn.View {
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
 		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen, Canonical: canonical,
 	}
-	a.letGo(v)
+	a.letGo(&v)
 	v.Audited, v.Ended = a.audited, a.ended
 	return v
 }
 
 // waitsForHead tells whether the next block alone may make something to do: a second look, an answer about receipts, a decision that waits for either.
 func (a *actor) waitsForHead() bool {
-	return a.suspicion != nil || len(a.inbox.Commands) > 0 || slices.ContainsFunc(a.ledger.Open, func(tx txn.Tx) bool { return tx.Doubted })
+	if a.suspicion != nil || len(a.inbox.Commands) > 0 {
+		return true
+	}
+	for i := range a.ledger.Open {
+		if a.ledger.Open[i].Doubted {
+			return true
+		}
+	}
+	return false
 }
 
 // lookAgainAfter is the idle spell after which the account is looked at again before the next nonce is taken. A submitter at work would notice another user of
@@ -371,7 +383,7 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
 		return nil, ctx.Err() // to read the ledger may have taken long
 	}
-	change, err := a.perform(ctx, view, next)
+	change, err := a.perform(ctx, &view, next)
 	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
 	if err != nil || change.Empty() {
 		return nil, err
@@ -381,7 +393,7 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	a.tellCommit(ctx, next, change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0
-		a.apply(view, change)
+		a.apply(&view, change)
 		return nil, a.e.Gate(ctx, afterCommit(next), a.id)
 	}
 	return nil, a.notDone(ctx, outcome, err)

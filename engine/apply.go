@@ -1,16 +1,16 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
+	"sort"
 
 	"github.com/fencepost/fencepost/txn"
 )
 
 // apply brings memory to where the committed change has brought the ledger.
-func (a *actor) apply(v txn.View, c txn.Change) {
+func (a *actor) apply(v *txn.View, c txn.Change) {
 	l := &a.ledger
 	if c.Init != nil {
 		l.Cursor = &txn.Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
@@ -42,13 +42,13 @@ func (a *actor) apply(v txn.View, c txn.Change) {
 		}
 		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID })
 	}
-	for _, w := range c.Writes {
-		a.applyWrite(v, w)
+	for i := range c.Writes {
+		a.applyWrite(v, &c.Writes[i])
 	}
 }
 
 // applyGuard brings the protection in memory to where the change has brought it.
-func (a *actor) applyGuard(v txn.View, c txn.Change) {
+func (a *actor) applyGuard(v *txn.View, c txn.Change) {
 	if p := c.Protect; p != nil {
 		guarded := *a.ledger.Cursor
 		guarded.Protections++
@@ -68,7 +68,7 @@ func (a *actor) applyGuard(v txn.View, c txn.Change) {
 	}
 }
 
-func (a *actor) applyWrite(v txn.View, w txn.Write) {
+func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	if a.applyToFinal(w) {
 		return
 	}
@@ -79,70 +79,84 @@ func (a *actor) applyWrite(v txn.View, w txn.Write) {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
 		a.track.followNew(w.Attempt.Hash, a.wake)
 	}
-	a.tell(tx, w)
-	a.measure(tx, w)
+	a.tell(&tx, w)
+	a.measure(&tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
 		a.taken = takenNonce{}
 	}
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded && a.suspicion != nil {
 		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost
 	}
-	a.put(tx)
+	a.put(&tx)
 	if queued && len(a.inbox.Queue) == 0 {
 		a.more.Store(true) // there may be more behind what was read
 	}
 }
 
 // noteLastBlock keeps the block of the nonce before the cursor's, which is that of the write, as the ledger tells it.
-func (a *actor) noteLastBlock(nonce *txn.Nonce, w txn.Write) {
+func (a *actor) noteLastBlock(nonce *txn.Nonce, w *txn.Write) {
 	cursor := a.ledger.Cursor
 	if cursor == nil || nonce == nil || *nonce+1 != cursor.Next {
 		return
 	}
-	noted := *cursor
-	noted.LastBlock = 0
+	block := uint64(0)
 	if w.Next.Receipt != nil && w.Next.Requeued == 0 {
-		noted.LastBlock = w.Next.Receipt.BlockNumber
+		block = w.Next.Receipt.BlockNumber
 	}
+	if block == cursor.LastBlock {
+		return
+	}
+	noted := *cursor
+	noted.LastBlock = block
 	a.ledger.Cursor = &noted
 }
 
 // put puts a transaction where it belongs now.
-func (a *actor) put(tx txn.Tx) {
+func (a *actor) put(tx *txn.Tx) {
 	switch {
 	case tx.State.Final() && tx.EndedBlock > 0:
-		a.ended = append(slices.Clone(a.ended), tx)
+		a.ended = append(a.ended, *tx)
 	case tx.State.Final():
 		a.unfollow(tx)
 		if tx.Receipt != nil {
-			tx.Attempts = nil
-			a.audited = append(a.audited, tx) // a view of before ends before it
+			a.audited, a.auditTold = append(a.audited, tx.Finished()), false
 		}
 	case tx.Nonce == nil:
 		a.account = nil // it waits for something outside: look again when its time comes
 		if tx.Reason == txn.ReasonStartNonce {
 			a.loaded = false // the registration may have been corrected by then
 		}
-		at, _ := slices.BinarySearchFunc(a.inbox.Queue, tx, func(a, b txn.Tx) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
-		a.inbox.Queue = slices.Insert(a.inbox.Queue, at, tx) // one that was given back keeps its attempts: they are still followed
+		queue := a.inbox.Queue
+		at := sort.Search(len(queue), func(i int) bool { return queue[i].QueueSeq >= tx.QueueSeq })
+		a.inbox.Queue = slices.Insert(queue, at, *tx) // one that was given back keeps its attempts: they are still followed
 	default:
-		at, _ := slices.BinarySearchFunc(a.ledger.Open, *tx.Nonce, func(o txn.Tx, n txn.Nonce) int { return cmp.Compare(*o.Nonce, n) })
-		a.ledger.Open = slices.Insert(a.ledger.Open, at, tx)
+		open := a.ledger.Open
+		at := sort.Search(len(open), func(i int) bool { return *open[i].Nonce >= *tx.Nonce })
+		a.ledger.Open = slices.Insert(open, at, *tx)
 	}
 }
 
-// take removes a transaction from memory; see put.
+// take removes a transaction from memory; see put. The lists change in place: nobody looks at a view any more once its change is committed.
 func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
-	is := func(t txn.Tx) bool { return t.ID == id }
-	if i := slices.IndexFunc(a.ledger.Open, is); i >= 0 {
+	if i := placeOf(a.ledger.Open, id); i >= 0 {
 		tx = a.ledger.Open[i]
-		a.ledger.Open = slices.Delete(slices.Clone(a.ledger.Open), i, i+1)
+		a.ledger.Open = slices.Delete(a.ledger.Open, i, i+1)
 		return tx, false
 	}
-	i := slices.IndexFunc(a.inbox.Queue, is)
+	i := placeOf(a.inbox.Queue, id)
 	tx = a.inbox.Queue[i]
-	a.inbox.Queue = slices.Delete(slices.Clone(a.inbox.Queue), i, i+1)
+	a.inbox.Queue = slices.Delete(a.inbox.Queue, i, i+1)
 	return tx, true
+}
+
+// placeOf is where a list has a transaction, -1: nowhere. A transaction is large, so that none is copied to be looked at.
+func placeOf(list []txn.Tx, id txn.TxID) int {
+	for i := range list {
+		if list[i].ID == id {
+			return i
+		}
+	}
+	return -1
 }
 
 // tellCommand logs what was decided on a command.
@@ -155,7 +169,7 @@ func (a *actor) tellCommand(k txn.Command, result string) {
 }
 
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.
-func (a *actor) tell(tx txn.Tx, w txn.Write) {
+func (a *actor) tell(tx *txn.Tx, w *txn.Write) {
 	level := slog.LevelDebug
 	switch w.Kind {
 	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:

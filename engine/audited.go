@@ -15,21 +15,22 @@ type headSeen struct {
 	at     time.Time
 }
 
-// awaitReorgs has the tracker tell of reorgs, and look as far down as there are final transactions to compare.
+// awaitReorgs has the tracker tell of reorgs, and look as far down as there are final transactions to compare. It is told again when these are others.
 func (a *actor) awaitReorgs() {
-	if len(a.audited) == 0 {
+	if len(a.audited) == 0 || a.auditTold {
 		return
 	}
 	blocks := make([]uint64, len(a.audited))
-	for i, tx := range a.audited {
-		blocks[i] = tx.Receipt.BlockNumber
+	for i := range a.audited {
+		blocks[i] = a.audited[i].Receipt.BlockNumber
 	}
 	a.track.audit(a.id, blocks, a.wake)
+	a.auditTold = true
 }
 
 // letGo forgets final transactions that are deeper than any reorg is believed to reach, once they were compared with the chain from there: while the chain was
 // away it may have grown by more than is audited.
-func (a *actor) letGo(v txn.View) {
+func (a *actor) letGo(v *txn.View) {
 	if v.Head != a.headAt.number {
 		a.headAt = headSeen{v.Head, a.e.Clock.Now()}
 	}
@@ -37,21 +38,36 @@ func (a *actor) letGo(v txn.View) {
 		return // nothing is known of the chain yet
 	}
 	deep := func(block uint64) bool { return block+a.track.auditDepth() <= v.Head }
-	for _, tx := range a.ended {
+	a.ended = slices.DeleteFunc(a.ended, func(tx txn.Tx) bool {
 		doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
-		if deep(tx.EndedBlock) && !slices.ContainsFunc(tx.Attempts, doubted) {
-			a.unfollow(tx)
-			a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(e txn.Tx) bool { return e.ID == tx.ID })
+		if !deep(tx.EndedBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
+			return false
 		}
+		a.unfollow(&tx)
+		return true
+	})
+	compared := func(r *txn.Receipt) bool {
+		if !deep(r.BlockNumber) {
+			return false
+		}
+		hash, known := v.Canonical(r.BlockNumber)
+		return known && hash == r.BlockHash
 	}
-	compared := func(tx txn.Tx) bool {
-		hash, known := v.Canonical(tx.Receipt.BlockNumber)
-		return deep(tx.Receipt.BlockNumber) && known && hash == tx.Receipt.BlockHash
+	kept := 0
+	for i := range a.audited {
+		if compared(a.audited[i].Receipt) {
+			continue
+		}
+		if kept != i {
+			a.audited[kept] = a.audited[i]
+		}
+		kept++
 	}
-	if !slices.ContainsFunc(a.audited, compared) {
+	if kept == len(a.audited) {
 		return
 	}
-	a.audited = slices.DeleteFunc(slices.Clone(a.audited), compared)
+	clear(a.audited[kept:])
+	a.audited, a.auditTold = a.audited[:kept], false
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
 	}
@@ -69,7 +85,7 @@ func (a *actor) neededUntil() time.Time {
 }
 
 // finals are the final transactions that a reorg could still reach: those with a receipt, and those that ended as never run, with their signed forms.
-func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (audited, ended []txn.Tx, err error) {
+func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (audited []txn.Finished, ended []txn.Tx, err error) {
 	if ledger.Cursor == nil {
 		return nil, nil, nil // it never sent anything
 	}
@@ -79,7 +95,7 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (
 	}
 	for _, tx := range all {
 		if tx.EndedBlock == 0 {
-			audited = append(audited, tx)
+			audited = append(audited, tx.Finished())
 			continue
 		}
 		if tx.Attempts, err = a.e.Store.SignedAttempts(ctx, a.lease, tx.ID); err != nil {
@@ -92,30 +108,33 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (
 
 // applyToFinal brings memory to where a write has brought a transaction that was final. All is read anew: what was audited has its signed forms in the ledger
 // alone.
-func (a *actor) applyToFinal(w txn.Write) bool {
-	for said, list := range map[string]*[]txn.Tx{
-		"a transaction that was final is on the chain no more; it is handed over again":                        &a.audited,
-		"a transaction that had ended as never run is on the chain; whoever was told so must know that it ran": &a.ended,
-	} {
-		i := slices.IndexFunc(*list, func(tx txn.Tx) bool { return tx.ID == w.Tx })
-		if i < 0 {
-			continue
+func (a *actor) applyToFinal(w *txn.Write) bool {
+	for i := range a.audited {
+		if tx := &a.audited[i]; tx.ID == w.Tx {
+			a.isFinalNoMore(&txn.Tx{ID: tx.ID, Status: tx.Status}, w, "a transaction that was final is on the chain no more; it is handed over again")
+			a.audited = slices.Delete(a.audited, i, i+1)
+			return true
 		}
-		tx := (*list)[i]
-		*list = slices.Delete(slices.Clone(*list), i, i+1)
-		a.unfollow(tx)
-		tx.Status = w.Next
-		a.loaded = false
-		a.e.metrics.reorged.Add(context.Background(), 1)
-		a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
-		a.tell(tx, w)
+	}
+	if i := placeOf(a.ended, w.Tx); i >= 0 {
+		a.unfollow(&a.ended[i])
+		a.isFinalNoMore(&a.ended[i], w, "a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
+		a.ended = slices.Delete(a.ended, i, i+1)
 		return true
 	}
 	return false
 }
 
+func (a *actor) isFinalNoMore(tx *txn.Tx, w *txn.Write, said string) {
+	tx.Status = w.Next
+	a.loaded = false
+	a.e.metrics.reorged.Add(context.Background(), 1)
+	a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
+	a.tell(tx, w)
+}
+
 // measure counts what a write tells. How old a transaction is tells this node's clock beside the database's, which is good enough for a measurement.
-func (a *actor) measure(tx txn.Tx, w txn.Write) {
+func (a *actor) measure(tx *txn.Tx, w *txn.Write) {
 	if w.Next.State.Final() {
 		a.e.metrics.finals.Add(context.Background(), 1, labelled("state", string(w.Next.State)))
 		a.e.metrics.lifetimes.Record(context.Background(), max(0, a.e.Clock.Now().Sub(tx.CreatedAt)).Seconds())

@@ -92,7 +92,7 @@ func TestWhatAnHeirTakesForPooled(t *testing.T) {
 		"nothing of what cancels something": {txn.Status{CancelRequested: true}, []txn.Attempt{original, cancel}, 0},
 	} {
 		c.said.Nonce = new(txn.Nonce)
-		if got := mayBePooled(txn.Tx{Status: c.said, Attempts: c.forms}); got != c.pooled {
+		if got := mayBePooled(&txn.Tx{Status: c.said, Attempts: c.forms}); got != c.pooled {
 			t.Errorf("%s: %d", name, got)
 		}
 	}

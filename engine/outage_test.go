@@ -158,7 +158,7 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 	} {
 		track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
 		a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, track: track, ended: []txn.Tx{{Status: txn.Status{EndedBlock: 100}, Attempts: []txn.Attempt{{No: 1}}}}}
-		a.letGo(txn.View{Head: c.head, Seen: func(txn.Hash) txn.Inclusion { return c.seen }})
+		a.letGo(&txn.View{Head: c.head, Seen: func(txn.Hash) txn.Inclusion { return c.seen }})
 		if len(a.ended) != c.kept {
 			t.Errorf("%s: %d kept", name, len(a.ended))
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -14,7 +15,7 @@ func (a *actor) calls(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // perform does the one outside effect of a step, if it has one, and tells what shall be recorded.
-func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Change, error) {
+func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (txn.Change, error) {
 	switch s := step.(type) {
 	case txn.Record:
 		return s.Change, a.e.Gate(ctx, BeforeRecord, a.id)
@@ -41,8 +42,8 @@ func (a *actor) perform(ctx context.Context, v txn.View, step txn.Step) (txn.Cha
 // lookAtAccount asks for the account, and for the receipts of the transaction that it is about: evidence against a transaction is never older than the view of
 // the account. A look that finds a nonce used says nothing yet, since ours may be in a block that came after its receipt was asked for: that is asked for once
 // more, and only if there is none is the look at the account that follows a suspicion.
-func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Change, error) {
-	a.doubt(s.Tx)
+func (a *actor) lookAtAccount(ctx context.Context, v *txn.View, s txn.LookAtAccount) (txn.Change, error) {
+	a.doubt(&s.Tx)
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	account, err := a.askAccount(calls, v, s)
@@ -51,33 +52,33 @@ func (a *actor) lookAtAccount(ctx context.Context, v txn.View, s txn.LookAtAccou
 	}
 	if errors.Is(err, txn.ErrNoState) && s.For != 0 {
 		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth", s.Depth, "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
-		return txn.NoOldState(v, s), nil
+		a.suspicion, a.ledger.Open = txn.AccountSeen(*v, nil)
+		return txn.NoOldState(*v, s), nil
 	}
 	if err != nil {
 		a.log.Debug("account cannot be looked at", "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
-		return txn.AccountUnseen(v, s), nil
+		a.suspicion, a.ledger.Open = txn.AccountSeen(*v, nil)
+		return txn.AccountUnseen(*v, s), nil
 	}
 	switch own := s.For == 0 && s.Tx.Nonce != nil; {
 	case own && account.Latest <= *s.Tx.Nonce:
 		a.taken = takenNonce{}
 	case own && a.taken.first(s.Tx.ID, account.Head, v.Head):
-		a.doubt(s.Tx)
+		a.doubt(&s.Tx)
 		return txn.Change{}, nil
 	}
 	account.For = s.For
 	if v.Cursor != nil {
 		account.Expected = v.Expected()
 	}
-	a.suspicion, a.ledger.Open = txn.AccountSeen(v, &account)
+	a.suspicion, a.ledger.Open = txn.AccountSeen(*v, &account)
 	a.account = &account
 	a.tellSuspicion(v.Suspicion, account)
 	return txn.Change{}, nil
 }
 
 // askAccount asks for the account as deep as it takes, or where no endpoint has that state, as deep as does.
-func (a *actor) askAccount(ctx context.Context, v txn.View, s txn.LookAtAccount) (txn.Account, error) {
+func (a *actor) askAccount(ctx context.Context, v *txn.View, s txn.LookAtAccount) (txn.Account, error) {
 	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
 	if !errors.Is(err, txn.ErrNoState) || s.Least == 0 || s.Least >= s.Depth {
 		return account, err
@@ -110,7 +111,7 @@ func (n *takenNonce) first(tx txn.TxID, head, seen uint64) bool {
 }
 
 // doubt asks for the receipts of a transaction again.
-func (a *actor) doubt(tx txn.Tx) {
+func (a *actor) doubt(tx *txn.Tx) {
 	for _, attempt := range tx.Attempts {
 		a.track.doubt(attempt.Hash)
 	}
@@ -136,7 +137,7 @@ func (a *actor) tellSuspicion(before *txn.Suspicion, account txn.Account) {
 }
 
 // investigate asks who used the nonce. That nobody can tell is no reason to wait: the finding stands without it.
-func (a *actor) investigate(ctx context.Context, v txn.View, s txn.Investigate) (txn.Change, error) {
+func (a *actor) investigate(ctx context.Context, v *txn.View, s txn.Investigate) (txn.Change, error) {
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	by, err := a.chain.Consumer(calls, v.Submitter.Address, s.Finding.Nonce)
@@ -153,11 +154,11 @@ func (a *actor) investigate(ctx context.Context, v txn.View, s txn.Investigate) 
 		a.account, a.suspicion = nil, nil
 		return txn.Change{}, nil
 	}
-	return txn.Investigated(v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
+	return txn.Investigated(*v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
 }
 
 // askWho asks who used the nonce of a transaction that an operator decides on. That nobody can tell is an answer.
-func (a *actor) askWho(ctx context.Context, v txn.View, s txn.AskWho) (txn.Change, error) {
+func (a *actor) askWho(ctx context.Context, v *txn.View, s txn.AskWho) (txn.Change, error) {
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	by, err := a.chain.Consumer(calls, v.Submitter.Address, *s.Tx.Nonce)
@@ -173,7 +174,7 @@ func (a *actor) askWho(ctx context.Context, v txn.View, s txn.AskWho) (txn.Chang
 }
 
 // prepare quotes and signs for the nonce at which the cursor stands. Nothing is taken yet: bytes that are not recorded are dropped.
-func (a *actor) prepare(ctx context.Context, v txn.View, s txn.Prepare) (txn.Change, error) {
+func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Change, error) {
 	if err := a.e.Gate(ctx, BeforeQuote, a.id); err != nil {
 		return txn.Change{}, err
 	}
@@ -197,11 +198,11 @@ func (a *actor) prepare(ctx context.Context, v txn.View, s txn.Prepare) (txn.Cha
 	if p.SignErr != nil {
 		a.log.Warn("not signed", "tx_id", s.Tx.ID.String(), "signer", v.Submitter.Signer, "error", p.SignErr)
 	}
-	return txn.Prepared(v, s, p), a.e.Gate(ctx, BeforeAllocate, a.id)
+	return txn.Prepared(*v, s, p), a.e.Gate(ctx, BeforeAllocate, a.id)
 }
 
 // broadcast hands recorded bytes to the chain.
-func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn.Change, error) {
+func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (txn.Change, error) {
 	if err := a.e.Gate(ctx, BeforeSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
@@ -212,16 +213,18 @@ func (a *actor) broadcast(ctx context.Context, v txn.View, s txn.Broadcast) (txn
 		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
 	}
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastAnswer != "")
-	a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
+	if a.log.Enabled(ctx, slog.LevelDebug) {
+		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
+	}
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
 	if s.For != 0 {
-		a.doubt(s.Tx)
-		return txn.OriginalSent(v, s, answer), nil
+		a.doubt(&s.Tx)
+		return txn.OriginalSent(*v, s, answer), nil
 	}
 	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
-		a.doubt(s.Tx)
+		a.doubt(&s.Tx)
 	}
-	return txn.Sent(v, s, answer), nil
+	return txn.Sent(*v, s, answer), nil
 }

@@ -20,28 +20,31 @@ func windowLimit(p txn.Policy) int {
 	return int(min(max(least, 2*p.Confirmations+2, p.AuditDepth+2+maxWalk), maxWindow))
 }
 
-func (w window) empty() bool      { return len(w.blocks) == 0 }
-func (w window) first() txn.Block { return w.blocks[0] }
-func (w window) tip() txn.Block   { return w.blocks[len(w.blocks)-1] }
+// Blocks are not copied to be looked at: each pass asks for them once for every hash that is followed.
+func (w window) empty() bool       { return len(w.blocks) == 0 }
+func (w window) first() *txn.Block { return &w.blocks[0] }
+func (w window) tip() *txn.Block   { return &w.blocks[len(w.blocks)-1] }
 
-// at is the block of a number; ok is false outside the window.
-func (w window) at(number uint64) (txn.Block, bool) {
+// at is the block of a number; nil outside the window.
+func (w window) at(number uint64) *txn.Block {
 	if w.empty() || number < w.first().Number || number > w.tip().Number {
-		return txn.Block{}, false
+		return nil
 	}
-	return w.blocks[number-w.first().Number], true
+	return &w.blocks[number-w.first().Number]
 }
 
 // hashAt is the hash of the block of a number; ok is false outside the window.
 func (w window) hashAt(number uint64) (hash txn.Hash, ok bool) {
-	b, ok := w.at(number)
-	return b.Hash, ok
+	if b := w.at(number); b != nil {
+		return b.Hash, true
+	}
+	return txn.Hash{}, false
 }
 
 // holds tells whether the window has this block.
 func (w window) holds(number uint64, hash txn.Hash) bool {
-	b, ok := w.at(number)
-	return ok && b.Hash == hash
+	b := w.at(number)
+	return b != nil && b.Hash == hash
 }
 
 // mayHold tells whether a receipt that was canonical can still be: its block is in the window, or below it where no reorg that we saw has reached.

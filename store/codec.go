@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -91,38 +92,49 @@ func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any
 	if format == pgtype.BinaryFormatCode {
 		switch element := c.ElementType.OID; value.(type) {
 		case []uuid.UUID:
-			return plainList(element, pgtype.UUIDOID, func(buf []byte, id uuid.UUID) []byte { return append(buf, id[:]...) })
+			return plainList(element, pgtype.UUIDOID, each[uuid.UUID](16), func(buf []byte, id uuid.UUID) []byte { return append(buf, id[:]...) })
 		case []bool:
-			return plainList(element, pgtype.BoolOID, func(buf []byte, yes bool) []byte {
+			return plainList(element, pgtype.BoolOID, each[bool](1), func(buf []byte, yes bool) []byte {
 				if yes {
 					return append(buf, 1)
 				}
 				return append(buf, 0)
 			})
 		case []int32:
-			return plainList(element, pgtype.Int4OID, func(buf []byte, n int32) []byte { return binary.BigEndian.AppendUint32(buf, uint32(n)) })
+			return plainList(element, pgtype.Int4OID, each[int32](4), func(buf []byte, n int32) []byte { return binary.BigEndian.AppendUint32(buf, uint32(n)) })
 		case []int64:
-			return plainList(element, pgtype.Int8OID, func(buf []byte, n int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(n)) })
+			return plainList(element, pgtype.Int8OID, each[int64](8), func(buf []byte, n int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(n)) })
 		case []string:
-			return plainList(element, pgtype.TextOID, func(buf []byte, text string) []byte { return append(buf, text...) })
+			return plainList(element, pgtype.TextOID, func(text string) int { return len(text) }, func(buf []byte, text string) []byte { return append(buf, text...) })
 		case [][]byte:
-			return plainList(element, pgtype.ByteaOID, func(buf []byte, data []byte) []byte { return append(buf, data...) })
+			return plainList(element, pgtype.ByteaOID, bytesIn, func(buf []byte, data []byte) []byte { return append(buf, data...) })
 		}
 	}
 	return c.ArrayCodec.PlanEncode(m, oid, format, value)
 }
 
 // plainList writes a list whose elements the type of the array holds as they are.
-func plainList[T any](element, plain uint32, write func([]byte, T) []byte) pgtype.EncodePlan {
+func plainList[T any](element, plain uint32, size func(T) int, write func([]byte, T) []byte) pgtype.EncodePlan {
 	if element != plain {
 		return nil
 	}
-	return listPlan[T]{element, write}
+	return listPlan[T]{element, size, write}
 }
 
 type listPlan[T any] struct {
 	element uint32
+	size    func(element T) int // in bytes; -1 is NULL
 	write   func(buf []byte, element T) []byte
+}
+
+// each is the size of elements that all have the same.
+func each[T any](size int) func(T) int { return func(T) int { return size } }
+
+func bytesIn(data []byte) int {
+	if data == nil {
+		return -1
+	}
+	return len(data)
 }
 
 // Encode is part of pgtype.EncodePlan. No list is NULL, as for pgx, and so is no data.
@@ -131,20 +143,27 @@ func (p listPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 	if list == nil {
 		return nil, nil
 	}
-	const dimensions, nulls = 1, 0
-	head := len(buf)
+	const dimensions, word = 1, 4
+	total, nulls := (5+len(list))*word, uint32(0)
+	for _, one := range list {
+		if n := p.size(one); n >= 0 {
+			total += n
+		} else {
+			nulls = 1
+		}
+	}
+	if cap(buf)-len(buf) < total {
+		buf = slices.Grow(buf, max(total, cap(buf))) // pgx begins each statement with 256 bytes, and many lists follow
+	}
 	for _, n := range []uint32{dimensions, nulls, p.element, uint32(len(list)), 1} {
 		buf = binary.BigEndian.AppendUint32(buf, n)
 	}
 	for _, one := range list {
-		at := len(buf)
-		buf = append(buf, 0xff, 0xff, 0xff, 0xff) // NULL, unless it is something
-		if data, ok := any(one).([]byte); ok && data == nil {
-			binary.BigEndian.PutUint32(buf[head+4:], 1)
-			continue
+		n := p.size(one)
+		buf = binary.BigEndian.AppendUint32(buf, uint32(int32(n)))
+		if n >= 0 {
+			buf = p.write(buf, one)
 		}
-		buf = p.write(buf, one)
-		binary.BigEndian.PutUint32(buf[at:], uint32(len(buf)-at-4))
 	}
 	return buf, nil
 }

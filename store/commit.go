@@ -103,7 +103,8 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 		l = s.side
 	}
 	var answers []db.CommitRow
-	fate, err := l.run(context.Background(), s.watchdog(), func(_ *pgx.Conn, q *db.Queries) (err error) {
+	fate, err := l.run(context.Background(), s.watchdog(), func(conn *pgx.Conn, q *db.Queries) (err error) {
+		conn.PgConn().Frontend().Send(outgoing(sizeOf(group)))
 		answers, err = q.Commit(context.Background(), commitParams(s.cfg.Node, group))
 		return err
 	})
@@ -126,6 +127,18 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 	}
 	return nil
 }
+
+// outgoing makes room for so many bytes in what pgx is about to write. It begins anew with 1 KB after each statement, and comes to hundreds of them by quarters.
+type outgoing int
+
+// Frontend is part of pgproto3.FrontendMessage.
+func (outgoing) Frontend() {}
+
+// Decode is part of pgproto3.FrontendMessage: nobody reads what has no bytes.
+func (outgoing) Decode([]byte) error { return nil }
+
+// Encode is part of pgproto3.FrontendMessage.
+func (n outgoing) Encode(dst []byte) ([]byte, error) { return slices.Grow(dst, int(n)), nil }
 
 // watchdog is when a fenced statement is given up: well after the server should have ended it.
 func (s *Store) watchdog() time.Duration { return 2*s.cfg.StatementTimeout + time.Second }

@@ -12,9 +12,16 @@ import (
 // commitParams lays the changes of a group out as columns. A change is known by its place in the group.
 func commitParams(node string, group []*commitJob) db.CommitParams {
 	p := db.CommitParams{OwnerNode: node}
+	roomForChanges(&p, len(group))
+	writes := 0
+	for _, job := range group {
+		writes += len(job.change.Writes)
+	}
+	roomForWrites(&p, writes)
 	for no, job := range group {
 		addChange(&p, int32(no), job)
-		for _, w := range job.change.Writes {
+		for i := range job.change.Writes {
+			w := &job.change.Writes[i]
 			addWrite(&p, int32(no), job.lease, w)
 			if w.Attempt != nil {
 				addAttempt(&p, int32(no), job.lease, w.Tx, *w.Attempt)
@@ -25,6 +32,31 @@ func commitParams(node string, group []*commitJob) db.CommitParams {
 		}
 	}
 	return p
+}
+
+// room makes columns for so many rows out of one piece of memory: they are filled one row after the other, and are many.
+func room[T any](rows int, columns ...*[]T) {
+	all := make([]T, rows*len(columns))
+	for i, c := range columns {
+		*c = all[i*rows : i*rows : (i+1)*rows]
+	}
+}
+
+func roomForChanges(p *db.CommitParams, rows int) {
+	room(rows, &p.ChangeNo, &p.SubmitterID, &p.WriteCount)
+	room(rows, &p.FencingToken, &p.TakeNonce, &p.InitNonce, &p.InitBlock, &p.ProtectExpect, &p.UnprotectExpect, &p.UnprotectID, &p.UnprotectTo)
+	room(rows, &p.InitBlockHash)
+	room(rows, &p.ProtectReason, &p.ProtectEvidence, &p.UnprotectReason, &p.NewStatus, &p.StatusReason)
+	room(rows, &p.ProtectAsked, &p.UnprotectAsked)
+}
+
+func roomForWrites(p *db.CommitParams, rows int) {
+	room(rows, &p.WTxID)
+	room(rows, &p.WChangeNo, &p.WSubmitterID, &p.WSlot, &p.WSubmitAttempts, &p.WRequeued, &p.WAccepted, &p.WPooled)
+	room(rows, &p.WFencingToken, &p.WVersion, &p.WNonce, &p.WEndedBlock, &p.WDelayMs, &p.WReceiptBlock, &p.WReceiptGasUsed)
+	room(rows, &p.WFromState, &p.WKind, &p.WState, &p.WSubState, &p.WExecuted, &p.WReason, &p.WLastError, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis, &p.WReceiptGasPrice)
+	room(rows, &p.WReleased, &p.WTerminal, &p.WCancelRequested, &p.WWaiting, &p.WNewFork, &p.WLate, &p.WReceiptSuccess)
+	room(rows, &p.WTxHash, &p.WAbove, &p.WTold, &p.WReceiptTxHash, &p.WReceiptBlockHash)
 }
 
 // none stands for a number that is not given.
@@ -71,8 +103,8 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.StatusReason = append(p.StatusReason, c.Why)
 }
 
-func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {
-	next := w.Next
+func addWrite(p *db.CommitParams, no int32, l *Lease, w *txn.Write) {
+	next := &w.Next
 	nonce := int64(none)
 	if next.Nonce != nil {
 		nonce = int64(*next.Nonce)
@@ -90,7 +122,7 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {
 	p.WSlot = append(p.WSlot, int32(next.Slot))
 	p.WReleased = append(p.WReleased, next.Released)
 	p.WTerminal = append(p.WTerminal, next.State.Final())
-	p.WTxHash = append(p.WTxHash, hashBytes(next.TxHash))
+	p.WTxHash = append(p.WTxHash, hashBytes(&next.TxHash))
 	p.WExecuted = append(p.WExecuted, string(executed(next.Executed)))
 	p.WReason = append(p.WReason, next.Reason)
 	p.WLastError = append(p.WLastError, next.LastError)
@@ -112,13 +144,16 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w txn.Write) {
 	addReceipt(p, next.Receipt)
 }
 
+// noReceipt stands for a receipt that is not there.
+var noReceipt = &txn.Receipt{}
+
 func addReceipt(p *db.CommitParams, r *txn.Receipt) {
 	if r == nil {
-		r = &txn.Receipt{}
+		r = noReceipt
 	}
-	p.WReceiptTxHash = append(p.WReceiptTxHash, hashBytes(r.TxHash))
+	p.WReceiptTxHash = append(p.WReceiptTxHash, hashBytes(&r.TxHash))
 	p.WReceiptBlock = append(p.WReceiptBlock, int64(r.BlockNumber))
-	p.WReceiptBlockHash = append(p.WReceiptBlockHash, hashBytes(r.BlockHash))
+	p.WReceiptBlockHash = append(p.WReceiptBlockHash, hashBytes(&r.BlockHash))
 	p.WReceiptSuccess = append(p.WReceiptSuccess, r.Success)
 	p.WReceiptGasUsed = append(p.WReceiptGasUsed, int64(r.GasUsed))
 	p.WReceiptGasPrice = append(p.WReceiptGasPrice, r.EffectiveGasPrice.Dec())
@@ -149,8 +184,8 @@ func addResult(p *db.CommitParams, no int32, l *Lease, r txn.CommandResult) {
 }
 
 // hashBytes is a hash as a column has it: nothing where there is none.
-func hashBytes(h txn.Hash) []byte {
-	if h == (txn.Hash{}) {
+func hashBytes(h *txn.Hash) []byte {
+	if *h == (txn.Hash{}) {
 		return []byte{}
 	}
 	return h[:]

@@ -38,6 +38,7 @@ type Position struct {
 const (
 	positionVersion   = 1
 	maxPositionLength = 16 << 10
+	usualPosition     = 128  // bytes: with a few transactions under way
 	maxInProgress     = 8192 // transactions under way in one snapshot
 )
 
@@ -45,11 +46,14 @@ var errPosition = errors.New("resume token cannot be read; use one that a watch 
 
 // String is the opaque text form, a resume token.
 func (p Position) String() string {
-	b := []byte{positionVersion}
+	b := append(make([]byte, 0, usualPosition), positionVersion)
 	b = binary.AppendUvarint(b, uint64(p.Epoch))
 	b = appendSnapshot(b, p.Seen)
 	b = appendSnapshot(b, p.Until)
-	xid, _ := strconv.ParseUint(p.After.Xid, 10, 64) // none is 0
+	var xid uint64 // none is 0
+	if p.After.Xid != "" {
+		xid, _ = strconv.ParseUint(p.After.Xid, 10, 64)
+	}
 	b = binary.AppendUvarint(b, xid)
 	b = binary.AppendUvarint(b, uint64(uint32(p.After.Submitter)))
 	b = append(b, p.After.Tx[:]...)
@@ -106,16 +110,16 @@ func appendSnapshot(b []byte, snapshot string) []byte {
 
 // snapshotNumbers are xmin, xmax, and the transactions under way between them, in order, as PostgreSQL writes them.
 func snapshotNumbers(snapshot string) []uint64 {
-	numbers := []uint64{0, 0}
-	for i, part := range strings.SplitN(snapshot, ":", 3) {
-		if i < 2 {
-			numbers[i], _ = strconv.ParseUint(part, 10, 64)
-			continue
-		}
-		for xid := range strings.SplitSeq(part, ",") {
-			if n, err := strconv.ParseUint(xid, 10, 64); err == nil {
-				numbers = append(numbers, n)
-			}
+	xmin, rest, _ := strings.Cut(snapshot, ":")
+	xmax, underWay, _ := strings.Cut(rest, ":")
+	numbers := make([]uint64, 2, 3+strings.Count(underWay, ","))
+	numbers[0], _ = strconv.ParseUint(xmin, 10, 64)
+	numbers[1], _ = strconv.ParseUint(xmax, 10, 64)
+	for underWay != "" {
+		var xid string
+		xid, underWay, _ = strings.Cut(underWay, ",")
+		if n, err := strconv.ParseUint(xid, 10, 64); err == nil {
+			numbers = append(numbers, n)
 		}
 	}
 	return numbers

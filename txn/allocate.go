@@ -13,15 +13,15 @@ import (
 const refusalBlocks = 3
 
 // allocate decides whether the head of the queue gets the next nonce. ok is false when there is nothing to do about it now.
-func allocate(v View) (Step, bool) {
+func allocate(v *View) (Step, bool) {
 	if len(v.Queue) == 0 {
 		return nil, false
 	}
 	if v.Submitter.Status != Active || v.Cursor != nil && v.Cursor.Protected != nil {
-		return stopWaiting(v, v.Queue[0])
+		return stopWaiting(v, &v.Queue[0])
 	}
 	slot, free := freeSlot(v)
-	head := v.Queue[0]
+	head := &v.Queue[0]
 	late := head.late(v.Now)
 	if free && late && head.Requeued == 0 {
 		return Record{tooLate(v, head)}, true
@@ -30,7 +30,7 @@ func allocate(v View) (Step, bool) {
 		return nil, false
 	}
 	if v.Account == nil {
-		return LookAtAccount{Tx: head, Depth: v.Policy.Confirmations}, true
+		return LookAtAccount{Tx: *head, Depth: v.Policy.Confirmations}, true
 	}
 	if !neverRan(v, head) {
 		return Record{unsure(v, head)}, true
@@ -48,11 +48,11 @@ func allocate(v View) (Step, bool) {
 	if reason, message := disagreement(v); reason != "" {
 		return Record{backOff(v, head, reason, message, 0)}, true // until a second look: see protect
 	}
-	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
+	return Prepare{Tx: *head, Nonce: v.Cursor.Next, Slot: slot}, true
 }
 
 // tooLate ends the head of the queue by its deadline. The database's clock says whether that has come.
-func tooLate(v View, head Tx) Change {
+func tooLate(v *View, head *Tx) Change {
 	c := failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")
 	c.Writes[0].Late = true
 	return c
@@ -60,7 +60,7 @@ func tooLate(v View, head Tx) Change {
 
 // stopWaiting ends the wait of the head of the queue while nothing may be taken: time that is paused or protected is none in which it could have been sent, so
 // that prepare.max_age begins anew with the next try. When that is due stays as it was: what was given back to the queue is looked at meanwhile too.
-func stopWaiting(v View, head Tx) (Step, bool) {
+func stopWaiting(v *View, head *Tx) (Step, bool) {
 	if head.WaitingSince.IsZero() {
 		return nil, false
 	}
@@ -71,9 +71,10 @@ func stopWaiting(v View, head Tx) (Step, bool) {
 
 // freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
 // new is allocated until all lower nonces are included (law L5).
-func freeSlot(v View) (int16, bool) {
+func freeSlot(v *View) (int16, bool) {
 	used := make(map[int16]bool, len(v.Open))
-	for _, tx := range v.Open {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		if !tx.Released {
 			used[tx.Slot] = true
 		} else if seen := v.seen(tx); tx.Sub != Included || !seen.Known || seen.Receipt == nil {
@@ -89,7 +90,7 @@ func freeSlot(v View) (int16, bool) {
 }
 
 // start begins the sequence of nonces, once, from an account that stands still.
-func start(v View, head Tx) Step {
+func start(v *View, head *Tx) Step {
 	a := v.Account
 	if a.Latest != a.Pending || a.Latest != a.Settled {
 		return Record{backOff(v, head, ReasonNotQuiescent, fmt.Sprintf(
@@ -105,18 +106,20 @@ func start(v View, head Tx) Step {
 }
 
 // AccountUnseen tells what follows when the account could not be looked at.
-func AccountUnseen(v View, s LookAtAccount) Change {
+func AccountUnseen(view View, s LookAtAccount) Change {
+	v := &view
 	switch {
 	case s.For != 0:
 		return told(Command{ID: s.For}, ResultRefused, "the chain cannot be asked for the account now; ask again once it answers")
 	case s.Tx.Nonce != nil:
 		return Change{} // the next hand-over asks again
 	}
-	return backOff(v, s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
+	return backOff(v, &s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
 }
 
 // NoOldState tells what follows for a command that rests on older state than any endpoint tells.
-func NoOldState(v View, s LookAtAccount) Change {
+func NoOldState(view View, s LookAtAccount) Change {
+	v := &view
 	i := slices.IndexFunc(v.Commands, func(c Command) bool { return c.ID == s.For })
 	if i < 0 {
 		return Change{}
@@ -138,33 +141,34 @@ type Preparation struct {
 }
 
 // Prepared tells what follows from a preparation: the nonce is taken together with the signed bytes, or it is not taken.
-func Prepared(v View, s Prepare, p Preparation) Change {
+func Prepared(view View, s Prepare, p Preparation) Change {
+	v := &view
 	switch {
 	case p.Outcome.Class == ExecutionReverted:
-		return refused(v, s.Tx, ReasonPrepareReverted, "the chain says that it would revert: "+p.Outcome.Detail)
+		return refused(v, &s.Tx, ReasonPrepareReverted, "the chain says that it would revert: "+p.Outcome.Detail)
 	case p.Outcome.Class == Invalid:
-		return refused(v, s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
+		return refused(v, &s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return backOff(v, s.Tx, ReasonFeeCap, "the chain's fees are above "+capOf(v, s.Tx, p.Outcome.ChainsCap)+"; waiting until they fall, or the cap is raised: "+p.Outcome.Detail, 0)
+		return backOff(v, &s.Tx, ReasonFeeCap, "the chain's fees are above "+capOf(v, &s.Tx, p.Outcome.ChainsCap)+"; waiting until they fall, or the cap is raised: "+p.Outcome.Detail, 0)
 	case p.Outcome.Class == InsufficientFunds:
-		return backOff(v, s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction"+lacking(p.Outcome)+"; it goes on by itself once funded", 0)
+		return backOff(v, &s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction"+lacking(p.Outcome)+"; it goes on by itself once funded", 0)
 	case p.Outcome.Class != Accepted:
-		return backOff(v, s.Tx, ReasonChainUnavailable, "the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail, p.Outcome.RetryAfter)
+		return backOff(v, &s.Tx, ReasonChainUnavailable, "the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail, p.Outcome.RetryAfter)
 	case errors.Is(p.SignErr, ErrKeyMissing):
-		return failUnsent(v, s.Tx, ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; add the key and send it under a new request_id",
+		return failUnsent(v, &s.Tx, ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; add the key and send it under a new request_id",
 			v.Submitter.Signer, v.Submitter.Address.Hex()))
 	case errors.Is(p.SignErr, ErrSignerFault):
-		return backOff(v, s.Tx, ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped", 0)
+		return backOff(v, &s.Tx, ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped", 0)
 	case len(p.Signed.Raw) > maxRawBytes:
-		return failUnsent(v, s.Tx, ReasonInvalid, fmt.Sprintf("the signed transaction has %d bytes and no node takes more than %d; send less data", len(p.Signed.Raw), maxRawBytes))
+		return failUnsent(v, &s.Tx, ReasonInvalid, fmt.Sprintf("the signed transaction has %d bytes and no node takes more than %d; send less data", len(p.Signed.Raw), maxRawBytes))
 	case p.SignErr != nil:
-		return backOff(v, s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
+		return backOff(v, &s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
 	}
 	return takeNonce(v, s, p)
 }
 
 // capOf names the fee cap of a draft that counts, and what holds it.
-func capOf(v View, tx Tx, chains bool) string {
+func capOf(v *View, tx *Tx, chains bool) string {
 	own, account := tx.Terms.MaxFee, v.Submitter.MaxFee
 	switch {
 	case chains:
@@ -191,20 +195,20 @@ func lacking(o Outcome) string {
 // What is larger would hold its nonce for ever.
 const maxRawBytes = 128 << 10
 
-func takeNonce(v View, s Prepare, p Preparation) Change {
+func takeNonce(v *View, s Prepare, p Preparation) Change {
 	next := s.Tx.Status
 	nonce := s.Nonce
 	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
 	next.TxHash, next.SubmitAttempts, next.LastAnswer, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
 	next.Accepted, next.Pooled, next.Rejected = 0, 0, ""
-	w := v.move(s.Tx, EventAllocated, next, 0)
+	w := v.move(&s.Tx, EventAllocated, next, 0)
 	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
 	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{w}}
 }
 
 // refused counts on how many blocks the chain has refused a draft. One reading may come from a node that is behind; what the last counted block says again is
 // no news.
-func refused(v View, tx Tx, reason, message string) Change {
+func refused(v *View, tx *Tx, reason, message string) Change {
 	again := tx.Reason == reason
 	if again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusalBlocks {
 		return failUnsent(v, tx, reason, message)
@@ -226,7 +230,7 @@ var (
 )
 
 // unanswered lets what was refused wait, for as long as others wait that get no answer a few times in a row. Its reason, and the count with it, stay.
-func unanswered(v View, tx Tx, reason, message string, hint time.Duration) Change {
+func unanswered(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	next := tx.Status
 	refusal, _, _ := strings.Cut(tx.LastError, sinceThen)
 	next.Sub, next.LastError = BackingOff, refusal+sinceThen+reason+": "+message
@@ -242,7 +246,7 @@ const fewTries = 3
 const sinceThen = "; since then "
 
 // failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
-func failUnsent(v View, tx Tx, reason, message string) Change {
+func failUnsent(v *View, tx *Tx, reason, message string) Change {
 	if !neverRan(v, tx) {
 		return unsure(v, tx)
 	}
@@ -253,7 +257,7 @@ func failUnsent(v View, tx Tx, reason, message string) Change {
 
 // backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
 // again is not.
-func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
+func backOff(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	if age := v.Policy.PrepareMaxAge; age > 0 && !tx.WaitingSince.IsZero() && v.Now.Sub(tx.WaitingSince) > age {
 		return failUnsent(v, tx, ReasonPrepareTimeout, fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s", age, reason, message))
 	}
@@ -261,7 +265,7 @@ func backOff(v View, tx Tx, reason, message string, hint time.Duration) Change {
 }
 
 // wait is backOff without an end.
-func wait(v View, tx Tx, reason, message string, hint time.Duration) Change {
+func wait(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	if saysNothing[reason] && refusedBefore[tx.Reason] {
 		return unanswered(v, tx, reason, message, hint)
 	}

@@ -41,9 +41,9 @@ func TestTheCapThatCountsIsNamed(t *testing.T) {
 		if got := Prepared(v, Prepare{Tx: tx}, Preparation{Outcome: o}).Writes[0].Next.LastError; !strings.Contains(got, c.draft) {
 			t.Errorf("%s: %s", name, got)
 		}
-		s := replace(v, tx, c.kind, 0)
-		_, capped := Replacement{Outcome: Outcome{Class: Accepted}, Capped: true}.missing(v, Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
-		_, refused := Replacement{Outcome: o}.missing(v, s)
+		s := replace(&v, &tx, c.kind, 0)
+		_, capped := Replacement{Outcome: Outcome{Class: Accepted}, Capped: true}.missing(&v, Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
+		_, refused := Replacement{Outcome: o}.missing(&v, s)
 		if !strings.Contains(refused, c.replacement) || c.kind == Bump && !strings.Contains(capped, c.replacement) {
 			t.Errorf("%s: %s, %s", name, refused, capped)
 		}

@@ -10,8 +10,8 @@ func TestWhatAPoolMayHave(t *testing.T) {
 	t.Parallel()
 	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0, InsufficientFunds: 0, PoolFull: 0, ExecutionReverted: 0, WrongChain: 0, Invalid: 0,
 		Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1, AlreadyKnown: 1, Ambiguous: 1, NonceTooLow: 1, ReplacementUnderpriced: 1} {
-		w := newWorld(1, policy)
-		if got := answered(until[Broadcast](t, w), Outcome{Class: class}).Pooled; got != pooled {
+		b := until[Broadcast](t, newWorld(1, policy))
+		if got := answered(&b, Outcome{Class: class}).Pooled; got != pooled {
 			t.Errorf("%s: %d", class, got)
 		}
 	}
@@ -22,7 +22,7 @@ func TestTheNewestThatWasTakenIsKept(t *testing.T) {
 	t.Parallel()
 	b := until[Broadcast](t, newWorld(1, policy))
 	b.Tx.Accepted, b.Tx.Pooled = 3, 3
-	if next := answered(b, Outcome{Class: Accepted}); next.Accepted != 3 || next.Pooled != 3 {
+	if next := answered(&b, Outcome{Class: Accepted}); next.Accepted != 3 || next.Pooled != 3 {
 		t.Errorf("%+v", next)
 	}
 }
@@ -110,9 +110,9 @@ func TestHandOversAreCounted(t *testing.T) {
 	t.Parallel()
 	w, _ := sent(t, 1)
 	tx := w.view.Open[0]
-	first := w.view.claim(tx, tx.Status, "", time.Minute)
+	first := w.view.claim(&tx, tx.Status, "", time.Minute)
 	tx.Status, tx.Turn = first.Next, first.Turn
-	if again := w.view.claim(tx, tx.Status, "", time.Minute); first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
+	if again := w.view.claim(&tx, tx.Status, "", time.Minute); first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
 		t.Errorf("%d, then %d", first.Next.SubmitAttempts, again.Next.SubmitAttempts)
 	}
 	tx.State, tx.Reason, tx.Accepted, tx.SubmitAttempts = Stuck, ReasonFeeCapReached, 0, 9

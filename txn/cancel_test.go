@@ -38,9 +38,9 @@ func TestTheGasOfACancel(t *testing.T) {
 		if c.last > 0 {
 			tx.Attempts = append(tx.Attempts, Attempt{No: 2, Kind: Cancel, GasLimit: c.last})
 		}
-		s := replace(w.view, tx, Cancel, 0)
+		s := replace(&w.view, &tx, Cancel, 0)
 		s.Estimate = c.estimate
-		if u := s.Unsigned(w.view, Fees{}); u.GasLimit != c.want || !u.Payload.Value.IsZero() || *u.Payload.To != w.view.Submitter.Address {
+		if u := s.Unsigned(&w.view, Fees{}); u.GasLimit != c.want || !u.Payload.Value.IsZero() || *u.Payload.To != w.view.Submitter.Address {
 			t.Errorf("%s: %+v", name, u)
 		}
 	}
@@ -264,7 +264,7 @@ func TestWhatIsNotHandedBack(t *testing.T) {
 	}
 	w = originalSent(t)
 	w.include(w.view.Open[0].Attempts[0].Hash, true)
-	step, _ := retry(w.view, w.view.Commands[0])
+	step, _ := retry(&w.view, w.view.Commands[0])
 	if r, ok := step.(Record); !ok || !strings.Contains(r.Change.Commands[0].Result, "in a block already") {
 		t.Errorf("%+v", step)
 	}
@@ -285,7 +285,7 @@ func TestRefusalsWithSilenceBetween(t *testing.T) {
 			return Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: RateLimited, RetryAfter: time.Minute}})
 		},
 		"no account":  func(w *world) Change { return AccountUnseen(w.view, LookAtAccount{Tx: w.view.Queue[0]}) },
-		"lags behind": func(w *world) Change { return backOff(w.view, w.view.Queue[0], ReasonChainBehind, "lags", 0) },
+		"lags behind": func(w *world) Change { return backOff(&w.view, &w.view.Queue[0], ReasonChainBehind, "lags", 0) },
 	} {
 		w := newWorld(2, policy)
 		id := w.view.Queue[0].ID

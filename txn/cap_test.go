@@ -92,10 +92,10 @@ func TestTheLimitOfTheAccountCountsForAll(t *testing.T) {
 	tx := w.view.Open[0]
 	tx.Terms.MaxFee = wei(50)
 	w.view.Submitter.MaxFee, w.view.Policy.BumpMaxFee = wei(70), wei(90)
-	if s := replace(w.view, tx, Bump, 0); s.Limit != wei(50) {
+	if s := replace(&w.view, &tx, Bump, 0); s.Limit != wei(50) {
 		t.Errorf("a bump: %s", s.Limit.Dec())
 	}
-	if s := replace(w.view, tx, Cancel, 0); s.Limit != wei(70) { // the caller's own limit is for what the caller wants to run
+	if s := replace(&w.view, &tx, Cancel, 0); s.Limit != wei(70) { // the caller's own limit is for what the caller wants to run
 		t.Errorf("a cancel: %s", s.Limit.Dec())
 	}
 	for _, c := range [][3]uint64{{0, 0, 0}, {0, 3, 3}, {3, 0, 3}, {3, 4, 3}, {4, 3, 3}} {
@@ -176,8 +176,8 @@ func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
 func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
-	was := w.view.Audited[0].newest()
-	w.view.Audited[0].Attempts = append(w.view.Audited[0].Attempts, Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
+	was := w.audited[0].newest()
+	w.audited[0].Attempts = append(w.audited[0].Attempts, Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
 	w.do(t, Decide(w.view), Outcome{}, accepted)
 	if b, ok := Decide(w.view).(Broadcast); !ok || b.Attempt.No != was.No {
 		t.Fatalf("%+v", Decide(w.view))
@@ -190,11 +190,11 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 	tx := Tx{Status: Status{Above: []BlockRef{{1, Hash{1}}, {2, Hash{2}}}}}
 	v := View{Policy: Policy{TellAbove: true}}
 	for n := range 3 {
-		if w, ok := tellAbove(v, tx, Inclusion{Above: tx.Above[:n]}); ok {
+		if w, ok := tellAbove(&v, &tx, Inclusion{Above: tx.Above[:n]}); ok {
 			t.Errorf("%d of two: %+v", n, w)
 		}
 	}
-	if w, ok := tellAbove(v, tx, Inclusion{Above: []BlockRef{{1, Hash{3}}}}); !ok || !w.NewFork || len(w.Told) != 1 {
+	if w, ok := tellAbove(&v, &tx, Inclusion{Above: []BlockRef{{1, Hash{3}}}}); !ok || !w.NewFork || len(w.Told) != 1 {
 		t.Errorf("another block: %v %+v", ok, w)
 	}
 }

@@ -195,14 +195,14 @@ func (c *chained) audit() {
 		return slices.ContainsFunc(slices.Concat(c.view.Open, c.view.Queue), func(tx Tx) bool { return tx.ID == id })
 	}
 	c.final = slices.DeleteFunc(c.final, func(tx Tx) bool { return live(tx.ID) })
-	c.view.Audited = nil
+	c.audits()
 	for _, tx := range c.final {
 		if tx.Receipt == nil {
 			continue
 		}
 		hash, _ := c.view.canonical(tx.Receipt.BlockNumber)
 		if tx.Receipt.BlockNumber+c.view.Policy.AuditDepth > c.head || hash != tx.Receipt.BlockHash {
-			c.view.Audited = append(c.view.Audited, tx)
+			c.audits(append(c.audited, tx)...)
 		}
 	}
 }

@@ -30,11 +30,11 @@ type View struct {
 	Now       time.Time
 	Policy    Policy
 	Submitter Submitter
-	Cursor    *Cursor // nil before the account was looked at
-	Open      []Tx    // with a nonce and not final, lowest nonce first
-	Queue     []Tx    // head of the queue, in order
-	Audited   []Tx    // final, with a receipt, and not yet so deep that no reorg is believed possible; without attempts
-	Ended     []Tx    // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
+	Cursor    *Cursor    // nil before the account was looked at
+	Open      []Tx       // with a nonce and not final, lowest nonce first
+	Queue     []Tx       // head of the queue, in order
+	Audited   []Finished // with a receipt, and not yet so deep that no reorg is believed possible
+	Ended     []Tx       // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
 	Commands  []Command
 	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
 	Suspicion *Suspicion
@@ -91,7 +91,8 @@ func (Broadcast) step()     {}
 
 // Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
 // would have been taken without it.
-func Decide(v View) Step {
+func Decide(view View) Step {
+	v := &view
 	if step, ok := heed(v); ok {
 		return step
 	}
@@ -123,7 +124,7 @@ func Decide(v View) Step {
 
 // heed carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
 // protects or cancels. Behind a decision to leave a protection everything waits for that.
-func heed(v View) (Step, bool) {
+func heed(v *View) (Step, bool) {
 	for i, c := range v.Commands {
 		switch {
 		case i > 0 && c.Kind == CommandExitProtect:
@@ -142,7 +143,7 @@ func heed(v View) (Step, bool) {
 var atOnce = map[CommandKind]bool{CommandPause: true, CommandResume: true, CommandCancel: true, CommandProtect: true, CommandUpdate: true}
 
 // obey carries out one command. ok is false while it waits for what the chain shows.
-func obey(v View, c Command) (step Step, ok bool) {
+func obey(v *View, c Command) (step Step, ok bool) {
 	done := Change{Commands: []CommandResult{{ID: c.ID, Result: Applied}}}
 	switch c.Kind {
 	case CommandPause:
@@ -187,8 +188,9 @@ func refuse(c Command, sentence string, args ...any) (Step, bool) {
 }
 
 // cancel writes down that a transaction shall not run; ok is false when it is final. The zero Write: that was written before.
-func cancel(v View, id TxID) (Write, bool) {
-	for _, tx := range v.Open {
+func cancel(v *View, id TxID) (Write, bool) {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		if tx.ID != id {
 			continue
 		}
@@ -199,7 +201,8 @@ func cancel(v View, id TxID) (Write, bool) {
 		next.CancelRequested, next.SubmitAttempts = true, 0 // now the tries of the cancel are counted
 		return v.move(tx, EventCancelRequested, next, 0), true
 	}
-	for _, tx := range v.Queue {
+	for i := range v.Queue {
+		tx := &v.Queue[i]
 		if tx.ID == id && tx.CancelRequested {
 			return Write{}, true
 		}
@@ -219,10 +222,10 @@ func cancel(v View, id TxID) (Write, bool) {
 }
 
 // follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
-func follow(v View) Change {
+func follow(v *View) Change {
 	var c Change
 	var why []string
-	add := func(tx Tx, w Write, ok bool) {
+	add := func(tx *Tx, w Write, ok bool) {
 		if !ok {
 			return
 		}
@@ -232,11 +235,13 @@ func follow(v View) Change {
 			why = append(why, whyPaused(tx, w))
 		}
 	}
-	for _, tx := range v.Open {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		w, ok := followOne(v, tx)
 		add(tx, w, ok)
 	}
-	for _, tx := range v.Queue {
+	for i := range v.Queue {
+		tx := &v.Queue[i]
 		w, ok := endRequeued(v, tx)
 		add(tx, w, ok)
 	}
@@ -245,21 +250,21 @@ func follow(v View) Change {
 }
 
 // whyPaused tells an operator which transaction paused its account, and where it failed.
-func whyPaused(tx Tx, w Write) string {
+func whyPaused(tx *Tx, w Write) string {
 	r := w.Next.Receipt
 	return fmt.Sprintf("transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE", tx.ID, tx.RequestID, r.BlockNumber, r.BlockHash.Hex())
 }
 
 // reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue
 // its end says so.
-func reverted(tx Tx, w Write) bool {
+func reverted(tx *Tx, w Write) bool {
 	if w.Kind == EventFailed && w.Next.Executed == Reverted {
 		return tx.Receipt == nil || tx.Receipt.TxHash != w.Next.Receipt.TxHash
 	}
 	return w.Kind == EventIncluded && !w.Next.Receipt.Success && tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
 }
 
-func followOne(v View, tx Tx) (Write, bool) {
+func followOne(v *View, tx *Tx) (Write, bool) {
 	seen := v.seen(tx)
 	if !seen.Known {
 		return Write{}, false
@@ -293,7 +298,7 @@ func followOne(v View, tx Tx) (Write, bool) {
 }
 
 // reorged puts a transaction whose block left the canonical chain back on its way. Its slot, once released, stays so: what was allocated after it exists.
-func reorged(v View, tx Tx) (Write, bool) {
+func reorged(v *View, tx *Tx) (Write, bool) {
 	if tx.Receipt == nil {
 		return Write{}, false
 	}
@@ -308,7 +313,7 @@ func reorged(v View, tx Tx) (Write, bool) {
 }
 
 // final ends an included transaction by what its receipt says of the attempt that was included, or by that of an earlier one, if that alone ran.
-func final(v View, tx Tx, earlier Inclusion) Write {
+func final(v *View, tx *Tx, earlier Inclusion) Write {
 	next := tx.Status
 	next.Sub, next.Released = None, true
 	kind, cancelled := EventConfirmed, tx.attempt(tx.Receipt.TxHash).Kind == Cancel
@@ -343,7 +348,7 @@ func final(v View, tx Tx, earlier Inclusion) Write {
 }
 
 // whyCancelled says what its cancel, which is final, was signed for. Of what was final before, and reorged, there is no reason left that says so.
-func (tx Tx) whyCancelled() (reason, message string) {
+func (tx *Tx) whyCancelled() (reason, message string) {
 	anew := tx.Reason == ReasonReorgedFinal && !tx.Terms.CancelLate
 	switch {
 	case tx.CancelRequested:
@@ -357,14 +362,15 @@ func (tx Tx) whyCancelled() (reason, message string) {
 }
 
 // nextDue is when time alone makes something to do.
-func nextDue(v View) time.Time {
+func nextDue(v *View) time.Time {
 	var until time.Time
 	earlier := func(t time.Time) {
 		if t.After(v.Now) && (until.IsZero() || t.Before(until)) {
 			until = t
 		}
 	}
-	for _, tx := range v.Open {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		if tx.Receipt == nil {
 			earlier(tx.Due)
 			earlier(v.overdueAt(tx))
@@ -373,7 +379,8 @@ func nextDue(v View) time.Time {
 			}
 		}
 	}
-	for i, tx := range v.Queue {
+	for i := range v.Queue {
+		tx := &v.Queue[i]
 		if i == 0 || tx.CancelRequested { // see withdraw
 			earlier(tx.Due)
 		}
@@ -383,7 +390,7 @@ func nextDue(v View) time.Time {
 
 // seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt. Attempts of before a REQUEUE
 // have other nonces and do not count here: see earlier.
-func (v View) seen(tx Tx) Inclusion {
+func (v *View) seen(tx *Tx) Inclusion {
 	all, counted := Inclusion{}, false
 	for _, a := range tx.Attempts {
 		if tx.Nonce == nil || a.Nonce != *tx.Nonce {
@@ -400,7 +407,7 @@ func (v View) seen(tx Tx) Inclusion {
 }
 
 // move makes the write of one move, or of a schedule when kind is empty.
-func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
+func (v *View) move(tx *Tx, kind Kind, next Status, delay time.Duration) Write {
 	if kind != "" {
 		next.Version = tx.Version + 1
 	}
@@ -414,7 +421,7 @@ func (v View) move(tx Tx, kind Kind, next Status, delay time.Duration) Write {
 }
 
 // newest is the newest form for the nonce that it has.
-func (tx Tx) newest() Attempt {
+func (tx *Tx) newest() Attempt {
 	for _, a := range slices.Backward(tx.Attempts) {
 		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
 			return a
@@ -423,7 +430,7 @@ func (tx Tx) newest() Attempt {
 	return tx.Attempts[len(tx.Attempts)-1]
 }
 
-func (tx Tx) attempt(h Hash) Attempt {
+func (tx *Tx) attempt(h Hash) Attempt {
 	for _, a := range tx.Attempts {
 		if a.Hash == h {
 			return a

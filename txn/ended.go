@@ -8,14 +8,15 @@ import "fmt"
 // that has a nonce, and ends again, by that receipt.
 
 // endedAndRan finds a transaction that had ended as never run, and has a form in a block.
-func endedAndRan(v View) (Finding, bool) {
-	for _, tx := range v.Ended {
+func endedAndRan(v *View) (Finding, bool) {
+	for i := range v.Ended {
+		tx := &v.Ended[i]
 		for _, a := range tx.Attempts {
 			seen := v.Seen(a.Hash)
 			if !seen.Known || seen.Receipt == nil {
 				continue
 			}
-			found := tx
+			found := *tx
 			return Finding{Reason: ProtectRanEnded, Nonce: a.Nonce, Tx: &found, Evidence: fmt.Sprintf(
 				"transaction %s had ended as never run (%s, %s), and its attempt %s under nonce %d is in block %d (%s) all the same",
 				tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber, seen.Receipt.BlockHash.Hex())}, true
@@ -25,8 +26,8 @@ func endedAndRan(v View) (Finding, bool) {
 }
 
 // reopened is the write that takes the end back: whoever was told of it is told that it does not hold. One that had given up its nonce has the form's again.
-func reopened(v View, f Finding) Write {
-	tx, next := *f.Tx, f.Tx.Status
+func reopened(v *View, f Finding) Write {
+	tx, next := f.Tx, f.Tx.Status
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &f.Nonce, 0
 	}
@@ -36,6 +37,6 @@ func reopened(v View, f Finding) Write {
 }
 
 // ranAllTheSame says what became of it, once that is final.
-func (tx Tx) ranAllTheSame() string {
+func (tx *Tx) ranAllTheSame() string {
 	return fmt.Sprintf("it had ended as never run, and ran all the same under nonce %d, in block %d", *tx.Nonce, tx.Receipt.BlockNumber)
 }

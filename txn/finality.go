@@ -15,7 +15,7 @@ func (p Policy) releases(seen Inclusion) bool {
 
 // tellAbove tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
 // chain any more (newFork; C24).
-func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
+func tellAbove(v *View, tx *Tx, seen Inclusion) (Write, bool) {
 	n := len(tx.Above)
 	if !v.Policy.TellAbove || len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
 		return Write{}, false // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
@@ -34,23 +34,18 @@ func tellAbove(v View, tx Tx, seen Inclusion) (Write, bool) {
 // audit finds final transactions whose block is not canonical any more. Finality was promised and did not hold: they are STUCK, their recorded bytes are handed
 // over again, which can run them no second time, and the submitter is protected until all of them are final again (H22). What else left the chain with them is not
 // waited for: it may need what the protection forbids, another form, and no nonce is taken before it is back (L5).
-func audit(v View) Change {
+func audit(v *View) Change {
 	if v.Cursor == nil {
 		return Change{}
 	}
 	var c Change
-	for _, tx := range v.Audited {
+	for i := range v.Audited {
+		tx := &v.Audited[i]
 		hash, known := v.canonical(tx.Receipt.BlockNumber)
 		if !known || hash == tx.Receipt.BlockHash {
 			continue
 		}
-		next := tx.Status
-		next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
-		next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
-		next.Receipt, next.Above = nil, nil
-		w := v.move(tx, EventReorged, next, 0)
-		w.NewFork = true
-		c.Writes = append(c.Writes, w)
+		c.Writes = append(c.Writes, notFinal(v, tx))
 	}
 	guard := v.Cursor.Protected
 	switch {
@@ -63,7 +58,18 @@ func audit(v View) Change {
 	return c
 }
 
-func (v View) canonical(number uint64) (Hash, bool) {
+// notFinal takes back what was said of a transaction whose block is not on the chain any more.
+func notFinal(v *View, tx *Finished) Write {
+	next := tx.Status
+	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
+	next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
+	next.Receipt, next.Above = nil, nil
+	w := v.move(&Tx{ID: tx.ID, Status: tx.Status}, EventReorged, next, 0)
+	w.NewFork = true
+	return w
+}
+
+func (v *View) canonical(number uint64) (Hash, bool) {
 	if v.Canonical == nil {
 		return Hash{}, false
 	}

@@ -58,7 +58,7 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 			for n := range rapid.IntRange(0, 5).Draw(t, "length") {
 				above = append(above, BlockRef{uint64(n), Hash{byte(rapid.IntRange(0, 1).Draw(t, "branch"))}})
 			}
-			w, ok := tellAbove(v, tx, Inclusion{Above: above})
+			w, ok := tellAbove(&v, &tx, Inclusion{Above: above})
 			if !ok {
 				continue
 			}
@@ -80,7 +80,8 @@ func reorgedFinal(t *testing.T) *world {
 	w := newWorld(1, policy)
 	w.clearUp(t)
 	tx := w.final[0]
-	w.view.Audited, w.final = []Tx{tx}, nil
+	w.final = nil
+	w.audits(tx)
 	w.forkAt = tx.Receipt.BlockNumber
 	w.view.Canonical = func(n uint64) (Hash, bool) { return w.blockHash(n), n >= w.forkAt-10 }
 	delete(w.included, tx.newest().Hash)
@@ -90,7 +91,7 @@ func reorgedFinal(t *testing.T) *world {
 func TestAReorgAfterFinality(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
-	hash := w.view.Audited[0].newest().Hash
+	hash := w.audited[0].newest().Hash
 	id, _ := NewTxID(noon, 1)
 	w.view.Queue = []Tx{{ID: id, Submitter: 1, QueueSeq: 9, Status: Status{State: Queued, Version: 1}}}
 	w.do(t, Decide(w.view), Outcome{}, accepted)
@@ -291,7 +292,7 @@ func TestAPoolIsLookedIntoBeforeAHandOver(t *testing.T) {
 func TestWhatWasFinalIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
-	hash := w.view.Audited[0].newest().Hash
+	hash := w.audited[0].newest().Hash
 	w.view.Policy = bumping(policy)
 	w.view.Policy.Stuck, w.answer = true, StuckBump
 	w.do(t, Decide(w.view), Outcome{}, accepted)

@@ -10,8 +10,9 @@ import (
 // would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
 // the next one is due stays as it was; where there is a policy to ask, it is not before an interval is over, or one which always says RETRY of what is always refused would
 // be asked, and everybody told, with each of the tries that come quickly after a first one.
-func overdue(v View) (c Change) {
-	for _, tx := range v.Open {
+func overdue(v *View) (c Change) {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		at := v.overdueAt(tx)
 		if at.IsZero() || at.After(v.Now) || tx.LastAnswer == "" {
 			continue
@@ -35,7 +36,7 @@ func overdue(v View) (c Change) {
 }
 
 // overdueAt is when a transaction is too old not to be in a block; zero: never, or that was said.
-func (v View) overdueAt(tx Tx) time.Time {
+func (v *View) overdueAt(tx *Tx) time.Time {
 	if tx.Receipt != nil || tx.keepsReason() || tx.State != Allocated && tx.State != Tracking {
 		return time.Time{}
 	}
@@ -43,7 +44,7 @@ func (v View) overdueAt(tx Tx) time.Time {
 }
 
 // oldAt is when its first form has the age at which it asks for a decision; zero: never.
-func (v View) oldAt(tx Tx) time.Time {
+func (v *View) oldAt(tx *Tx) time.Time {
 	if v.Policy.ResubmitMaxAge == 0 {
 		return time.Time{}
 	}
@@ -55,14 +56,15 @@ func (v View) oldAt(tx Tx) time.Time {
 	return time.Time{}
 }
 
-func (v View) tooOld() string {
+func (v *View) tooOld() string {
 	return fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
 }
 
 // dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is
 // not known whether it is included already, nothing is handed over.
-func dueBroadcast(v View) (Step, bool) {
-	for _, tx := range v.Open {
+func dueBroadcast(v *View) (Step, bool) {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		seen := v.seen(tx)
 		if seen.Known && seen.Receipt != nil {
 			continue
@@ -83,7 +85,7 @@ func dueBroadcast(v View) (Step, bool) {
 
 // lateNow tells whether its deadline asks for a cancel at once, whenever the next hand-over is due: nobody has tried to make one yet. Whoever tries is next due an
 // interval later.
-func lateNow(v View, tx Tx) bool {
+func lateNow(v *View, tx *Tx) bool {
 	s, ok := replacement(v, tx)
 	return ok && s.Late && tx.Due.Before(tx.LateAt.Add(v.Policy.ResubmitInterval))
 }
@@ -92,7 +94,7 @@ func lateNow(v View, tx Tx) bool {
 // that cancels. What shall be cancelled is not handed over meanwhile, whether or not a pool may have it (H29 goes before H19); but what was final is, since nobody is
 // told of two ends (H22), and its protection ends by nothing else. The protection because something ran forbids the former least: what is signed takes no new nonce,
 // and each moment that it waits is one in which the other form may run a second time.
-func heldBack(v View, tx Tx) bool {
+func heldBack(v *View, tx *Tx) bool {
 	p := v.Cursor.Protected
 	switch {
 	case p == nil || tx.newest().Kind == Cancel:
@@ -104,7 +106,7 @@ func heldBack(v View, tx Tx) bool {
 }
 
 // lookMeanwhile has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.
-func lookMeanwhile(v View, tx Tx) Step {
+func lookMeanwhile(v *View, tx *Tx) Step {
 	next := tx.Status
 	next.Doubted = true
 	return Record{Change{Writes: []Write{v.move(tx, "", next, v.Policy.ResubmitInterval)}}}
@@ -112,12 +114,12 @@ func lookMeanwhile(v View, tx Tx) Step {
 
 // handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
 // before anybody outside hears of it, so that a crash costs an interval and nothing is done twice at once (C27, H28).
-func handOver(v View, tx Tx) Step {
+func handOver(v *View, tx *Tx) Step {
 	if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Turn.Diagnosed {
-		return Diagnose{tx}
+		return Diagnose{*tx}
 	}
 	if tx.Turn.Kept {
-		return Broadcast{Tx: tx, Attempt: tx.newest()}
+		return Broadcast{Tx: *tx, Attempt: tx.newest()}
 	}
 	if step, ok := replacement(v, tx); ok {
 		return step
@@ -128,11 +130,11 @@ func handOver(v View, tx Tx) Step {
 	if step, ok := govern(v, tx); ok {
 		return step
 	}
-	return Broadcast{Tx: tx, Attempt: tx.again()}
+	return Broadcast{Tx: *tx, Attempt: tx.again()}
 }
 
 // claim counts a hand-over before it is made; Sent takes the count back if nobody looked at the bytes.
-func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
+func (v *View) claim(tx *Tx, next Status, kind Kind, delay time.Duration) Write {
 	turn := tx.Turn
 	if !turn.Claimed {
 		next.SubmitAttempts++
@@ -144,12 +146,13 @@ func (v View) claim(tx Tx, next Status, kind Kind, delay time.Duration) Write {
 }
 
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
-func Sent(v View, b Broadcast, answer Outcome) Change {
+func Sent(view View, b Broadcast, answer Outcome) Change {
+	v := &view
 	answer = b.believed(answer)
 	if older, ok := b.Tx.cheaper(); ok && older.No == b.Attempt.No {
-		return cheaperSent(v, b, answer)
+		return cheaperSent(v, &b, answer)
 	}
-	tx, next := b.Tx, answered(b, answer)
+	tx, next := &b.Tx, answered(&b, answer)
 	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.taken()
 	if !taken {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
@@ -182,7 +185,7 @@ func Sent(v View, b Broadcast, answer Outcome) Change {
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
-	next, kind = v.funded(b, answer, next, kind)
+	next, kind = v.funded(&b, answer, next, kind)
 	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
 }
 
@@ -191,7 +194,7 @@ func handedOver(n int, last Class) string {
 }
 
 // believed is what an answer is taken for. That these bytes can never pass is not said by one node for all, once a pool may have them: they may be included yet.
-func (b Broadcast) believed(answer Outcome) Outcome {
+func (b *Broadcast) believed(answer Outcome) Outcome {
 	if answer.Class == Invalid && b.Attempt.No <= b.Tx.Pooled {
 		answer.Class = Ambiguous
 		answer.Detail = strings.TrimSuffix("a node says that it can never pass, and another may have it: "+answer.Detail, ": ")
@@ -200,7 +203,7 @@ func (b Broadcast) believed(answer Outcome) Outcome {
 }
 
 // answered is what an answer adds to what is known of the forms, whatever follows from it.
-func answered(b Broadcast, answer Outcome) Status {
+func answered(b *Broadcast, answer Outcome) Status {
 	next, claimed := b.Tx.Status, b.Tx.Turn.Claimed
 	switch {
 	case !unasked(answer.Class) && !claimed:
@@ -223,7 +226,7 @@ func answered(b Broadcast, answer Outcome) Status {
 }
 
 // inPool notes that some pool has, or had, a form. If that does not cancel, whoever said that it can never pass was wrong, unless a cancel was signed on that word.
-func (tx Tx) inPool(next *Status, form Attempt) {
+func (tx *Tx) inPool(next *Status, form Attempt) {
 	next.Pooled = max(next.Pooled, form.No)
 	if form.Kind != Cancel && tx.newest().Kind != Cancel {
 		next.Rejected = ""
@@ -231,15 +234,15 @@ func (tx Tx) inPool(next *Status, form Attempt) {
 }
 
 // keepsReason tells whether its reason stays, whatever is answered, until a block has it.
-func (tx Tx) keepsReason() bool { return tx.State == Stuck || tx.staysTold() }
+func (tx *Tx) keepsReason() bool { return tx.State == Stuck || tx.staysTold() }
 
 // staysTold tells whether its reason stays, in blocks and out of them, until it is final: as long as that, what was promised of it once does not hold.
-func (tx Tx) staysTold() bool { return ranAnyway(tx.Reason) || tx.Reason == ReasonReorgedFinal }
+func (tx *Tx) staysTold() bool { return ranAnyway(tx.Reason) || tx.Reason == ReasonReorgedFinal }
 
 func (o Outcome) taken() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
 
 // rejected notes that a node says it can never pass; from now on the tries of the cancel are counted.
-func rejected(tx Tx, next Status, answer Outcome) Status {
+func rejected(tx *Tx, next Status, answer Outcome) Status {
 	next.Rejected, next.SubmitAttempts = answer.Detail, 0
 	if answer.Detail == "" {
 		next.Rejected = "a node says that these bytes can never pass"
@@ -258,13 +261,13 @@ var refusals = map[Class]bool{NonceGap: true, Underpriced: true, FeeCapBelowBase
 func unasked(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }
 
 // HandedOver tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
-func (tx Tx) HandedOver() bool {
+func (tx *Tx) HandedOver() bool {
 	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
 }
 
 // again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
 // nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
-func (tx Tx) again() Attempt {
+func (tx *Tx) again() Attempt {
 	was := tx.attempt(tx.TxHash)
 	if older, ok := tx.cheaper(); ok {
 		return older

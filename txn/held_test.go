@@ -69,7 +69,7 @@ func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	for _, class := range answers {
 		w.do(t, b, Outcome{Class: class}, accepted)
 	}
-	w.apply(t, protectAsTold(w.view, Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}))
+	w.apply(t, protectAsTold(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}))
 	w.view.Commands = []Command{{ID: 2, Kind: CommandCancel, Tx: b.Tx.ID}}
 	w.do(t, Decide(w.view), Outcome{}, accepted)
 	return w
@@ -84,7 +84,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 		"cancelled before anybody had it":   func(t *testing.T) *world { return cancelledUnderProtection(t) },
 		"its nonce shall be filled": func(t *testing.T) *world {
 			w, _, old := takenAnew(t, false)
-			w.apply(t, protectAsTold(w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
+			w.apply(t, protectAsTold(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 			w.include(old, true)
 			w.blocks(t, int(guarded.Confirmations))
 			return w
@@ -127,7 +127,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 func TestALostNonceUnderAnotherProtectionIsTold(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
-	w.apply(t, protectAsTold(w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
+	w.apply(t, protectAsTold(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 	w.elsewhere = 1
 	for range 5 {
 		w.head++

@@ -7,7 +7,7 @@ import (
 )
 
 // Expected is the next nonce that the account should have on chain: the lowest that is in no block, as far as the ledger knows.
-func (v View) Expected() Nonce {
+func (v *View) Expected() Nonce {
 	if tx, ok := lowestMissing(v); ok {
 		return *tx.Nonce
 	}
@@ -34,7 +34,7 @@ type Finding struct {
 }
 
 // suspect tells what a fresh look at the account makes of the suspicion that there was.
-func suspect(v View) *Suspicion {
+func suspect(v *View) *Suspicion {
 	reason, nonce := "", Nonce(0)
 	if tx, ok := lowestMissing(v); ok {
 		if v.Account.Latest > *tx.Nonce {
@@ -57,7 +57,8 @@ func suspect(v View) *Suspicion {
 
 // AccountSeen tells what the owner remembers after it has asked for the account: the suspicion, and the transactions in flight, whose doubts are answered.
 // A nil account could not be looked at; then the next hand-over doubts again.
-func AccountSeen(v View, a *Account) (*Suspicion, []Tx) {
+func AccountSeen(view View, a *Account) (*Suspicion, []Tx) {
+	v := &view
 	open := slices.Clone(v.Open)
 	for i := range open {
 		open[i].Doubted = false
@@ -70,38 +71,40 @@ func AccountSeen(v View, a *Account) (*Suspicion, []Tx) {
 }
 
 // protect decides whether what is known forbids any new nonce until an operator decides.
-func protect(v View) (Step, bool) {
+func protect(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	for _, ran := range []func(View) (Finding, bool){endedAndRan, requeuedAndRan} {
-		if f, ok := ran(v); ok {
-			return Record{Investigated(v, Investigate{f}, nil)}, true
-		}
+	f, ran := endedAndRan(v)
+	if !ran {
+		f, ran = requeuedAndRan(v)
+	}
+	if ran {
+		return Record{investigated(v, f, nil)}, true
 	}
 	if f, ok := finding(v); ok && v.isNews(f) {
 		if f.Used {
 			return Investigate{f}, true
 		}
-		return Record{Investigated(v, Investigate{f}, nil)}, true
+		return Record{investigated(v, f, nil)}, true
 	}
 	if tx, ok := lowestMissing(v); ok && tx.Doubted && v.seen(tx).Known {
-		return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
+		return LookAtAccount{Tx: *tx, Depth: v.Policy.Confirmations}, true
 	}
 	return nil, false
 }
 
 // isNews tells whether anybody has to be told of a finding. Under protection that is only which transaction lost its nonce: until it says so nobody can decide on
 // it, and a protection that ends by itself must not end over it (L10). One that is handed over again because an operator says RETRY is, before it says so again.
-func (v View) isNews(f Finding) bool {
+func (v *View) isNews(f Finding) bool {
 	if v.Cursor.Protected == nil {
 		return true
 	}
-	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere && (f.Tx.LastAnswer != "" || ranAnyway(f.Tx.Reason) || heldBack(v, *f.Tx))
+	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere && (f.Tx.LastAnswer != "" || ranAnyway(f.Tx.Reason) || heldBack(v, f.Tx))
 }
 
 // finding is what the newest look at the account proves, together with an older one.
-func finding(v View) (Finding, bool) {
+func finding(v *View) (Finding, bool) {
 	a, s := v.Account, v.Suspicion
 	if a == nil || s == nil || a.Head <= s.Head {
 		return Finding{}, false
@@ -112,7 +115,7 @@ func finding(v View) (Finding, bool) {
 		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.seen(tx).Known || v.Head < a.Head {
 			return Finding{}, false
 		}
-		found := tx
+		found := *tx
 		return Finding{Reason: ReasonNonceElsewhere, Nonce: *tx.Nonce, Tx: &found, Used: true, Evidence: fmt.Sprintf(
 			"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
 			*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice)}, true
@@ -144,8 +147,11 @@ func (by *Consumer) Evidence() string {
 }
 
 // Investigated tells what follows from a finding: the submitter is protected, and the transaction that lost its nonce says so.
-func Investigated(v View, s Investigate, by *Consumer) Change {
-	f := s.Finding
+func Investigated(view View, s Investigate, by *Consumer) Change {
+	return investigated(&view, s.Finding, by)
+}
+
+func investigated(v *View, f Finding, by *Consumer) Change {
 	f.Evidence += by.Evidence()
 	var c Change
 	if !v.Cursor.AwaitsDecision() {
@@ -163,23 +169,24 @@ func Investigated(v View, s Investigate, by *Consumer) Change {
 		kind = "" // told before
 	}
 	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
-	c.Writes = []Write{v.move(*f.Tx, kind, next, v.Policy.ResubmitInterval)}
+	c.Writes = []Write{v.move(f.Tx, kind, next, v.Policy.ResubmitInterval)}
 	return c
 }
 
 // lowestMissing is the transaction with the lowest nonce that is in flight and not in a block, as far as the ledger knows.
-func lowestMissing(v View) (Tx, bool) {
-	for _, tx := range v.Open {
+func lowestMissing(v *View) (*Tx, bool) {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		if tx.Sub != Included {
 			return tx, true
 		}
 	}
-	return Tx{}, false
+	return nil, false
 }
 
 // disagreement tells why the chain's view of the account forbids taking the next nonce, when all that were taken are in blocks. The view was taken at the last
 // acquisition or doubt; since then only we may have moved it, and the cursor moves first.
-func disagreement(v View) (reason, message string) {
+func disagreement(v *View) (reason, message string) {
 	a, next := v.Account, v.Cursor.Next
 	if a.Latest > next || a.Pending > next {
 		return ReasonNonceElsewhere, fmt.Sprintf(
@@ -195,7 +202,7 @@ func disagreement(v View) (reason, message string) {
 
 // protectAsTold protects because somebody says so: an operator, or the auditor. That takes the place of a protection which would end by itself: what somebody has
 // asked for ends by a decision alone (L10).
-func protectAsTold(v View, c Command) Change {
+func protectAsTold(v *View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
 		return told(c, ResultNotStarted, "no nonce was ever taken for this submitter; pause it instead")
@@ -216,7 +223,7 @@ func protectAsTold(v View, c Command) Change {
 
 // exitProtect carries out an operator's decision to go on, if the chain bears it out: going on against the evidence would only protect again, or send what
 // can never be included.
-func exitProtect(v View, c Command) (Step, bool) {
+func exitProtect(v *View, c Command) (Step, bool) {
 	switch {
 	case v.Cursor == nil || v.Cursor.Protected == nil:
 		return Record{told(c, ResultNotProtected, "")}, true
@@ -236,7 +243,7 @@ func exitProtect(v View, c Command) (Step, bool) {
 }
 
 // comesFirst refuses to go on, either way, before what an operator has to look at: what has lost its nonce, and then what is queued since before a restore.
-func comesFirst(v View, c Command) (Step, bool) {
+func comesFirst(v *View, c Command) (Step, bool) {
 	if missing, ok := lowestMissing(v); ok && v.Account.Latest > *missing.Nonce {
 		return refuse(c, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", *missing.Nonce, missing.ID, v.Account.Latest)
 	}
@@ -247,7 +254,7 @@ func comesFirst(v View, c Command) (Step, bool) {
 }
 
 // align goes on at the chain's settled nonce.
-func align(v View, c Command) (Step, bool) {
+func align(v *View, c Command) (Step, bool) {
 	if first, ok := comesFirst(v, c); ok {
 		return first, true
 	}
@@ -265,7 +272,7 @@ func align(v View, c Command) (Step, bool) {
 }
 
 // resume goes on where the cursor stands.
-func resume(v View, c Command) (Step, bool) {
+func resume(v *View, c Command) (Step, bool) {
 	if first, ok := comesFirst(v, c); ok {
 		return first, true
 	}
@@ -284,14 +291,14 @@ func resume(v View, c Command) (Step, bool) {
 }
 
 // depthOf is how deep the settled nonce of a decision lies. Numbers that are passed over are for good, so that this rests on no block that may still change.
-func (v View) depthOf(c Command) uint64 {
+func (v *View) depthOf(c Command) uint64 {
 	if c.Action == ActionAlign || c.Action == ActionAlignKeep {
 		return v.Policy.deepest()
 	}
 	return v.Policy.Confirmations
 }
 
-func unprotect(v View, c Command, to Nonce) Change {
+func unprotect(v *View, c Command, to Nonce) Change {
 	done := told(c, Applied, "")
 	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason, Asked: true}
 	done.Writes = dueAgain(v)
@@ -300,8 +307,9 @@ func unprotect(v View, c Command, to Nonce) Change {
 
 // dueAgain makes what is in no block due at once when a protection ends: what it waits for is what was forbidden, as its cancel was. A hand-over that has begun
 // goes on as it is.
-func dueAgain(v View) (writes []Write) {
-	for _, tx := range v.Open {
+func dueAgain(v *View) (writes []Write) {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		if tx.Receipt == nil && tx.Due.After(v.Now) && !tx.Turn.Claimed {
 			writes = append(writes, v.move(tx, "", tx.Status, 0))
 		}

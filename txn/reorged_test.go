@@ -9,7 +9,8 @@ import (
 func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
 	t.Helper()
 	tx := w.final[0]
-	w.view.Audited, w.final = []Tx{tx}, nil
+	w.final = nil
+	w.audits(tx)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
 	for _, h := range forms {
 		delete(w.included, h)

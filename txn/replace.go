@@ -38,7 +38,7 @@ var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, Fee
 
 // replacements is how many forms for the nonce that it has came after the first, or if it is being cancelled, after the first that cancels. Those of before a
 // REQUEUE do not count.
-func (tx Tx) replacements() (n int) {
+func (tx *Tx) replacements() (n int) {
 	cancelling := tx.newest().Kind == Cancel
 	for _, a := range tx.Attempts {
 		if a.Nonce == *tx.Nonce && (a.Kind == Cancel || !cancelling) {
@@ -65,7 +65,7 @@ type Replace struct {
 func (Replace) step() {}
 
 // Unsigned is what is to be signed, at these fees: the same payload, or for a cancel nothing, sent to oneself.
-func (s Replace) Unsigned(v View, fees Fees) Unsigned {
+func (s Replace) Unsigned(v *View, fees Fees) Unsigned {
 	u := Unsigned{ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: *s.Tx.Nonce, Payload: s.Tx.Payload, Fees: fees, GasLimit: s.Tx.newest().GasLimit}
 	if s.Kind == Cancel {
 		u.Payload, u.GasLimit = Nothing(v.Submitter.Address), s.cancelGas()
@@ -156,7 +156,7 @@ func higher(a, b Wei) Wei {
 
 // replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed, and what
 // was final is handed over as it was until it is in a block again, also after an operator has ended the protection: nobody is told of two ends (H22).
-func replacement(v View, tx Tx) (Replace, bool) {
+func replacement(v *View, tx *Tx) (Replace, bool) {
 	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal {
 		return Replace{}, false
 	}
@@ -170,14 +170,14 @@ func replacement(v View, tx Tx) (Replace, bool) {
 		s := replace(v, tx, Cancel, 0)
 		s.Unfit = true
 		return s, true
-	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && tx.LastAnswer != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
+	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && tx.LastAnswer != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, *tx, last, tx.replacements()):
 		return replace(v, tx, Bump, 0), true
 	}
 	return Replace{}, false
 }
 
-func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
-	s := Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
+func replace(v *View, tx *Tx, kind AttemptKind, command int64) Replace {
+	s := Replace{Tx: *tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
 	if tx.givenUp() || ranAnyway(tx.Reason) {
 		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
@@ -195,11 +195,11 @@ func replace(v View, tx Tx, kind AttemptKind, command int64) Replace {
 
 // givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its deadline or since it
 // has run before, which have made a form that cancels.
-func (tx Tx) givenUp() bool {
+func (tx *Tx) givenUp() bool {
 	return tx.CancelRequested || tx.Rejected != "" || len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
 }
 
-func (tx Tx) whyGivenUp() string {
+func (tx *Tx) whyGivenUp() string {
 	switch {
 	case tx.CancelRequested:
 		return "a cancel was asked for"
@@ -229,11 +229,12 @@ type Replacement struct {
 }
 
 // Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
-func Replaced(v View, s Replace, p Replacement) Change {
+func Replaced(view View, s Replace, p Replacement) Change {
+	v := &view
 	if reason, message := p.missing(v, s); reason != "" {
 		return notReplaced(v, s, reason, message, unasked(p.Outcome.Class))
 	}
-	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
+	tx, next, u := &s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
 	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
 	if !tx.keepsReason() && tx.Rejected == "" && tx.Sub != Unfunded {        // whether the account can pay for the new form is not known before its answer
 		next.Reason, next.LastError = "", ""
@@ -249,7 +250,7 @@ func Replaced(v View, s Replace, p Replacement) Change {
 }
 
 // missing tells why there is no new form; an empty reason: there is one.
-func (p Replacement) missing(v View, s Replace) (reason, message string) {
+func (p Replacement) missing(v *View, s Replace) (reason, message string) {
 	switch {
 	case p.Outcome.Class == FeeCapBelowBaseFee:
 		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.cap(v) + ": " + p.Outcome.Detail
@@ -270,7 +271,7 @@ func (p Replacement) missing(v View, s Replace) (reason, message string) {
 }
 
 // cap names the limit of a replacement, and what holds it.
-func (s Replace) cap(v View) string {
+func (s Replace) cap(v *View) string {
 	where := "gas_bump.max_fee_cap_gwei in the configuration"
 	switch own := s.Tx.Terms.MaxFee; {
 	case s.Kind != Cancel && !own.IsZero() && s.Limit == own:
@@ -289,11 +290,11 @@ var passing = map[string]bool{ReasonRejected: true, ReasonFeeCapReached: true, R
 
 // notReplaced tells what follows when no new form could be made: the newest is handed over as it is. A cancel that could not be made as often as anything may
 // be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
-func notReplaced(v View, s Replace, reason, message string, unasked bool) Change {
+func notReplaced(v *View, s Replace, reason, message string, unasked bool) Change {
 	if s.For != 0 {
 		return told(Command{ID: s.For}, ResultRefused, message)
 	}
-	tx, next := s.Tx, s.Tx.Status
+	tx, next := &s.Tx, s.Tx.Status
 	kind := Kind("")
 	if s.firstCancel() && !unasked {
 		next.SubmitAttempts++
@@ -321,7 +322,7 @@ func notReplaced(v View, s Replace, reason, message string, unasked bool) Change
 }
 
 // speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.
-func speedUp(v View, c Command) (Step, bool) {
+func speedUp(v *View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	switch {
 	case !ok:
@@ -339,7 +340,7 @@ func speedUp(v View, c Command) (Step, bool) {
 }
 
 // retry counts the hand-overs of a STUCK transaction anew. One that shall not run any more is handed over again itself.
-func retry(v View, c Command) (Step, bool) {
+func retry(v *View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
 		return refuse(c, "it is not STUCK")
@@ -362,7 +363,7 @@ func retry(v View, c Command) (Step, bool) {
 
 // sendOriginal hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
 // use the nonce. By itself nobody does that (H29). The command is done when a node has answered; a crash before costs another hand-over of the same bytes.
-func sendOriginal(v View, tx Tx, c Command) (Step, bool) {
+func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 	seen := v.seen(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
@@ -374,7 +375,7 @@ func sendOriginal(v View, tx Tx, c Command) (Step, bool) {
 	}
 	for _, a := range slices.Backward(tx.Attempts) {
 		if a.Kind != Cancel && a.Nonce == *tx.Nonce {
-			return Broadcast{Tx: tx, Attempt: a, For: c.ID}, true
+			return Broadcast{Tx: *tx, Attempt: a, For: c.ID}, true
 		}
 	}
 	return refuse(c, "nothing but cancels was signed for its nonce")
@@ -382,8 +383,9 @@ func sendOriginal(v View, tx Tx, c Command) (Step, bool) {
 
 // OriginalSent tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
 // an interval, is not taken back.
-func OriginalSent(v View, b Broadcast, answer Outcome) Change {
-	tx, next := b.Tx, b.Tx.Status
+func OriginalSent(view View, b Broadcast, answer Outcome) Change {
+	v := &view
+	tx, next := &b.Tx, b.Tx.Status
 	if !answer.taken() && answer.Class != Ambiguous {
 		return told(Command{ID: b.For}, ResultRefused, fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class, answer.Detail))
 	}

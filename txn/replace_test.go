@@ -152,7 +152,7 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 			if !ok || s.Kind != Cancel {
 				t.Fatalf("%T", Decide(w.view))
 			}
-			if u := s.Unsigned(w.view, Fees{}); *u.Payload.To != w.view.Submitter.Address || !u.Payload.Value.IsZero() || len(u.Payload.Data) > 0 || u.GasLimit != 21000 || u.Nonce != 0 {
+			if u := s.Unsigned(&w.view, Fees{}); *u.Payload.To != w.view.Submitter.Address || !u.Payload.Value.IsZero() || len(u.Payload.Data) > 0 || u.GasLimit != 21000 || u.Nonce != 0 {
 				t.Fatalf("%+v", u)
 			}
 			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
@@ -289,7 +289,7 @@ func TestWhatAReplacementOutbids(t *testing.T) {
 		until[Broadcast](t, w)
 		for i, class := range c.answers {
 			if i > 0 {
-				w.do(t, replace(w.view, w.view.Open[0], Bump, 0), Outcome{}, accepted)
+				w.do(t, replace(&w.view, &w.view.Open[0], Bump, 0), Outcome{}, accepted)
 			}
 			tx := w.view.Open[0]
 			tx.Attempts[i].Fees = Fees{Cap: wei(uint64(100 * (i + 1))), Tip: wei(uint64(i + 1))}
@@ -299,7 +299,7 @@ func TestWhatAReplacementOutbids(t *testing.T) {
 		}
 		w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(100), Tip: wei(1)}
 		for _, kind := range []AttemptKind{Bump, Cancel} {
-			if got := replace(w.view, w.view.Open[0], kind, 0).Pooled; got.Cap != wei(c.want) {
+			if got := replace(&w.view, &w.view.Open[0], kind, 0).Pooled; got.Cap != wei(c.want) {
 				t.Errorf("%s: a %s outbids %s", name, kind, got.Cap.Dec())
 			}
 		}

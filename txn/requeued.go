@@ -11,7 +11,7 @@ import (
 
 // earlier is what the chain shows of the forms of before a REQUEUE: of the one that ran, if one did, before others that reverted. It is known only when none of
 // them is in doubt.
-func (v View) earlier(tx Tx) Inclusion {
+func (v *View) earlier(tx *Tx) Inclusion {
 	ran, known := Inclusion{}, tx.Requeued == 0 || len(tx.Attempts) > 0 // otherwise they are not read yet
 	for _, a := range tx.Attempts {
 		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
@@ -28,14 +28,14 @@ func (v View) earlier(tx Tx) Inclusion {
 }
 
 // surelyGone tells whether no form of before a REQUEUE is in a block. While that is not known nothing is signed anew.
-func surelyGone(v View, tx Tx) bool {
+func surelyGone(v *View, tx *Tx) bool {
 	e := v.earlier(tx)
 	return e.Known && e.Receipt == nil
 }
 
 // neverRan tells whether it is beyond doubt that what was given back to the queue has not run and cannot: no form is in a block, and each nonce that it gave up
 // is used in settled blocks, up to which the receipts are known.
-func neverRan(v View, tx Tx) bool {
+func neverRan(v *View, tx *Tx) bool {
 	if tx.Requeued == 0 {
 		return true
 	}
@@ -44,7 +44,7 @@ func neverRan(v View, tx Tx) bool {
 }
 
 // highest is the highest nonce that anything was signed for.
-func highest(tx Tx) (n Nonce) {
+func highest(tx *Tx) (n Nonce) {
 	for _, a := range tx.Attempts {
 		n = max(n, a.Nonce)
 	}
@@ -52,7 +52,7 @@ func highest(tx Tx) (n Nonce) {
 }
 
 // tookBack tells whether it has a nonce again that it gave up before: each time that it is requeued gives up one.
-func tookBack(tx Tx) bool {
+func tookBack(tx *Tx) bool {
 	nonces := map[Nonce]bool{}
 	for _, a := range tx.Attempts {
 		nonces[a.Nonce] = true
@@ -61,20 +61,21 @@ func tookBack(tx Tx) bool {
 }
 
 // mayGo tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see heldBack.
-func mayGo(v View, tx Tx) bool {
+func mayGo(v *View, tx *Tx) bool {
 	return ranAnyway(tx.Reason) || surelyGone(v, tx)
 }
 
 // requeuedAndRan finds a transaction that ran before it was given back to the queue, and does not say so yet.
-func requeuedAndRan(v View) (Finding, bool) {
+func requeuedAndRan(v *View) (Finding, bool) {
 	for _, txs := range [][]Tx{v.Open, v.Queue} {
-		for _, tx := range txs {
+		for i := range txs {
+			tx := &txs[i]
 			e := v.earlier(tx)
 			told := ranAnyway(tx.Reason) || tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil && v.Cursor.Protected != nil // the latter waits for a decision as it is
 			if e.Receipt == nil || told {
 				continue
 			}
-			ran, found := tx.attempt(e.Receipt.TxHash), tx // a copy of each that is looked at would outlive the look
+			ran, found := tx.attempt(e.Receipt.TxHash), *tx // a copy of each that is looked at would outlive the look
 			return Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
 				"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
 				tx.ID, ran.Hash.Hex(), ran.Nonce, e.Receipt.BlockNumber, e.Receipt.BlockHash.Hex())}, true
@@ -84,8 +85,8 @@ func requeuedAndRan(v View) (Finding, bool) {
 }
 
 // toldRan is the write that says so. What is in a block keeps its state: its nonce is used.
-func toldRan(v View, f Finding) Write {
-	tx, next, kind := *f.Tx, f.Tx.Status, EventStuck
+func toldRan(v *View, f Finding) Write {
+	tx, next, kind := f.Tx, f.Tx.Status, EventStuck
 	next.Reason, next.LastError = f.Reason, f.Evidence
 	switch {
 	case tx.State.Final():
@@ -101,7 +102,7 @@ func toldRan(v View, f Finding) Write {
 }
 
 // endRequeued ends a queued transaction that ran before, once that is final and was told.
-func endRequeued(v View, tx Tx) (Write, bool) {
+func endRequeued(v *View, tx *Tx) (Write, bool) {
 	e := v.earlier(tx)
 	if tx.Reason != ProtectRanBefore || e.Receipt == nil || !e.Known || !e.Final {
 		return Write{}, false
@@ -110,7 +111,7 @@ func endRequeued(v View, tx Tx) (Write, bool) {
 }
 
 // endAs ends a transaction by the receipt of a form of before a REQUEUE. One that has taken no other nonce since has that form's again.
-func (v View) endAs(tx Tx, e Inclusion) Write {
+func (v *View) endAs(tx *Tx, e Inclusion) Write {
 	next, ran, kind := tx.Status, tx.attempt(e.Receipt.TxHash), EventConfirmed
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &ran.Nonce, 0
@@ -130,13 +131,14 @@ func (v View) endAs(tx Tx, e Inclusion) Write {
 
 // withdraw ends what was given back to the queue and shall not run, once it is beyond doubt that it did not. The account is looked at after the wish was
 // written, and the receipts are asked for once more with it.
-func withdraw(v View) (Step, bool) {
-	for _, tx := range v.Queue {
+func withdraw(v *View) (Step, bool) {
+	for i := range v.Queue {
+		tx := &v.Queue[i]
 		switch {
 		case !tx.CancelRequested || tx.Due.After(v.Now) || !surelyGone(v, tx):
 			continue
 		case v.Account == nil:
-			return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
+			return LookAtAccount{Tx: *tx, Depth: v.Policy.Confirmations}, true
 		case !neverRan(v, tx):
 			return Record{unsure(v, tx)}, true
 		}
@@ -148,7 +150,7 @@ func withdraw(v View) (Step, bool) {
 }
 
 // unsure lets what was given back to the queue wait until the chain shows again that it cannot have run. Nothing ends it meanwhile.
-func unsure(v View, tx Tx) Change {
+func unsure(v *View, tx *Tx) Change {
 	return wait(v, tx, ReasonChainBehind, fmt.Sprintf(
 		"nonces up to %d, which it gave up, are not shown as used in settled blocks: what was signed for them may still run; waiting for the chain", highest(tx)), 0)
 }

@@ -430,7 +430,8 @@ func TestANonceIsGivenUpOnce(t *testing.T) {
 	w.settle(t)
 	w.blocks(t, int(guarded.Confirmations))
 	end := w.final[0]
-	w.view.Audited, w.view.Open = []Tx{end}, nil
+	w.view.Open = nil
+	w.audits(end)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
 	delete(w.included, old)
 	w.do(t, Decide(w.view), Outcome{}, accepted)

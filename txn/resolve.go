@@ -3,7 +3,7 @@ package txn
 import "fmt"
 
 // resolve carries out an operator's decision on a transaction.
-func resolve(v View, c Command) (Step, bool) {
+func resolve(v *View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if ok && c.Expect != 0 && c.Expect != tx.Version {
 		return refuse(c, "it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
@@ -28,9 +28,9 @@ func resolve(v View, c Command) (Step, bool) {
 
 // resolveLoss decides on a transaction whose nonce somebody else has used, once that is beyond doubt. Either decision takes back what was promised: that it runs once.
 // So neither rests on blocks that may still change.
-func resolveLoss(v View, tx Tx, c Command) (Step, bool) {
+func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
 	if v.Account == nil || v.Account.For != c.ID {
-		look := LookAtAccount{Tx: tx, Depth: v.Policy.deepest(), For: c.ID}
+		look := LookAtAccount{Tx: *tx, Depth: v.Policy.deepest(), For: c.ID}
 		if c.unproven() { // somebody has looked, and vouches for what no endpoint can show
 			look.Least = v.Policy.Confirmations
 		}
@@ -43,7 +43,7 @@ func resolveLoss(v View, tx Tx, c Command) (Step, bool) {
 	case !decided:
 		return nil, false // the receipts are being looked up once more, or a reorg is written down first
 	case v.Used == nil || v.Used.For != c.ID:
-		return AskWho{Tx: tx, For: c.ID}, true
+		return AskWho{Tx: *tx, For: c.ID}, true
 	}
 	for _, sentence := range []string{mayBeOurs(*v.Used, tx, c), mayBeLost(tx, c)} {
 		if sentence != "" {
@@ -54,10 +54,10 @@ func resolveLoss(v View, tx Tx, c Command) (Step, bool) {
 }
 
 // mayBeOurs tells why a decision on a transaction is refused, for what is known of who used its nonce; empty: it is not.
-func mayBeOurs(used Used, tx Tx, c Command) string {
+func mayBeOurs(used Used, tx *Tx, c Command) string {
 	const doubt = "so it may have been this transaction, with its receipt missing"
 	switch {
-	case (Finding{Tx: &tx}).RefutedBy(used.By):
+	case (Finding{Tx: tx}).RefutedBy(used.By):
 		return fmt.Sprintf("it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt", used.By.TxHash.Hex(), *tx.Nonce, used.By.Block)
 	case used.By != nil || c.unproven():
 		return ""
@@ -72,7 +72,7 @@ func mayBeOurs(used Used, tx Tx, c Command) string {
 func (p Policy) deepest() uint64 { return max(p.Confirmations, p.AuditDepth) }
 
 // settledDepth is how deep the settled nonce of a look for a decision lies.
-func (v View) settledDepth() uint64 {
+func (v *View) settledDepth() uint64 {
 	if v.Account.Shallow {
 		return v.Policy.Confirmations
 	}
@@ -89,7 +89,7 @@ func (c Command) requeues() bool {
 
 // mayYetRun tells why a decision on a transaction is refused; decided is false while that is not known. What is not STUCK is given back to nobody, and ended only
 // because its nonce is gone for good: held back under a protection, it may never come to be STUCK.
-func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
+func mayYetRun(v *View, tx *Tx, c Command) (sentence string, decided bool) {
 	seen, e := v.seen(tx), v.earlier(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
@@ -117,7 +117,7 @@ func mayYetRun(v View, tx Tx, c Command) (sentence string, decided bool) {
 
 // resolved is what a decision that is borne out changes. That somebody else used the nonce puts the submitter under a protection that only a decision ends, if
 // none is in force (L10): it may not have been found out before.
-func resolved(v View, tx Tx, c Command) Change {
+func resolved(v *View, tx *Tx, c Command) Change {
 	done := told(c, Applied, "")
 	if !v.Cursor.AwaitsDecision() {
 		done.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonNonceElsewhere, Evidence: fmt.Sprintf(
@@ -143,11 +143,12 @@ func resolved(v View, tx Tx, c Command) Change {
 	return done
 }
 
-func open(v View, id TxID) (Tx, bool) {
-	for _, tx := range v.Open {
+func open(v *View, id TxID) (*Tx, bool) {
+	for i := range v.Open {
+		tx := &v.Open[i]
 		if tx.ID == id {
 			return tx, true
 		}
 	}
-	return Tx{}, false
+	return nil, false
 }

@@ -23,7 +23,7 @@ func RestoredMayHaveRun(reason, message string) string {
 
 // mayBeLost tells why a transaction is not given back to the queue after a restore; empty: nothing forbids it. Whoever used its nonce may be itself, in a form that
 // was signed after the backup.
-func mayBeLost(tx Tx, c Command) string {
+func mayBeLost(tx *Tx, c Command) string {
 	if !tx.Restored || c.Action != ActionRequeue {
 		return ""
 	}
@@ -34,13 +34,14 @@ func mayBeLost(tx Tx, c Command) string {
 // mayRunAgain finds what is queued and may have run after the backup. To go on sends it: so somebody has to say that it was compared with the chain. That the account
 // stands where the cursor does says nothing: it is one look, at an endpoint that may be behind, or whose pool lacks what was sent. So it is asked for again with each
 // protection after that: what used a nonce then may be any of these.
-func mayRunAgain(v View) (Tx, bool) {
-	for _, tx := range v.Queue {
+func mayRunAgain(v *View) (*Tx, bool) {
+	for i := range v.Queue {
+		tx := &v.Queue[i]
 		if tx.Restored || v.Cursor.Protected.Reason == ProtectRestored {
 			return tx, true
 		}
 	}
-	return Tx{}, false
+	return nil, false
 }
 
 const runAgain = "transactions are queued, %s before others, that may have run after the backup from which the ledger was restored: compare them with what the account sent " +

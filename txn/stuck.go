@@ -36,14 +36,14 @@ var fixed = map[string]bool{ReasonNonceElsewhere: true, ReasonReorgedFinal: true
 
 // govern asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
 // crash costs one interval and never asks twice at once (C27, H70).
-func govern(v View, tx Tx) (Step, bool) {
+func govern(v *View, tx *Tx) (Step, bool) {
 	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || fixed[tx.Reason] || v.Cursor.Protected != nil {
 		return nil, false
 	}
 	next := tx.Status
 	switch {
 	case tx.Turn.Answer == "":
-		return AskPolicy{StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: tx}}, true
+		return AskPolicy{StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx}}, true
 	case tx.Turn.Answer == StuckRetry:
 		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
 		return Record{Change{Writes: []Write{v.move(tx, EventUnstuck, next, 0)}}}, true
@@ -57,7 +57,8 @@ func govern(v View, tx Tx) (Step, bool) {
 }
 
 // PolicySaid is what is in flight once the policy has answered. An error of the policy is WAIT.
-func PolicySaid(v View, s AskPolicy, action StuckAction) []Tx {
+func PolicySaid(view View, s AskPolicy, action StuckAction) []Tx {
+	v := &view
 	if action == "" {
 		action = StuckWait
 	}
@@ -65,11 +66,12 @@ func PolicySaid(v View, s AskPolicy, action StuckAction) []Tx {
 }
 
 // Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.
-func Diagnosed(v View, s Diagnose, d Diagnosis) []Tx {
+func Diagnosed(view View, s Diagnose, d Diagnosis) []Tx {
+	v := &view
 	return v.with(s.Tx.ID, func(tx *Tx) { tx.Turn.Diagnosed, tx.Diagnosis = true, d })
 }
 
-func (v View) with(id TxID, change func(*Tx)) []Tx {
+func (v *View) with(id TxID, change func(*Tx)) []Tx {
 	open := slices.Clone(v.Open)
 	for i := range open {
 		if open[i].ID == id {

@@ -49,4 +49,4 @@ func (t Terms) hash(h hash.Hash) {
 }
 
 // late tells whether its deadline has passed, as far as the owner can tell. What follows from it is refused if the database's clock says otherwise.
-func (tx Tx) late(now time.Time) bool { return !tx.LateAt.IsZero() && !now.Before(tx.LateAt) }
+func (tx *Tx) late(now time.Time) bool { return !tx.LateAt.IsZero() && !now.Before(tx.LateAt) }

@@ -75,12 +75,12 @@ func TestWhatIsStuckAndReachesItsCapIsTold(t *testing.T) {
 	w, _ := sent(t, 1)
 	w.exhausted(t)
 	tx := w.view.Open[0]
-	s := replace(w.view, tx, Bump, 0)
+	s := replace(&w.view, &tx, Bump, 0)
 	w.apply(t, Replaced(w.view, s, Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
 	if got := w.view.Open[0]; got.Reason != ReasonFeeCapReached || got.Version != tx.Version+1 || w.kindCount(EventStuck) != 2 {
 		t.Errorf("%+v", got.Status)
 	}
-	w.apply(t, Replaced(w.view, replace(w.view, w.view.Open[0], Bump, 0), Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
+	w.apply(t, Replaced(w.view, replace(&w.view, &w.view.Open[0], Bump, 0), Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
 	if got := w.kindCount(EventStuck); got != 2 {
 		t.Errorf("told %d times", got)
 	}

@@ -23,6 +23,15 @@ type Tx struct {
 	FinalAt   time.Time // zero while not final
 }
 
+// Finished is what is kept of a transaction that is final: less than half of it, and not what it was to send.
+type Finished struct {
+	ID TxID
+	Status
+}
+
+// Finished is what is kept of it once it is final.
+func (tx *Tx) Finished() Finished { return Finished{tx.ID, tx.Status} }
+
 // Status is the part of a transaction that moves change. A Write carries it whole: the owner has it in memory under its lease.
 type Status struct {
 	State           State

@@ -11,8 +11,8 @@ import (
 // money; but the lack of money stays the reason then, and once a node takes it, it is not STUCK any more.
 
 // funded writes into the status that an answer leads to whether the account can pay for what was handed over, as far as that is known.
-func (v View) funded(b Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
-	switch tx := b.Tx; {
+func (v *View) funded(b *Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
+	switch tx := &b.Tx; {
 	case (next.LastAnswer == InsufficientFunds || tx.Sub == Unfunded && unasked(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
 		next = b.unpaid(answer, next)
 		if tx.Sub != Unfunded || tx.Reason != next.Reason {
@@ -26,8 +26,8 @@ func (v View) funded(b Broadcast, answer Outcome, next Status, kind Kind) (Statu
 }
 
 // unpaid is the status of what the account cannot pay for. An answer of a node that did not look at the bytes takes nothing of that back.
-func (b Broadcast) unpaid(answer Outcome, next Status) Status {
-	tx := b.Tx
+func (b *Broadcast) unpaid(answer Outcome, next Status) Status {
+	tx := &b.Tx
 	before, _, _ := strings.Cut(tx.LastError, sinceThen)
 	message := b.cannotPay(answer)
 	money := tx.State != Stuck && !tx.staysTold() || hiding[tx.Reason] // nothing else is the reason
@@ -53,7 +53,7 @@ func (b Broadcast) unpaid(answer Outcome, next Status) Status {
 var hiding = map[string]bool{ReasonResubmitExhausted: true, ReasonOverdue: true, ReasonInsufficientFunds: true}
 
 // paid is the status of what waited for money, and is told something else now.
-func (v View) paid(tx Tx, answer Outcome, next Status) Status {
+func (v *View) paid(tx *Tx, answer Outcome, next Status) Status {
 	if next.Sub == Unfunded {
 		next.Sub = plain(next.State)
 	}
@@ -75,7 +75,7 @@ func (v View) paid(tx Tx, answer Outcome, next Status) Status {
 }
 
 // cannotPay says what the account cannot pay for, as far as the node tells it, and what comes next.
-func (b Broadcast) cannotPay(answer Outcome) string {
+func (b *Broadcast) cannotPay(answer Outcome) string {
 	what, short := "this transaction", lacking(answer)
 	if b.Attempt.Kind == Cancel {
 		what = "the form that cancels this transaction"
@@ -103,7 +103,7 @@ func toldOfFunds(s State, kind Kind) Kind {
 
 // cheaper is the earlier form that a pool may have of what offers too much for the account. Each second hand-over is of that one: the account could pay for it once, and
 // a pool that has lost it would else not have it again before somebody sends money.
-func (tx Tx) cheaper() (form Attempt, ok bool) {
+func (tx *Tx) cheaper() (form Attempt, ok bool) {
 	newest := tx.newest()
 	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump || tx.Pooled >= newest.No || tx.SubmitAttempts%2 == 1 {
 		return Attempt{}, false
@@ -117,10 +117,10 @@ func (tx Tx) cheaper() (form Attempt, ok bool) {
 }
 
 // cheaperSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
-func cheaperSent(v View, b Broadcast, answer Outcome) Change {
+func cheaperSent(v *View, b *Broadcast, answer Outcome) Change {
 	next := answered(b, answer)
 	next.LastAnswer, next.SubmitAttempts = b.Tx.LastAnswer, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
-	return Change{Writes: []Write{v.move(b.Tx, "", next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}}
+	return Change{Writes: []Write{v.move(&b.Tx, "", next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}}
 }
 
 // plain is the sub-state of what is in no block and waits for nothing in particular.

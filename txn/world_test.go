@@ -15,6 +15,7 @@ type world struct {
 	nonces   []Nonce // in the order of allocation
 	order    []TxID  // in the order of allocation
 	final    []Tx
+	audited  []Tx // those of view.Audited, with their forms
 
 	elsewhere Nonce // the account's next nonce, as somebody else has brought it there
 	consumer  *Consumer
@@ -271,14 +272,23 @@ func mayChangeSilently(tx Tx, next Status) bool {
 }
 
 func (w *world) remove(id TxID) Tx {
-	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.view.Audited, &w.view.Ended} {
+	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.audited, &w.view.Ended} {
 		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
 			tx := (*list)[i]
 			*list = slices.Delete(slices.Clone(*list), i, i+1)
+			w.audits(w.audited...)
 			return tx
 		}
 	}
 	return Tx{}
+}
+
+// audits says which final transactions a reorg could still reach.
+func (w *world) audits(txs ...Tx) {
+	w.audited, w.view.Audited = txs, nil
+	for i := range txs {
+		w.view.Audited = append(w.view.Audited, txs[i].Finished())
+	}
 }
 
 func (w *world) include(h Hash, ok bool) {
