@@ -188,7 +188,7 @@ func TestVerifyGoesOnWithOneEndpointDown(t *testing.T) {
 	if err := r.Verify(t.Context()); err != nil {
 		t.Errorf("verify: %v", err)
 	}
-	down.listen(t, down.addr)
+	down.listen(t)
 }
 
 // An endpoint that refuses the check itself is left alone like one that is down.
@@ -272,7 +272,7 @@ func TestRecoversByItself(t *testing.T) {
 				t.Fatalf("verify of a chain that is down: %v; want unavailable", err)
 			}
 			for round := range 3 {
-				n.listen(t, n.addr)
+				n.listen(t)
 				if _, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) {
 					t.Fatalf("round %d: asked again at once: %v", round, err)
 				}
@@ -283,7 +283,7 @@ func TestRecoversByItself(t *testing.T) {
 					t.Fatalf("round %d: %v", round, err)
 				}
 			}
-			n.listen(t, n.addr)
+			n.listen(t)
 		})
 	}
 }
@@ -328,7 +328,7 @@ func TestWebSocketIsNotReplacedUnchecked(t *testing.T) {
 	r.mustHead(t)
 	n.stop()
 	n.set(func(n *fakeNode) { n.chainID = 5 })
-	n.listen(t, n.addr)
+	n.listen(t)
 	var err error
 	for range 3 {
 		var head txn.Block
@@ -352,7 +352,7 @@ func TestWebSocketConnectsOnce(t *testing.T) {
 	defer client.Close()
 	defer socket.hangUp()
 	n.stop()
-	n.listen(t, n.addr)
+	n.listen(t)
 	for range 3 { // the first may still meet the old connection as it dies, and then hears nothing more
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		err = client.CallContext(ctx, nil, "eth_chainId")
@@ -381,7 +381,7 @@ func TestFailOverAndBack(t *testing.T) {
 	}
 	// The reads of a pass stay where its head came from, also when the first is back.
 	a.set(func(n *fakeNode) { n.head = 11 })
-	a.listen(t, a.addr)
+	a.listen(t)
 	r.clock.Advance(lastBackoff)
 	served := b.called("eth_getBlockByNumber")
 	if _, err := r.BlockByNumber(t.Context(), 3); err != nil || b.called("eth_getBlockByNumber") != served+1 {

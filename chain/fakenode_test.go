@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -29,6 +27,7 @@ const testChain = txn.ChainID(31337)
 // fakeNode is a JSON-RPC server, HTTP and WebSocket on one address, with answers that a test sets. The server itself is go-ethereum's.
 type fakeNode struct {
 	addr  string
+	port  heldPort
 	http  *httptest.Server
 	rpc   *rpc.Server
 	heads chan struct{} // a send makes every subscription tell of a head
@@ -62,32 +61,23 @@ type fakeNode struct {
 func newNode(t *testing.T) *fakeNode {
 	t.Helper()
 	n := &fakeNode{chainID: uint64(testChain), genesis: common.HexToHash("0x9e"), head: 10, calls: map[string]int{}, heads: make(chan struct{})}
-	n.listen(t, "127.0.0.1:0")
+	n.port = holdPort(t)
+	n.addr = n.port.addr
+	n.listen(t)
 	t.Cleanup(n.stop)
 	return n
 }
 
-// listen serves at the address; a node that was stopped can come back at its own, once whoever got the free port meanwhile has let it go.
-func (n *fakeNode) listen(t *testing.T, addr string) {
+// listen serves at the node's address: a node that was stopped comes back at its own.
+func (n *fakeNode) listen(t *testing.T) {
 	t.Helper()
-	var (
-		l   net.Listener
-		err error
-	)
-	await(t, "a free port at "+addr, func() bool {
-		l, err = net.Listen("tcp", addr)
-		return !errors.Is(err, syscall.EADDRINUSE)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := n.port.listen(t)
 	n.rpc = rpc.NewServer()
 	if err := n.rpc.RegisterName("eth", &fakeAPI{n}); err != nil {
 		t.Fatal(err)
 	}
 	n.http = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(n.serve)}}
 	n.http.Start()
-	n.addr = l.Addr().String()
 }
 
 func (n *fakeNode) serve(w http.ResponseWriter, r *http.Request) {

@@ -226,7 +226,7 @@ func TestFees(t *testing.T) {
 	if fees, o := dial(t, nil, n.url()).Fees(t.Context(), txn.Standard, txn.Wei{}); o.Class != txn.Unavailable {
 		t.Errorf("of a node that is down: %+v, %+v", fees, o)
 	}
-	n.listen(t, n.addr)
+	n.listen(t)
 }
 
 var learnerKey, _ = crypto.ToECDSA(crypto.Keccak256([]byte("learner")))

@@ -205,7 +205,7 @@ func TestAddressIsNeverTold(t *testing.T) {
 					}
 				}
 				if name == "down" {
-					n.listen(t, n.addr)
+					n.listen(t)
 				}
 			})
 		}

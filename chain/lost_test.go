@@ -36,7 +36,7 @@ func TestLostConnectionCostsNoCall(t *testing.T) {
 			}
 			n.stop()
 			awaitLost(t, e)
-			n.listen(t, n.addr)
+			n.listen(t)
 			if late {
 				r.clock.Advance(lastBackoff)
 			}
@@ -67,7 +67,7 @@ func TestForgottenCallEndsWithItsConnection(t *testing.T) {
 			if f == nil || f.late || f.class != txn.Ambiguous || f.detail != describe(errLost) {
 				t.Fatalf("%+v; want the connection lost, with the request perhaps taken", f)
 			}
-			n.listen(t, n.addr)
+			n.listen(t)
 			r.clock.Advance(lastBackoff)
 			r.mustHead(t)
 		})
@@ -84,7 +84,7 @@ func TestOldConnectionSaysNothingOfTheNew(t *testing.T) {
 	f := e.call(t.Context(), func(context.Context, *rpc.Client) error {
 		n.stop()
 		awaitLost(t, e)
-		n.listen(t, n.addr)
+		n.listen(t)
 		r.mustHead(t)
 		return errLost
 	})

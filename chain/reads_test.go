@@ -213,7 +213,7 @@ func TestHeads(t *testing.T) {
 	// The subscription breaks and is taken up again.
 	n.stop()
 	awaitDropped(t, r.endpoints[1])
-	n.listen(t, n.addr)
+	n.listen(t)
 	woken := make(chan struct{})
 	go func() { // the pause is of the clock that moves by hand
 		for {

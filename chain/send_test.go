@@ -157,7 +157,7 @@ func TestSendThatNeverLeft(t *testing.T) {
 			if o := r.Send(t.Context(), signed); o.Class != txn.Unavailable {
 				t.Errorf("%s, connected before %v: %+v; not a byte left, want UNAVAILABLE", transport, connected, o)
 			}
-			n.listen(t, n.addr)
+			n.listen(t)
 		}
 	}
 	t.Run("context over", func(t *testing.T) {

@@ -178,14 +178,8 @@ func (a *actor) refresh(ctx context.Context) error {
 
 // couldTake tells whether a slot is free for what may be queued, and nothing is known to be, or only what waits: how long it has waited the ledger tells anew.
 func (a *actor) couldTake() bool {
-	inFlight := 0
-	for i := range a.ledger.Open {
-		if !a.ledger.Open[i].Released {
-			inFlight++
-		}
-	}
 	ready := len(a.inbox.Queue) > 0 && a.inbox.Queue[0].WaitingSince.IsZero()
-	return !ready && inFlight < max(1, int(a.ledger.Submitter.Limit))
+	return !ready && txn.HasUnusedSlot(a.ledger.Submitter, a.ledger.Open)
 }
 
 // stand shows the auditor where the cursor stands.

@@ -69,20 +69,36 @@ func stopWaiting(v *View, head *Tx) (Step, bool) {
 	return Record{Change{Writes: []Write{v.move(head, "", next, max(0, head.Due.Sub(v.Now)))}}}, true
 }
 
-// freeSlot is the lowest slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing
-// new is allocated until all lower nonces are included (law L5).
+// freeSlot is the slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing new is allocated
+// until all lower nonces are included (law L5).
 func freeSlot(v *View) (int16, bool) {
-	used := make(map[int16]bool, len(v.Open))
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if !tx.Released {
-			used[tx.Slot] = true
-		} else if seen := v.seen(tx); tx.Sub != Included || !seen.Known || seen.Receipt == nil {
+			continue
+		}
+		if seen := v.seen(tx); tx.Sub != Included || !seen.Known || seen.Receipt == nil {
 			return 0, false
 		}
 	}
-	for slot := range int16(v.Submitter.Limit) {
-		if !used[slot] {
+	return unusedSlot(v.Submitter, v.Open)
+}
+
+// HasUnusedSlot tells whether the in-flight set of a submitter has room for another of its transactions, of which these are open, as far as that can be told without
+// the chain: without such a slot nothing is allocated, and with one it may be.
+func HasUnusedSlot(s Submitter, open []Tx) bool {
+	_, unused := unusedSlot(s, open)
+	return unused
+}
+
+// unusedSlot is the lowest slot that none of the open transactions has. A released one has given its own back.
+func unusedSlot(s Submitter, open []Tx) (int16, bool) {
+	for slot := range int16(s.Limit) {
+		used := false
+		for i := range open {
+			used = used || !open[i].Released && open[i].Slot == slot
+		}
+		if !used {
 			return slot, true
 		}
 	}

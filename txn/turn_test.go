@@ -163,3 +163,28 @@ func TestAHeadOfWhichEndpointsContradictEachOther(t *testing.T) {
 		}
 	}
 }
+
+// TestAnUnusedSlot: whoever asks whether there may be room for another transaction hears what the allocation itself goes by, whatever the limit. That what is released
+// may be out of the chain again the chain alone tells: then there is room and nothing is allocated.
+func TestAnUnusedSlot(t *testing.T) {
+	t.Parallel()
+	at := func(slot int16, released bool) Tx { return Tx{Status: Status{Slot: slot, Released: released}} }
+	for name, c := range map[string]struct {
+		limit int
+		open  []Tx
+		slot  int16
+		want  bool
+	}{
+		"nothing open":      {1, nil, 0, true},
+		"in flight":         {1, []Tx{at(0, false)}, 0, false},
+		"released":          {1, []Tx{at(0, true), at(0, true)}, 0, true},
+		"one after another": {1, []Tx{at(0, true), at(0, false)}, 0, false},
+		"two of three":      {3, []Tx{at(0, false), at(1, true), at(2, false)}, 1, true},
+		"all of three":      {3, []Tx{at(2, false), at(0, false), at(1, false)}, 0, false},
+	} {
+		s := Submitter{Limit: c.limit}
+		if slot, got := unusedSlot(s, c.open); slot != c.slot || got != c.want || HasUnusedSlot(s, c.open) != c.want {
+			t.Errorf("%s: slot %d, %v; want %d, %v", name, slot, got, c.slot, c.want)
+		}
+	}
+}
