@@ -34,7 +34,8 @@ func startDatabase(ctx context.Context) (*database, error) {
 		return nil, err
 	}
 	server, err := pgembed.Start(ctx, pgembed.Options{Dir: dir, Settings: map[string]string{
-		"max_connections": "200", "shared_buffers": "256MB", "max_wal_size": "8GB", "checkpoint_timeout": "1h", "full_page_writes": "off",
+		"track_commit_timestamp": "on", // see delays.go
+		"max_connections":        "200", "shared_buffers": "256MB", "max_wal_size": "8GB", "checkpoint_timeout": "1h", "full_page_writes": "off",
 		"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.max": "1000", "pg_stat_statements.track_utility": "off",
 	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

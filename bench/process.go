@@ -44,7 +44,7 @@ func startNode(ctx context.Context, cfg nodeConfig) (*node, error) {
 	}
 	n := &node{cmd: exec.Command(self, nodeArgument), ended: make(chan error, 1)}
 	n.cmd.Stderr = os.Stderr
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // whoever interrupts the benchmark from a terminal wants its table, and the node is stopped in order
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

@@ -55,15 +55,13 @@ func (w watch) run(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	b.say("  %d watchers began within %s", w.watchers, time.Since(began).Round(time.Millisecond))
-	before, after, err := w.hold(ctx, b, s, c)
-	if err != nil {
-		return errors.Join(err, c.failed())
-	}
 	name := w.name() + "."
 	if w.watchers > 1 {
 		b.add(name+"memory", "KB/watcher", (full.rss-idle.rss)/1024/float64(w.watchers))
 	}
-	w.report(b, c, before, after)
+	if err := w.hold(ctx, b, s, c); err != nil {
+		return errors.Join(err, c.failed())
+	}
 	deliveries, err := c.compare(ctx, s)
 	if err != nil {
 		return err
@@ -73,37 +71,41 @@ func (w watch) run(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// hold has events happen at the pace, once every owner has begun, and measures over that.
-func (w watch) hold(ctx context.Context, b *bench, s *service, c *crowd) (before, after state, err error) {
+// hold has events happen at the pace, once every owner has begun, and measures over that. One that is interrupted tells what there was until then.
+func (w watch) hold(ctx context.Context, b *bench, s *service, c *crowd) error {
 	warm := pace{prefix: "warm", rate: 2 * w.events / eventsOfLife, count: len(s.submitters)}
 	if err := s.pace(ctx, warm); err != nil {
-		return before, after, err
+		return err
 	}
 	if err := s.settle(ctx); err != nil {
-		return before, after, err
+		return err
 	}
-	if before, err = s.measure(ctx); err != nil {
-		return before, after, err
+	before, err := s.measure(ctx)
+	if err != nil {
+		return err
 	}
 	c.take()
-	rate := w.events / eventsOfLife
-	if err := s.pace(ctx, pace{prefix: "paced", rate: rate, count: int(b.size.steady.Seconds() * float64(rate))}); err != nil {
-		return before, after, err
+	p, rate := startProbe(s.b.db.dir), w.events/eventsOfLife
+	paced := s.pace(ctx, pace{prefix: "paced", rate: rate, count: int(b.size.steady.Seconds() * float64(rate))})
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), crowdLimit)
+	defer cancel()
+	after, err := s.measure(limited)
+	if err != nil {
+		return errors.Join(paced, err)
 	}
-	after, err = s.measure(ctx)
-	return before, after, err
+	came := c.take()
+	w.report(b, len(came), before, after)
+	p.add(b, w.name()+".")
+	return errors.Join(paced, w.addDelays(limited, b, s, came))
 }
 
 // feedStatements are those with which watchers are served.
 var feedStatements = []string{"FeedHead", "Settle", "EventsSince", "EventsOfTx"}
 
-func (w watch) report(b *bench, c *crowd, before, after state) {
+func (w watch) report(b *bench, deliveries int, before, after state) {
 	name, took := w.name()+".", after.at.Sub(before.at).Seconds()
-	delays := c.take()
 	b.add(name+"events", "1/s", (after.events-before.events)/took)
-	b.add(name+"deliveries", "1/s", float64(len(delays))/took)
-	b.add(name+"p50", "ms", millis(delays.At(0.5)))
-	b.add(name+"p99", "ms", millis(delays.At(0.99)))
+	b.add(name+"deliveries", "1/s", float64(deliveries)/took)
 	d, feed := after.work.since(before.work), 0.0
 	for _, statement := range feedStatements {
 		feed += d.by[statement]
@@ -124,9 +126,9 @@ type crowd struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	mu     sync.Mutex
-	delays load.Latencies
-	fault  error // the first stream that broke
+	mu    sync.Mutex
+	came  []arrival
+	fault error // the first stream that broke
 }
 
 // gather starts the watchers.
@@ -165,7 +167,7 @@ func (c *crowd) end() {
 func (c *crowd) saw(one *watcher, e load.Seen) {
 	one.saw(e.TxEvent)
 	c.mu.Lock()
-	c.delays = append(c.delays, e.Delay())
+	c.came = append(c.came, arrivalOf(e))
 	c.mu.Unlock()
 	c.received.Add(1)
 }
@@ -184,12 +186,12 @@ func (c *crowd) failed() error {
 	return c.fault
 }
 
-// take returns the delays since the last time.
-func (c *crowd) take() load.Latencies {
+// take returns what came since the last time.
+func (c *crowd) take() []arrival {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.delays
-	c.delays = nil
+	was := c.came
+	c.came = nil
 	return was
 }
 

@@ -62,48 +62,65 @@ func waits(method string) bool {
 }
 
 func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	ctx, cancel := context.WithCancelCause(stream.Context())
-	// A stream that waits for news must not hold up the end of the node.
-	defer context.AfterFunc(s.draining, func() { cancel(errDraining) })()
-	defer cancel(nil)
-	c := s.begin(info.FullMethod)
-	defer func() {
-		if err == nil || ctx.Err() == nil {
-			err = c.end(stream.Context(), recover(), err)
-			return
-		}
-		err = c.end(stream.Context(), recover(), context.Cause(ctx))
-	}()
-	r, gone, err := s.admitStream(stream.Context(), info.FullMethod, cancel)
-	if err != nil {
+	c := &checkedStream{ServerStream: stream, server: s, ours: ours(info.FullMethod)}
+	defer func() { err = c.end(recover(), err) }()
+	if err := apart(func() error { return c.begin(info.FullMethod) }); err != nil {
 		return err
 	}
-	defer gone()
-	c.caller = r.caller
-	if err := r.mayCall(info.FullMethod); err != nil {
-		return err
-	}
-	return handler(service, &checkedStream{ServerStream: stream, ctx: withRights(ctx, r), server: s, ours: ours(info.FullMethod)})
+	return handler(service, c)
 }
 
 // checkedStream checks what it receives, and its context ends when the node begins to stop.
 type checkedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
+	cancel context.CancelCauseFunc
 	server *Server
 	ours   bool
+	call   *call
+	gone   func() // nil: it was not let in
+}
+
+// begin lets a stream in.
+func (c *checkedStream) begin(method string) error {
+	s, from := c.server, c.ServerStream.Context()
+	c.call = s.begin(method)
+	c.ctx, c.cancel = context.WithCancelCause(from)
+	r, gone, err := s.admitStream(from, method, c.cancel)
+	if err != nil {
+		return err
+	}
+	if c.gone = gone; s.draining.Err() != nil { // whoever stops the node may not have seen this stream
+		c.cancel(errDraining)
+	}
+	c.call.caller, c.ctx = r.caller, withRights(c.ctx, r)
+	return r.mayCall(method)
+}
+
+// end tells what became of the stream: if its context ended first, why that did.
+func (c *checkedStream) end(panicked any, err error) error {
+	if c.gone != nil {
+		defer c.gone()
+	}
+	defer c.cancel(nil)
+	if err != nil && c.ctx.Err() != nil {
+		err = context.Cause(c.ctx)
+	}
+	return c.call.end(c.ServerStream.Context(), panicked, err)
 }
 
 func (c *checkedStream) Context() context.Context { return c.ctx }
 
 func (c *checkedStream) RecvMsg(m any) error {
-	if err := c.ServerStream.RecvMsg(m); err != nil {
-		return err
-	}
-	if message, ok := m.(proto.Message); ok && c.ours {
-		return c.server.check(message)
-	}
-	return nil
+	return apart(func() error {
+		if err := c.ServerStream.RecvMsg(m); err != nil {
+			return err
+		}
+		if message, ok := m.(proto.Message); ok && c.ours {
+			return c.server.check(message)
+		}
+		return nil
+	})
 }
 
 // call is one call under way, for the log.

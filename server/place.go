@@ -138,12 +138,12 @@ type place struct {
 	// caughtUp, guarded by the lock of the feed, says that no event of the ring is for this stream. While it is set the tailer owns what follows, else the
 	// stream does.
 	caughtUp bool
-	next     uint64         // index of the first event that was not looked at
-	from     store.Position // where that is in the ledger
-	behind   bool           // the ring has no more of it: the ledger is read from there
-	need     uint64         // the read after which the end of a batch is not older than from
-	goal     *goal          // where the ring is met again
-	told     store.Position // the last that the caller was told or has come with
+	next     uint64          // index of the first event that was not looked at
+	from     store.Position  // where that is in the ledger
+	behind   bool            // the ring has no more of it: the ledger is read from there
+	need     uint64          // the read after which the end of a batch is not older than from
+	goal     *goal           // where the ring is met again
+	told     *store.Position // the last that the caller was told or has come with; nil: none, or it may be told any
 }
 
 // goal is the end of a batch: a snapshot, and the index of the first event after it.
@@ -161,16 +161,20 @@ type placed struct {
 // join gives a stream its place, at the end of a batch. A fresh place is at the end of a batch whose snapshot was taken after the call: it sees whatever the
 // caller has been told of. Leave must be called in the end.
 func (f *feed) join(ctx context.Context, t target, fresh bool) (*place, error) {
-	f.mu.Lock()
-	f.streams.count++
+	var p *place
 	need := uint64(0)
-	if fresh || f.boundary == "" {
-		need = f.started + 1
-		f.kick()
-	}
-	f.mu.Unlock()
-	f.metrics.watchers.Add(ctx, 1)
-	p := &place{feed: f, target: t, labels: t.labelSet(), only: rightsIn(ctx).only(), wake: make(chan struct{}, 1)}
+	_ = apart(func() error {
+		p = &place{feed: f, target: t, labels: t.labelSet(), only: rightsIn(ctx).only(), wake: make(chan struct{}, 1)}
+		f.metrics.watchers.Add(ctx, 1)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.streams.count++
+		if fresh || f.boundary == "" {
+			need = f.started + 1
+			f.kick()
+		}
+		return nil
+	})
 	if err := p.enter(ctx, need); err != nil {
 		p.leave()
 		return nil, err
@@ -190,17 +194,13 @@ func (p *place) enter(ctx context.Context, need uint64) error {
 // when calls then, under the lock, as soon as the read of that number, or a later one, has succeeded.
 func (f *feed) when(ctx context.Context, need uint64, then func()) error {
 	for {
-		f.mu.Lock()
-		ready, down, advanced := f.boundary != "" && f.finished >= need, f.down, f.advanced
-		if ready && !down {
-			then()
-		}
-		f.mu.Unlock()
-		switch {
-		case down:
-			return store.ErrUnavailable
-		case ready:
-			return nil
+		var advanced <-chan struct{}
+		err := apart(func() (err error) {
+			advanced, err = f.try(need, then)
+			return err
+		})
+		if err != nil || advanced == nil {
+			return err
 		}
 		select {
 		case <-advanced:
@@ -208,6 +208,20 @@ func (f *feed) when(ctx context.Context, need uint64, then func()) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// try calls then if that read has succeeded; else it returns what tells when to try again.
+func (f *feed) try(need uint64, then func()) (advanced <-chan struct{}, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.down:
+		return nil, store.ErrUnavailable
+	case f.boundary == "" || f.finished < need:
+		return f.advanced, nil
+	}
+	then()
+	return nil, nil
 }
 
 func (p *place) leave() {
@@ -233,7 +247,10 @@ func (p *place) signal() {
 }
 
 // resume puts the place at a position that a token named. The place must be fresh: then the batches that the ring continues with lie after the position.
-func (p *place) resume(at store.Position) { p.from, p.behind, p.told = at, true, at }
+func (p *place) resume(at store.Position) {
+	p.from, p.behind = at, true
+	p.tells(at)
+}
 
 // skip puts the place at the end of the ring.
 func (p *place) skip() {
@@ -344,7 +361,10 @@ func (p *place) position() store.Position {
 // the caller's. Between the last event that was delivered, or the place where the stream began, and that one there is nothing for the stream: so any place between
 // them will do, such as before all that was written by the transaction of the database that wrote it.
 func (p *place) shown(at store.Position) store.Position {
-	told := p.told
+	told := store.Position{}
+	if p.told != nil {
+		told = *p.told
+	}
 	if p.only == nil || at.After == (store.EventKey{}) || at.After == told.After {
 		return at
 	}
@@ -357,8 +377,15 @@ func (p *place) shown(at store.Position) store.Position {
 
 // delivers notes that an event is delivered, and returns where the stream stands with it.
 func (p *place) delivers(e placed) store.Position {
-	p.told = e.after
+	p.tells(e.after)
 	return e.after
+}
+
+// tells notes it for a caller who may not know every position.
+func (p *place) tells(at store.Position) {
+	if p.only != nil {
+		p.told = &at
+	}
 }
 
 // upToDate tells whether the feed is being read at all.

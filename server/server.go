@@ -129,7 +129,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) common(o Options) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
-		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider))),
+		grpc.StatsHandler(shallow{otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider))}),
 		grpc.ChainUnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 	}
@@ -228,6 +228,9 @@ func (s *Server) stop(split *port.Split) {
 	}()
 	s.health.Shutdown()
 	s.drain(errDraining)
+	for _, one := range s.admitted.list() { // a stream that waits for news must not hold up the end of the node
+		one.cut(errDraining)
+	}
 	split.Close()
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,79 +8,71 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// many streams the events of one submitter or of all, or of those of them that have certain labels or lead to certain states. A new stream takes its place first and
-// then shows what is not final, so that nothing is missed in between; an event between the two is therefore delivered although the snapshot shows it already, which its seq and the snapshot's version tell. A heartbeat
-// ends the snapshots and brings the first token.
-//
-// Where it waits it stands on little: the stacks of streams that wait are most of what they cost, and a stack is halved only when a quarter of it is in use.
-func (w *watch) many(ctx context.Context, token *resumeToken) error {
-	place, err := w.feed.join(ctx, w.target, true)
-	if err != nil {
-		return err
-	}
-	defer place.leave()
-	here := func() string { return manyToken(w.target, place.shown(place.position())) }
-	if err := w.start(ctx, place, token, here); err != nil {
-		return err
-	}
-	for {
-		idle, err := w.deliver(ctx, place, here)
-		if err == nil && idle {
-			err = w.wait(ctx, place, here)
-		}
-		if err != nil {
-			return err
-		}
-	}
+// many is the stream of the events of one submitter or of all, or of those of them that have certain labels or lead to certain states. A new stream takes its place
+// first and then shows what is not final, so that nothing is missed in between; an event between the two is therefore delivered although the snapshot shows it already,
+// which its seq and the snapshot's version tell. A heartbeat ends the snapshots and brings the first token.
+type many struct {
+	*watch
+	given *resumeToken // by its caller; nil once it has begun
 }
 
-// start goes on where a token says, or shows what is not final.
-func (w *watch) start(ctx context.Context, place *place, token *resumeToken, here func() string) error {
-	if token.given {
-		if token.epoch != place.epoch {
+func (m *many) over() bool { return false }
+
+func (m *many) token() string { return manyToken(m.target, m.place.shown(m.place.position())) }
+
+// begin goes on where a token says, or shows what is not final.
+func (m *many) begin() error {
+	given := m.given
+	m.given = nil
+	if given.given {
+		if given.epoch != m.place.epoch {
 			return store.ErrTokenExpired
 		}
-		place.resume(token.position)
-		return nil
+		m.place.resume(given.position)
+		return m.news()
 	}
-	if err := w.snapshots(ctx); err != nil {
+	if err := m.snapshots(); err != nil {
 		return err
 	}
-	return w.beat(here(), false)
+	if err := m.beat(m.token(), false); err != nil {
+		return err
+	}
+	return m.news()
 }
 
-// deliver sends what comes next, and tells whether there was nothing.
-func (w *watch) deliver(ctx context.Context, place *place, here func() string) (idle bool, err error) {
-	events, err := w.next(ctx, place, here)
-	if err != nil {
-		return false, err
-	}
-	for i := range events {
-		if err := w.sendEvent(&events[i].EventInfo, manyToken(w.target, place.delivers(events[i]))); err != nil {
-			return false, err
+// news delivers what comes next, until there is nothing.
+func (m *many) news() error {
+	for {
+		events, err := m.next()
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		for i := range events {
+			if err := m.sendEvent(&events[i].EventInfo, manyToken(m.target, m.place.delivers(events[i]))); err != nil {
+				return err
+			}
 		}
 	}
-	return len(events) == 0, nil
 }
 
 // next returns events from the ring or, behind it, from the ledger; none when all have been delivered. Where the ledger has much that is not for the stream, it beats
 // meanwhile: a client that hears nothing would come back with the token of before, and never get beyond.
-func (w *watch) next(ctx context.Context, p *place, token func() string) (events []placed, err error) {
+func (m *many) next() (events []placed, err error) {
 	for {
-		events, behind, err := p.take()
+		events, behind, err := m.place.take()
 		if err != nil || !behind {
 			return events, err
 		}
-		err = w.patiently(ctx, func(ctx context.Context) (err error) {
-			events, err = p.catchUp(ctx)
+		err = m.patiently(m.stream.Context(), func(ctx context.Context) (err error) {
+			events, err = m.place.catchUp(ctx)
 			return err
 		})
 		if err != nil || len(events) > 0 {
 			return events, err
 		}
 		select {
-		case <-w.timer.C:
-			if err := w.beat(token(), true); err != nil {
+		case <-m.timer.C:
+			if err := m.beat(m.token(), true); err != nil {
 				return nil, err
 			}
 		default:
@@ -102,7 +94,8 @@ func notFinal() (states []txn.State) {
 const snapshotBytes = 256 << 10
 
 // snapshots shows the transactions that are not final, and in a state that is asked for, newest first, page by page.
-func (w *watch) snapshots(ctx context.Context) error {
+func (w *watch) snapshots() error {
+	ctx := w.stream.Context()
 	filter := store.TxFilter{
 		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(notFinal()), Limit: w.limits.PageEvents,
 		MaxBytes: snapshotBytes,

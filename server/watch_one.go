@@ -7,51 +7,56 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// one streams the events of one transaction. Their numbers have no hole, so the number of the last one says exactly what is missing.
-func (w *watch) one(ctx context.Context, token *resumeToken) error {
-	place, err := w.feed.join(ctx, w.target, false)
-	if err != nil {
-		return err
-	}
-	defer place.leave()
-	s := &single{watch: w, place: place, last: token.seq}
-	if token.given && token.epoch != place.epoch {
-		return store.ErrTokenExpired
-	}
-	if err := s.look(ctx); err != nil {
-		return err
-	}
-	for begun := false; !s.over(); begun = true {
-		if err := s.fromLedger(ctx); err != nil {
-			return err
-		}
-		if !begun && s.target.states != 0 && !s.over() { // else nobody would know that it stands
-			if err := s.beat(s.token(), false); err != nil {
-				return err
-			}
-		}
-		if err := s.fromRing(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// single is the stream of one transaction.
+// single is the stream of the events of one transaction. Their numbers have no hole, so the number of the last one says exactly what is missing.
 type single struct {
 	*watch
-	place *place
-	last  int64     // number of the last event that was dealt with
-	state txn.State // after it, if known
+	given *resumeToken // by its caller; nil once it has begun
+	last  int64        // number of the last event that was dealt with
+	state txn.State    // after it, if known
 }
 
 func (s *single) over() bool { return s.untilFinal && s.state.Final() }
 
 func (s *single) token() string { return oneToken(s.place.epoch, s.target, s.last) }
 
+// begin delivers what the ledger has beyond the token.
+func (s *single) begin() error {
+	given := s.given
+	s.given = nil
+	if given.given && given.epoch != s.place.epoch {
+		return store.ErrTokenExpired
+	}
+	if err := s.look(); err != nil || s.over() {
+		return err
+	}
+	if err := s.fromLedger(); err != nil {
+		return err
+	}
+	if s.target.states != 0 && !s.over() { // else nobody would know that it stands
+		if err := s.beat(s.token(), false); err != nil {
+			return err
+		}
+	}
+	return s.news()
+}
+
+// news delivers what the ring has, or the ledger where the ring lacks an event.
+func (s *single) news() error {
+	for !s.over() {
+		idle, hole, err := s.takeAll()
+		if err == nil && hole {
+			err = s.fromLedger()
+		}
+		if err != nil || idle {
+			return err
+		}
+	}
+	return nil
+}
+
 // look finds out whether there is such a transaction, and whether its last event was delivered before.
-func (s *single) look(ctx context.Context) error {
-	return s.patiently(ctx, func(ctx context.Context) error {
+func (s *single) look() error {
+	return s.patiently(s.stream.Context(), func(ctx context.Context) error {
 		info, err := s.store.Tx(ctx, s.target.tx)
 		switch {
 		case err != nil:
@@ -66,10 +71,10 @@ func (s *single) look(ctx context.Context) error {
 }
 
 // fromLedger delivers what the ledger has.
-func (s *single) fromLedger(ctx context.Context) error {
+func (s *single) fromLedger() error {
 	for {
 		var page []store.EventInfo
-		err := s.patiently(ctx, func(ctx context.Context) (err error) {
+		err := s.patiently(s.stream.Context(), func(ctx context.Context) (err error) {
 			page, err = s.store.EventsOfTx(ctx, s.target.tx, s.last, s.limits.PageEvents)
 			return err
 		})
@@ -85,22 +90,6 @@ func (s *single) fromLedger(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// fromRing delivers what comes, until the stream is over or the ring lacks an event.
-func (s *single) fromRing(ctx context.Context) error {
-	for !s.over() {
-		idle, hole, err := s.takeAll()
-		if err != nil || hole {
-			return err
-		}
-		if idle {
-			if err := s.wait(ctx, s.place, s.token); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // takeAll delivers what the ring has, and tells whether that is nothing, or lacks an event.

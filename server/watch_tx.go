@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -18,37 +16,67 @@ import (
 // defaultHeartbeat is how often an idle stream says that it is alive when the caller does not say.
 const defaultHeartbeat = 15 * time.Second
 
-// WatchTx streams events. What a stream of one transaction does is in watch_one.go, a stream of many in watch_many.go.
+// WatchTx streams events. What a stream of one transaction tells is in watch_one.go, that of many in watch_many.go. This is the goroutine of the stream: it waits here
+// and nowhere else, and stands on little while it does (apart.go).
 func (s *txService) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
-	w, token, err := s.watch(r, stream)
+	w := &watch{Server: s.Server, stream: stream}
+	var tell teller
+	err := w.turn(func() (err error) {
+		tell, err = w.set(s, r)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	defer w.timer.Stop()
-	if w.target.tx != (txn.TxID{}) {
-		return w.one(stream.Context(), token)
+	if w.place, err = w.feed.join(stream.Context(), w.target, w.fresh()); err != nil {
+		return err
 	}
-	return w.many(stream.Context(), token)
+	defer w.place.leave()
+	if err := w.turn(tell.begin); err != nil {
+		return err
+	}
+	for !tell.over() {
+		beat, err := w.wait()
+		if err != nil {
+			return err
+		}
+		if err := apart(func() error { return w.goOn(tell, beat) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// watch is the stream that a request asks for, and where it goes on.
-func (s *txService) watch(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) (*watch, *resumeToken, error) {
-	finding, cancel := s.limits.bound(stream.Context())
+// teller is what a stream does between its waits.
+type teller interface {
+	begin() error // tells what there is
+	news() error  // tells what has come since
+	over() bool
+	token() string
+}
+
+// set finds out which stream a request asks for, and where it goes on.
+func (w *watch) set(s *txService, r *pb.WatchTxRequest) (teller, error) {
+	finding, cancel := s.limits.bound(w.stream.Context())
 	what, err := s.target(finding, r)
 	cancel()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	token, err := parseResumeToken(r.GetResumeToken(), what)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	w := &watch{Server: s.Server, stream: stream, target: what, heartbeat: defaultHeartbeat, untilFinal: r.GetUntilFinal()}
+	w.target, w.heartbeat, w.untilFinal = what, defaultHeartbeat, r.GetUntilFinal()
 	if r.GetHeartbeat() != nil {
 		w.heartbeat = r.GetHeartbeat().AsDuration()
 	}
 	w.timer = s.clock.NewTimer(w.heartbeat)
-	return w, &token, nil
+	if w.fresh() {
+		return &many{w, &token}, nil
+	}
+	return &single{watch: w, given: &token, last: token.seq}, nil
 }
 
 // target finds what is to be watched.
@@ -96,11 +124,17 @@ type watch struct {
 	heartbeat  time.Duration
 	untilFinal bool
 	timer      *clock.Timer
+	place      *place
+	reads      bool // it has a place among those who read the ledger
 }
+
+// fresh tells whether the stream begins where the feed ends now: that of one transaction goes by the numbers of its events.
+func (w *watch) fresh() bool { return w.target.tx == (txn.TxID{}) }
 
 // send hands a message to the transport, which blocks while the client does not read: that is all the back-pressure there is. A stream that was ended meanwhile
 // tells nothing more, whatever has been read for it.
 func (w *watch) send(m *pb.WatchTxResponse) error {
+	w.release() // whoever waits for a client must not have others wait
 	if ctx := w.stream.Context(); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -118,31 +152,36 @@ func (w *watch) beat(token string, behind bool) error {
 	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: beat}, ResumeToken: token})
 }
 
-// wait returns when there may be something to take, and beats meanwhile.
-func (w *watch) wait(ctx context.Context, p *place, token func() string) error {
-	for {
-		select {
-		case <-p.wake:
-			return nil
-		case <-w.timer.C:
-			if !p.upToDate() {
-				w.timer.Reset(w.heartbeat) // silence is what tells the client that this stream is not up to date
-				continue
-			}
-			if err := w.beat(token(), false); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+// wait returns when there may be something to tell, or when it is time to beat.
+func (w *watch) wait() (beat bool, err error) {
+	ctx := w.stream.Context()
+	select {
+	case <-w.place.wake:
+		return false, nil
+	case <-w.timer.C:
+		return true, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
 	}
+}
+
+// goOn does what the wait has ended for.
+func (w *watch) goOn(tell teller, beat bool) error {
+	switch {
+	case !beat:
+		return tell.news()
+	case w.place.upToDate():
+		return w.beat(tell.token(), false)
+	}
+	w.timer.Reset(w.heartbeat) // silence is what tells the client that this stream is not up to date
+	return nil
 }
 
 // patiently repeats a read that fails because the database is down, for as long as a stream waits for it.
 func (w *watch) patiently(ctx context.Context, read func(context.Context) error) error {
 	started, pause := w.clock.Now(), w.limits.FeedPoll
 	for {
-		err := w.apart(ctx, read)
+		err := w.read(ctx, read)
 		if !errors.Is(err, store.ErrUnavailable) || w.clock.Now().Sub(started) > w.limits.Outage {
 			return err
 		}
@@ -156,30 +195,42 @@ func (w *watch) patiently(ctx context.Context, read func(context.Context) error)
 // readers is how many streams read the ledger at the same time: no more than that get at a connection anyway, by far.
 const readers = 32
 
-// apart reads on a stack of its own, which is gone then: what asks the database goes deep, and the stack of a stream that waits never has to grow that far.
-func (w *watch) apart(ctx context.Context, read func(context.Context) error) (err error) {
+// turn takes a step apart that begins with a read, once it is the turn of this stream to read: what waits for that shall be small too.
+func (w *watch) turn(step func() error) error {
+	if err := w.acquire(); err != nil {
+		return err
+	}
+	defer w.release()
+	return apart(step)
+}
+
+// read reads when it is the turn of this stream.
+func (w *watch) read(ctx context.Context, read func(context.Context) error) error {
+	if !w.reads {
+		if err := w.acquire(); err != nil {
+			return err
+		}
+	}
+	defer w.release()
+	bounded, cancel := w.limits.bound(ctx)
+	defer cancel()
+	return read(bounded)
+}
+
+func (w *watch) acquire() error {
+	ctx := w.stream.Context()
 	select {
 	case w.reading <- struct{}{}:
+		w.reads = true
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	bounded, cancel := w.limits.bound(ctx)
-	defer cancel()
-	var panicked any
-	done := make(chan struct{})
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
-			}
-			<-w.reading
-			close(done)
-		}()
-		err = read(bounded)
-	}()
-	<-done
-	if panicked != nil {
-		panic(panicked) // where it is answered and logged
+}
+
+func (w *watch) release() {
+	if w.reads {
+		w.reads = false
+		<-w.reading
 	}
-	return err
 }

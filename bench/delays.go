@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/bench/load"
+)
+
+// How late a watcher is begins with the commit: PostgreSQL notes the time at which it writes the record of one (track_commit_timestamp), before it waits for the disk,
+// so that this wait counts. Before the commit lies the statement that writes the event, of many transactions at once where many move with a block: from its time, which
+// the event tells, it is longer by what the statement takes. Both are shown.
+
+// arrival is an event as a watcher got it.
+type arrival struct {
+	event       eventKey
+	written, at time.Time
+}
+
+type eventKey struct {
+	tx  string
+	seq uint64
+}
+
+func arrivalOf(e load.Seen) arrival {
+	return arrival{eventKey{e.GetTxId(), e.GetSeq()}, e.GetTime().AsTime(), e.At}
+}
+
+// commits are when the events of the ledger were committed.
+func (l *ledger) commits(ctx context.Context) (map[eventKey]time.Time, error) {
+	rows, err := l.conn.Query(ctx, "SELECT tx_id::TEXT, seq, pg_xact_commit_timestamp(xid::XID) FROM tx_event -- pg_stat_statements: not counted")
+	if err != nil {
+		return nil, fmt.Errorf("read when events were committed: %w", err)
+	}
+	all := map[eventKey]time.Time{}
+	var one eventKey
+	var at time.Time
+	_, err = pgx.ForEachRow(rows, []any{&one.tx, &one.seq, &at}, func() error {
+		all[one] = at
+		return nil
+	})
+	return all, err
+}
+
+// addDelays adds how late events came, and tells of the latest where it lost its time.
+func (w watch) addDelays(ctx context.Context, b *bench, s *service, came []arrival) error {
+	commits, err := s.ledger.commits(ctx)
+	if err != nil {
+		return err
+	}
+	var sinceCommit, sinceWritten load.Latencies
+	var latest arrival
+	for _, a := range came {
+		sinceCommit, sinceWritten = append(sinceCommit, a.at.Sub(commits[a.event])), append(sinceWritten, a.at.Sub(a.written))
+		if a.at.Sub(a.written) > latest.at.Sub(latest.written) {
+			latest = a
+		}
+	}
+	name := w.name() + "."
+	for _, part := range []struct {
+		name string
+		at   float64
+	}{{"p50", 0.5}, {"p99", 0.99}, {"max", 1}} {
+		b.add(name+part.name, "ms", millis(sinceCommit.At(part.at)))
+	}
+	b.add(name+"written.p50", "ms", millis(sinceWritten.At(0.5)))
+	b.add(name+"written.p99", "ms", millis(sinceWritten.At(0.99)))
+	if len(came) > 0 {
+		committed := commits[latest.event]
+		b.say("  the latest event was written at %s, committed %s later, and came %s after that", latest.written.Format("15:04:05.000"),
+			committed.Sub(latest.written).Round(time.Millisecond), latest.at.Sub(committed).Round(time.Millisecond))
+	}
+	return nil
+}
+
+// probe looks meanwhile how long the machine itself makes one wait: for the disk, and for the processor, which the measuring process needs too.
+type probe struct {
+	end  chan struct{}
+	done sync.WaitGroup
+
+	disk, wake load.Latencies
+	fault      error
+}
+
+const (
+	diskProbe = 50 * time.Millisecond
+	wakeProbe = 5 * time.Millisecond
+)
+
+func startProbe(dir string) *probe {
+	p := &probe{end: make(chan struct{})}
+	p.done.Go(func() { p.fault = p.sync(filepath.Join(dir, "probe")) })
+	p.done.Go(p.sleep)
+	return p
+}
+
+// sync writes a page again and again, as a commit does.
+func (p *probe) sync(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close(); _ = os.Remove(path) }()
+	page := make([]byte, 8<<10)
+	for {
+		began := time.Now()
+		if _, err := f.WriteAt(page, 0); err != nil {
+			return err
+		}
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		p.disk = append(p.disk, time.Since(began))
+		select {
+		case <-time.After(diskProbe):
+		case <-p.end:
+			return nil
+		}
+	}
+}
+
+// sleep sees how much later it is woken than it wanted to be.
+func (p *probe) sleep() {
+	for {
+		due := time.Now().Add(wakeProbe)
+		select {
+		case <-time.After(wakeProbe):
+			p.wake = append(p.wake, time.Since(due))
+		case <-p.end:
+			return
+		}
+	}
+}
+
+// add ends it and adds what it saw.
+func (p *probe) add(b *bench, name string) {
+	close(p.end)
+	p.done.Wait()
+	if p.fault != nil {
+		b.say("  the disk could not be looked at: %v", p.fault)
+	}
+	b.add(name+"machine.disk.p99", "ms", millis(p.disk.At(0.99)))
+	b.add(name+"machine.disk.max", "ms", millis(p.disk.At(1)))
+	b.add(name+"machine.wake.p99", "ms", millis(p.wake.At(0.99)))
+	b.add(name+"machine.wake.max", "ms", millis(p.wake.At(1)))
+}
