@@ -3,11 +3,11 @@ package txn
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
 )
 
@@ -51,11 +51,13 @@ func RequestHash(p Payload, t Terms) [32]byte {
 // ParseAddress reads "0x" and 40 hex digits. One case throughout is taken as it is; mixed case must be the EIP-55 checksum of the address.
 func ParseAddress(text string) (Address, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
-	if !ok || len(digits) != 40 || !isHex(digits) {
+	lower, upper, isHex := hexDigits(digits)
+	if !ok || len(digits) != 40 || !isHex {
 		return Address{}, fmt.Errorf("address %q must be \"0x\" followed by 40 hex digits", text)
 	}
-	a := common.HexToAddress(text)
-	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != text {
+	var a Address
+	_, _ = hex.Decode(a[:], []byte(digits)) // they are
+	if lower && upper && a.Hex() != text {
 		return Address{}, fmt.Errorf("address %q has a wrong EIP-55 checksum: a digit or its case is mistyped; check the address, or write it in lower case", text)
 	}
 	return a, nil
@@ -99,11 +101,18 @@ func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) 
 	return ChainID(n), a, true, err
 }
 
-func isHex(s string) bool {
-	for _, c := range s {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-			return false
+// hexDigits tells whether a text is nothing but hex digits, and which cases their letters have.
+func hexDigits(s string) (lower, upper, ok bool) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+		case 'a' <= c && c <= 'f':
+			lower = true
+		case 'A' <= c && c <= 'F':
+			upper = true
+		default:
+			return false, false, false
 		}
 	}
-	return true
+	return lower, upper, true
 }
