@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -42,21 +43,34 @@ type Created struct {
 // CreateTxs is CreateTx for many at once: they have a fate each, in their order, share their statements, and are queued in their order. Of two with the same
 // request id the first is queued.
 func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
-	fates, jobs := make([]Created, len(intents)), make([]*createJob, len(intents))
-	var put []*createJob
-	for i, intent := range intents {
-		if jobs[i], fates[i].Err = s.newCreateJob(intent); fates[i].Err == nil {
-			put = append(put, jobs[i])
+	fates, jobs := make([]Created, len(intents)), make([]createJob, len(intents))
+	call := &createCall{ended: make(chan struct{})}
+	put := make([]*createJob, 0, len(intents))
+	for i := range intents {
+		job := &jobs[i]
+		job.intent, job.call = intents[i], call
+		if fates[i].Err = s.begin(job); fates[i].Err == nil {
+			put = append(put, job)
 		}
 	}
+	call.left.Store(int64(len(put)))
+	if len(put) == 0 {
+		return fates
+	}
 	refused := s.creates.put(put...)
+	if refused == nil {
+		select {
+		case <-call.ended:
+		case <-ctx.Done():
+		}
+	}
 	woken := map[txn.SubmitterID]bool{}
-	for i, job := range jobs {
-		if job == nil {
+	for i := range jobs {
+		if fates[i].Err != nil {
 			continue
 		}
-		if fates[i] = s.await(ctx, job, refused); fates[i].Created {
-			woken[job.intent.Submitter] = true
+		if fates[i] = s.fateOf(ctx, &jobs[i], refused); fates[i].Created {
+			woken[jobs[i].intent.Submitter] = true
 		}
 	}
 	for submitter := range woken {
@@ -66,35 +80,37 @@ func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
 	return fates
 }
 
-func (s *Store) newCreateJob(intent Intent) (*createJob, error) {
-	if !storable(intent.Payload.GasLimit) {
-		return nil, fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", intent.verb())
+// begin gives a job its id and its hash.
+func (s *Store) begin(job *createJob) (err error) {
+	if !storable(job.intent.Payload.GasLimit) {
+		return fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", job.intent.verb())
 	}
-	id, err := txn.NewTxID(s.clock.Now(), intent.Submitter)
-	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", intent.verb(), err)
+	if job.id, err = txn.NewTxID(s.clock.Now(), job.intent.Submitter); err != nil {
+		return fmt.Errorf("store: %s: %w", job.intent.verb(), err)
 	}
-	return &createJob{intent: intent, id: id, hash: txn.RequestHash(intent.Payload, intent.Terms), ended: make(chan struct{})}, nil
+	job.hash = txn.RequestHash(job.intent.Payload, job.intent.Terms)
+	return nil
 }
 
-// await waits until a job that was put, unless it was refused, has ended.
-func (s *Store) await(ctx context.Context, job *createJob, refused error) Created {
-	verb := job.intent.verb()
-	if errors.Is(refused, errFull) {
-		return Created{Err: fmt.Errorf("store: %s: %w", verb, ErrBusy)}
-	}
-	if refused != nil {
-		return Created{Err: s.failed(ctx, verb, refused)}
-	}
-	select {
-	case <-job.ended:
-	case <-ctx.Done(): // it may well be created: its request id tells
-		return Created{Err: fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))}
-	}
-	if job.err != nil {
-		return Created{Err: fmt.Errorf("store: %s: %w", verb, job.err)}
+// fateOf is what became of a job that was put, unless it was refused. One whose caller did not wait may well be created: its request id tells.
+func (s *Store) fateOf(ctx context.Context, job *createJob, refused error) Created {
+	switch {
+	case errors.Is(refused, errFull):
+		return Created{Err: fmt.Errorf("store: %s: %w", job.intent.verb(), ErrBusy)}
+	case refused != nil:
+		return Created{Err: s.failed(ctx, job.intent.verb(), refused)}
+	case !job.over.Load():
+		return Created{Err: fmt.Errorf("store: %s: %w", job.intent.verb(), context.Cause(ctx))}
+	case job.err != nil:
+		return Created{Err: fmt.Errorf("store: %s: %w", job.intent.verb(), job.err)}
 	}
 	return Created{Info: job.info, Created: job.created}
+}
+
+// createCall is who waits for jobs, for all of them at once.
+type createCall struct {
+	left  atomic.Int64
+	ended chan struct{}
 }
 
 // createJob is an intent on its way.
@@ -108,7 +124,8 @@ type createJob struct {
 	info    TxInfo
 	created bool
 	err     error
-	ended   chan struct{}
+	over    atomic.Bool // nothing above changes any more
+	call    *createCall
 }
 
 func (j *createJob) size() int {
@@ -121,19 +138,17 @@ func (j *createJob) size() int {
 
 func (j *createJob) key() int64 { return 0 }
 
-// over tells whether the job has ended. Only its combiner may ask.
-func (j *createJob) over() bool {
-	select {
-	case <-j.ended:
-		return true
-	default:
-		return false
+// end tells who waits that nothing changes any more.
+func (j *createJob) end() {
+	j.over.Store(true)
+	if j.call.left.Add(-1) == 0 {
+		close(j.call.ended)
 	}
 }
 
 func (j *createJob) fail(err error) {
 	j.err = err
-	close(j.ended)
+	j.end()
 }
 
 // won answers with the transaction that this job inserted.
@@ -147,7 +162,7 @@ func (j *createJob) won(r db.InsertTxsRow) {
 		SubmitterName: r.SubmitterName, Labels: j.intent.Labels,
 	}
 	j.created = true
-	close(j.ended)
+	j.end()
 }
 
 // found answers with the transaction that has this request id.
@@ -158,7 +173,7 @@ func (j *createJob) found(winner TxInfo) {
 	}
 	j.info = winner
 	j.created = winner.ID == j.id // its own statement had been carried out when the answer was lost
-	close(j.ended)
+	j.end()
 }
 
 // sendCreates inserts those of a group that have a place in their queues, with one statement. Whatever did not go in, for want of a place too, is then looked for by
@@ -166,7 +181,7 @@ func (j *createJob) found(winner TxInfo) {
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
-	group = slices.DeleteFunc(slices.Clone(group), (*createJob).over) // found before the rest was refused
+	group = slices.DeleteFunc(slices.Clone(group), func(job *createJob) bool { return job.over.Load() }) // found before the rest was refused
 	if len(group) == 0 {
 		return nil
 	}

@@ -93,7 +93,7 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	// What makes it so: a statement inserts its keys in their order, whatever order they came in.
 	jobs := make([]*createJob, 3)
 	for i, request := range []string{"z", "x", "y"} {
-		jobs[i] = &createJob{intent: Intent{Submitter: id, RequestID: request}, ended: make(chan struct{})}
+		jobs[i] = &createJob{intent: Intent{Submitter: id, RequestID: request}, call: &createCall{ended: make(chan struct{})}}
 		var err error
 		jobs[i].id, err = txn.NewTxID(time.Now(), id)
 		k.must(err)

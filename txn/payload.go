@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/holiman/uint256"
@@ -63,6 +64,12 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
+// HasChecksum tells of an address that was read, by its text, whether that is the EIP-55 one: mixed case must be.
+func HasChecksum(text string) bool {
+	lower, upper, _ := hexDigits(strings.TrimPrefix(text, "0x"))
+	return lower && upper
+}
+
 // ParseWei reads a whole number of wei in decimal digits; empty is zero.
 func ParseWei(text string) (Wei, error) {
 	if text == "" {
@@ -93,8 +100,8 @@ func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) 
 		return 0, Address{}, false, nil
 	}
 	id, address, found := strings.Cut(rest, ":")
-	var n uint64
-	if _, scanErr := fmt.Sscanf(id, "%d", &n); !found || scanErr != nil || fmt.Sprint(n) != id || n == 0 {
+	n, numberErr := strconv.ParseUint(id, 10, 64)
+	if !found || numberErr != nil || strconv.FormatUint(n, 10) != id || n == 0 {
 		return 0, Address{}, true, fmt.Errorf("account id %q must be eip155:<chain id>:0x<address>", text)
 	}
 	a, err = ParseAddress(address)
