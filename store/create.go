@@ -48,36 +48,73 @@ func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
 	put := make([]*createJob, 0, len(intents))
 	for i := range intents {
 		job := &jobs[i]
-		job.intent, job.call = intents[i], call
+		job.intent, job.info, job.call = intents[i], &fates[i].Info, call
 		if fates[i].Err = s.begin(job); fates[i].Err == nil {
 			put = append(put, job)
 		}
 	}
-	call.left.Store(int64(len(put)))
 	if len(put) == 0 {
 		return fates
 	}
-	refused := s.creates.put(put...)
-	if refused == nil {
-		select {
-		case <-call.ended:
-		case <-ctx.Done():
+	call.left.Store(int64(len(put)))
+	if refused := s.creates.put(put...); refused != nil {
+		for i := range fates {
+			if fates[i].Err == nil {
+				fates[i].Err = s.notPut(ctx, &jobs[i], refused)
+			}
 		}
+		return fates
 	}
-	woken := map[txn.SubmitterID]bool{}
+	select {
+	case <-call.ended:
+	case <-ctx.Done():
+		fates = leave(ctx, fates, jobs)
+	}
+	s.settleCreates(fates, jobs)
+	return fates
+}
+
+// notPut says why a job was not put.
+func (s *Store) notPut(ctx context.Context, job *createJob, refused error) error {
+	if errors.Is(refused, errFull) {
+		return fmt.Errorf("store: %s: %w", job.intent.verb(), ErrBusy)
+	}
+	return s.failed(ctx, job.intent.verb(), refused)
+}
+
+// leave is for a caller who does not wait longer: a copy of the fates that are certain by now, as the jobs that are left go on and write theirs. Such a
+// transaction may well be created: its request id tells.
+func leave(ctx context.Context, fates []Created, jobs []createJob) []Created {
+	left := make([]Created, len(fates))
 	for i := range jobs {
-		if fates[i].Err != nil {
+		if fates[i].Err != nil || jobs[i].over.Load() {
+			left[i] = fates[i]
 			continue
 		}
-		if fates[i] = s.fateOf(ctx, &jobs[i], refused); fates[i].Created {
-			woken[jobs[i].intent.Submitter] = true
+		left[i].Err = fmt.Errorf("store: %s: %w", jobs[i].intent.verb(), context.Cause(ctx))
+	}
+	return left
+}
+
+// settleCreates completes the fates of jobs that have ended, and wakes who is to see what they queued.
+func (s *Store) settleCreates(fates []Created, jobs []createJob) {
+	woken := map[txn.SubmitterID]bool{}
+	for i := range jobs {
+		job := &jobs[i]
+		switch {
+		case fates[i].Err != nil:
+		case job.err != nil:
+			fates[i].Err = fmt.Errorf("store: %s: %w", job.intent.verb(), job.err)
+		default:
+			if fates[i].Created = job.created; job.created {
+				woken[job.intent.Submitter] = true
+			}
 		}
 	}
 	for submitter := range woken {
 		s.wakes.queue(submitter)
 		s.wakes.told()
 	}
-	return fates
 }
 
 // begin gives a job its id and its hash.
@@ -90,21 +127,6 @@ func (s *Store) begin(job *createJob) (err error) {
 	}
 	job.hash = txn.RequestHash(job.intent.Payload, job.intent.Terms)
 	return nil
-}
-
-// fateOf is what became of a job that was put, unless it was refused. One whose caller did not wait may well be created: its request id tells.
-func (s *Store) fateOf(ctx context.Context, job *createJob, refused error) Created {
-	switch {
-	case errors.Is(refused, errFull):
-		return Created{Err: fmt.Errorf("store: %s: %w", job.intent.verb(), ErrBusy)}
-	case refused != nil:
-		return Created{Err: s.failed(ctx, job.intent.verb(), refused)}
-	case !job.over.Load():
-		return Created{Err: fmt.Errorf("store: %s: %w", job.intent.verb(), context.Cause(ctx))}
-	case job.err != nil:
-		return Created{Err: fmt.Errorf("store: %s: %w", job.intent.verb(), job.err)}
-	}
-	return Created{Info: job.info, Created: job.created}
 }
 
 // createCall is who waits for jobs, for all of them at once.
@@ -121,7 +143,7 @@ type createJob struct {
 	gauge  *gauge          // of its queue, where there are limits
 	full   *QueueFullError // why it has no place; nil: it has one
 
-	info    TxInfo
+	info    *TxInfo // of the transaction that has its key; where its caller wants it
 	created bool
 	err     error
 	over    atomic.Bool // nothing above changes any more
@@ -153,7 +175,7 @@ func (j *createJob) fail(err error) {
 
 // won answers with the transaction that this job inserted.
 func (j *createJob) won(r db.InsertTxsRow) {
-	j.info = TxInfo{
+	*j.info = TxInfo{
 		Tx: txn.Tx{
 			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID, RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload, Terms: j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
@@ -171,7 +193,7 @@ func (j *createJob) found(winner TxInfo) {
 		j.fail(fmt.Errorf("%w: it stands for transaction %s; use a request_id of its own for each transaction", ErrKeyReused, winner.ID))
 		return
 	}
-	j.info = winner
+	*j.info = winner
 	j.created = winner.ID == j.id // its own statement had been carried out when the answer was lost
 	j.end()
 }

@@ -29,24 +29,19 @@ func (p Payload) Hash() [32]byte { return RequestHash(p, Terms{}) }
 // RequestHash is the identity of a request under its key: SHA-256 over a versioned, length-prefixed encoding of each field. Protobuf bytes would not do: they
 // are not canonical.
 func RequestHash(p Payload, t Terms) [32]byte {
-	h := sha256.New()
-	h.Write([]byte{requestHashVersion})
+	var room [256]byte // enough for most
+	text := append(room[:0], requestHashVersion)
 	if p.To == nil {
-		h.Write([]byte{0})
+		text = append(text, 0)
 	} else {
-		h.Write([]byte{1})
-		h.Write(p.To[:])
+		text = append(append(text, 1), p.To[:]...)
 	}
 	value := p.Value.Bytes32()
-	h.Write(value[:])
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(p.Data)))
-	h.Write(n[:])
-	h.Write(p.Data)
-	binary.BigEndian.PutUint64(n[:], p.GasLimit)
-	h.Write(n[:])
-	t.hash(h)
-	return [32]byte(h.Sum(nil))
+	text = append(text, value[:]...)
+	text = binary.BigEndian.AppendUint64(text, uint64(len(p.Data)))
+	text = append(text, p.Data...)
+	text = binary.BigEndian.AppendUint64(text, p.GasLimit)
+	return sha256.Sum256(t.identify(text))
 }
 
 // ParseAddress reads "0x" and 40 hex digits. One case throughout is taken as it is; mixed case must be the EIP-55 checksum of the address.
