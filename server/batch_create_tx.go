@@ -27,7 +27,7 @@ func (s *txService) BatchCreateTx(ctx context.Context, r *pb.BatchCreateTxReques
 			response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Error{Error: b.tell(ctx, err).Proto()}}
 			continue
 		}
-		response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Tx{Tx: withoutData(wireTx(created[i].Info))}, Created: created[i].Created}
+		response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Tx{Tx: withoutData(wireCreated(&created[i].Info, b.asks[i]))}, Created: created[i].Created}
 	}
 	return response, nil
 }
@@ -58,22 +58,22 @@ func (b *batch) checkAll(ctx context.Context) {
 }
 
 // create queues those that are left, all in one go.
-func (b *batch) create(ctx context.Context) []store.Created {
-	var left []int
-	var intents []store.Intent
+func (b *batch) create(ctx context.Context) []*store.Created {
+	left, intents := make([]int, 0, len(b.asks)), make([]store.Intent, 0, len(b.asks))
 	for i, err := range b.errs {
 		if err == nil {
 			left, intents = append(left, i), append(intents, b.intents[i])
 		}
 	}
-	created := make([]store.Created, len(b.asks))
+	created := make([]*store.Created, len(b.asks))
 	if len(left) == 0 {
 		return created
 	}
-	for n, fate := range b.store.CreateTxs(ctx, intents) {
+	fates := b.store.CreateTxs(ctx, intents)
+	for n := range fates {
 		i := left[n]
-		if created[i] = fate; fate.Err != nil {
-			b.errs[i] = b.onCreate(ctx, b.asks[i], b.intents[i].Submitter, fate.Err)
+		if created[i] = &fates[n]; created[i].Err != nil {
+			b.errs[i] = b.onCreate(ctx, b.asks[i], b.intents[i].Submitter, created[i].Err)
 		}
 	}
 	return created

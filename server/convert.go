@@ -82,20 +82,30 @@ func wireBlocks(refs []txn.BlockRef) (out []*pb.BlockRef) {
 	return out
 }
 
-func wirePayload(p txn.Payload) *pb.Payload {
-	out := &pb.Payload{Value: p.Value.Dec(), Data: p.Data, GasLimit: p.GasLimit}
-	if p.To != nil {
-		out.To = p.To.Hex()
+// wireRecipient is empty where a contract is created.
+func wireRecipient(to *txn.Address) string {
+	if to == nil {
+		return ""
 	}
-	return out
+	return to.Hex()
 }
 
 // wireTx tells what callers need of a transaction.
-func wireTx(t store.TxInfo) *pb.Tx {
+func wireTx(t store.TxInfo) *pb.Tx { return wireTxTo(&t, wireRecipient(t.Payload.To)) }
+
+// wireCreated is wireTx for who has asked for the transaction. To make a checksum is the dearest part of an answer: where the request has it, it was looked at.
+func wireCreated(t *store.TxInfo, asked *pb.CreateTxRequest) *pb.Tx {
+	if to := asked.GetPayload().GetTo(); txn.HasChecksum(to) {
+		return wireTxTo(t, to)
+	}
+	return wireTxTo(t, wireRecipient(t.Payload.To))
+}
+
+func wireTxTo(t *store.TxInfo, to string) *pb.Tx {
 	return &pb.Tx{
 		TxId: t.ID.String(), Submitter: t.SubmitterName, RequestId: t.RequestID,
 		State: wireState(t.State), SubState: wireSub(t.Sub), Version: uint64(t.Version),
-		Payload: wirePayload(t.Payload), TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt, t.Included),
+		Payload: &pb.Payload{To: to, Value: t.Payload.Value.Dec(), Data: t.Payload.Data, GasLimit: t.Payload.GasLimit}, TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt, t.Included),
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
 		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),

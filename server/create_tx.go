@@ -23,7 +23,7 @@ func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.Cr
 	if err != nil {
 		return nil, s.onCreate(ctx, r, intent.Submitter, err)
 	}
-	return &pb.CreateTxResponse{Tx: wireTx(info), Created: created}, nil
+	return &pb.CreateTxResponse{Tx: wireCreated(&info, r), Created: created}, nil
 }
 
 // onCreate says whether the key, the deadline, the queue or the submitter is what stood in the way.

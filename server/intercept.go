@@ -165,6 +165,9 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 
 // tellWrites logs what a call has written into the ledger by itself, as owners log their writes. What callers write has no fencing token.
 func (c *call) tellWrites(ctx context.Context, response any) {
+	if !c.server.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
 	tell := func(event txn.Kind, tx *pb.Tx) {
 		c.server.log.LogAttrs(ctx, slog.LevelDebug, "transaction moved", slog.String("submitter", tx.GetSubmitter()), slog.String("tx_id", tx.GetTxId()),
 			slog.Int64("fencing_token", 0), slog.String("event", string(event)), slog.String("call", c.id))

@@ -73,8 +73,12 @@ func (m *metrics) answered(ctx context.Context, request, response any, err error
 			m.create(ctx, resultOf(false, status.Code(err)), len(r.GetRequests()))
 			return
 		}
+		results := map[string]int{}
 		for _, one := range response.(*pb.BatchCreateTxResponse).GetResults() {
-			m.create(ctx, resultOf(one.GetCreated(), codes.Code(one.GetError().GetCode())), 1)
+			results[resultOf(one.GetCreated(), codes.Code(one.GetError().GetCode()))]++
+		}
+		for result, n := range results {
+			m.create(ctx, result, n)
 		}
 	}
 }
@@ -82,7 +86,10 @@ func (m *metrics) answered(ctx context.Context, request, response any, err error
 func resultOf(isNew bool, code codes.Code) string {
 	switch code {
 	case codes.OK:
-		return map[bool]string{true: created, false: repeated}[isNew]
+		if isNew {
+			return created
+		}
+		return repeated
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown:
 		return unavailable
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -42,59 +43,96 @@ type Created struct {
 // CreateTxs is CreateTx for many at once: they have a fate each, in their order, share their statements, and are queued in their order. Of two with the same
 // request id the first is queued.
 func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
-	fates, jobs := make([]Created, len(intents)), make([]*createJob, len(intents))
-	var put []*createJob
-	for i, intent := range intents {
-		if jobs[i], fates[i].Err = s.newCreateJob(intent); fates[i].Err == nil {
-			put = append(put, jobs[i])
+	fates, jobs := make([]Created, len(intents)), make([]createJob, len(intents))
+	call := &createCall{ended: make(chan struct{})}
+	put := make([]*createJob, 0, len(intents))
+	for i := range intents {
+		job := &jobs[i]
+		job.intent, job.info, job.call = intents[i], &fates[i].Info, call
+		if fates[i].Err = s.begin(job); fates[i].Err == nil {
+			put = append(put, job)
 		}
 	}
-	refused := s.creates.put(put...)
-	woken := map[txn.SubmitterID]bool{}
-	for i, job := range jobs {
-		if job == nil {
+	if len(put) == 0 {
+		return fates
+	}
+	call.left.Store(int64(len(put)))
+	if refused := s.creates.put(put...); refused != nil {
+		for i := range fates {
+			if fates[i].Err == nil {
+				fates[i].Err = s.notPut(ctx, &jobs[i], refused)
+			}
+		}
+		return fates
+	}
+	select {
+	case <-call.ended:
+	case <-ctx.Done():
+		fates = leave(ctx, fates, jobs)
+	}
+	s.settleCreates(fates, jobs)
+	return fates
+}
+
+// notPut says why a job was not put.
+func (s *Store) notPut(ctx context.Context, job *createJob, refused error) error {
+	if errors.Is(refused, errFull) {
+		return fmt.Errorf("store: %s: %w", job.intent.verb(), ErrBusy)
+	}
+	return s.failed(ctx, job.intent.verb(), refused)
+}
+
+// leave is for a caller who does not wait longer: a copy of the fates that are certain by now, as the jobs that are left go on and write theirs. Such a
+// transaction may well be created: its request id tells.
+func leave(ctx context.Context, fates []Created, jobs []createJob) []Created {
+	left := make([]Created, len(fates))
+	for i := range jobs {
+		if fates[i].Err != nil || jobs[i].over.Load() {
+			left[i] = fates[i]
 			continue
 		}
-		if fates[i] = s.await(ctx, job, refused); fates[i].Created {
-			woken[job.intent.Submitter] = true
+		left[i].Err = fmt.Errorf("store: %s: %w", jobs[i].intent.verb(), context.Cause(ctx))
+	}
+	return left
+}
+
+// settleCreates completes the fates of jobs that have ended, and wakes who is to see what they queued.
+func (s *Store) settleCreates(fates []Created, jobs []createJob) {
+	woken := map[txn.SubmitterID]bool{}
+	for i := range jobs {
+		job := &jobs[i]
+		switch {
+		case fates[i].Err != nil:
+		case job.err != nil:
+			fates[i].Err = fmt.Errorf("store: %s: %w", job.intent.verb(), job.err)
+		default:
+			if fates[i].Created = job.created; job.created {
+				woken[job.intent.Submitter] = true
+			}
 		}
 	}
 	for submitter := range woken {
 		s.wakes.queue(submitter)
 		s.wakes.told()
 	}
-	return fates
 }
 
-func (s *Store) newCreateJob(intent Intent) (*createJob, error) {
-	if !storable(intent.Payload.GasLimit) {
-		return nil, fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", intent.verb())
+// begin gives a job its id and its hash.
+func (s *Store) begin(job *createJob) (err error) {
+	if !storable(job.intent.Payload.GasLimit) {
+		return fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", job.intent.verb())
 	}
-	id, err := txn.NewTxID(s.clock.Now(), intent.Submitter)
-	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", intent.verb(), err)
+	if job.id, err = txn.NewTxID(s.clock.Now(), job.intent.Submitter); err != nil {
+		return fmt.Errorf("store: %s: %w", job.intent.verb(), err)
 	}
-	return &createJob{intent: intent, id: id, hash: txn.RequestHash(intent.Payload, intent.Terms), ended: make(chan struct{})}, nil
+	job.hash = txn.RequestHash(job.intent.Payload, job.intent.Terms)
+	return nil
 }
 
-// await waits until a job that was put, unless it was refused, has ended.
-func (s *Store) await(ctx context.Context, job *createJob, refused error) Created {
-	verb := job.intent.verb()
-	if errors.Is(refused, errFull) {
-		return Created{Err: fmt.Errorf("store: %s: %w", verb, ErrBusy)}
-	}
-	if refused != nil {
-		return Created{Err: s.failed(ctx, verb, refused)}
-	}
-	select {
-	case <-job.ended:
-	case <-ctx.Done(): // it may well be created: its request id tells
-		return Created{Err: fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))}
-	}
-	if job.err != nil {
-		return Created{Err: fmt.Errorf("store: %s: %w", verb, job.err)}
-	}
-	return Created{Info: job.info, Created: job.created}
+// createCall is who waits for jobs, for all of them at once.
+type createCall struct {
+	left  atomic.Int64
+	ended chan struct{}
 }
 
 // createJob is an intent on its way.
@@ -105,10 +143,11 @@ type createJob struct {
 	gauge  *gauge          // of its queue, where there are limits
 	full   *QueueFullError // why it has no place; nil: it has one
 
-	info    TxInfo
+	info    *TxInfo // of the transaction that has its key; where its caller wants it
 	created bool
 	err     error
-	ended   chan struct{}
+	over    atomic.Bool // nothing above changes any more
+	call    *createCall
 }
 
 func (j *createJob) size() int {
@@ -121,24 +160,22 @@ func (j *createJob) size() int {
 
 func (j *createJob) key() int64 { return 0 }
 
-// over tells whether the job has ended. Only its combiner may ask.
-func (j *createJob) over() bool {
-	select {
-	case <-j.ended:
-		return true
-	default:
-		return false
+// end tells who waits that nothing changes any more.
+func (j *createJob) end() {
+	j.over.Store(true)
+	if j.call.left.Add(-1) == 0 {
+		close(j.call.ended)
 	}
 }
 
 func (j *createJob) fail(err error) {
 	j.err = err
-	close(j.ended)
+	j.end()
 }
 
 // won answers with the transaction that this job inserted.
 func (j *createJob) won(r db.InsertTxsRow) {
-	j.info = TxInfo{
+	*j.info = TxInfo{
 		Tx: txn.Tx{
 			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID, RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload, Terms: j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
@@ -147,7 +184,7 @@ func (j *createJob) won(r db.InsertTxsRow) {
 		SubmitterName: r.SubmitterName, Labels: j.intent.Labels,
 	}
 	j.created = true
-	close(j.ended)
+	j.end()
 }
 
 // found answers with the transaction that has this request id.
@@ -156,9 +193,9 @@ func (j *createJob) found(winner TxInfo) {
 		j.fail(fmt.Errorf("%w: it stands for transaction %s; use a request_id of its own for each transaction", ErrKeyReused, winner.ID))
 		return
 	}
-	j.info = winner
+	*j.info = winner
 	j.created = winner.ID == j.id // its own statement had been carried out when the answer was lost
-	close(j.ended)
+	j.end()
 }
 
 // sendCreates inserts those of a group that have a place in their queues, with one statement. Whatever did not go in, for want of a place too, is then looked for by
@@ -166,7 +203,7 @@ func (j *createJob) found(winner TxInfo) {
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
-	group = slices.DeleteFunc(slices.Clone(group), (*createJob).over) // found before the rest was refused
+	group = slices.DeleteFunc(slices.Clone(group), func(job *createJob) bool { return job.over.Load() }) // found before the rest was refused
 	if len(group) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -93,7 +94,7 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	// What makes it so: a statement inserts its keys in their order, whatever order they came in.
 	jobs := make([]*createJob, 3)
 	for i, request := range []string{"z", "x", "y"} {
-		jobs[i] = &createJob{intent: Intent{Submitter: id, RequestID: request}, ended: make(chan struct{})}
+		jobs[i] = &createJob{intent: Intent{Submitter: id, RequestID: request}, info: &TxInfo{}, call: &createCall{ended: make(chan struct{})}}
 		var err error
 		jobs[i].id, err = txn.NewTxID(time.Now(), id)
 		k.must(err)
@@ -184,6 +185,58 @@ func TestBadCreateAmongGoodOnes(t *testing.T) {
 		if bad := i == 6; bad != (r.err != nil) || bad == r.first {
 			t.Errorf("call %d: %+v", i, r)
 		}
+	}
+}
+
+// TestCallerWhoLeaves is told of each transaction what is certain by then, and what goes on behind its back changes none of it.
+func TestCallerWhoLeaves(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a", func(c *Config) { c.MaxGroupChanges = 1 }) // four transactions in a statement
+	id := k.submitter(s, "alice")
+	session, err := k.session().Begin(k.ctx)
+	k.must(err)
+	plug := &createJob{intent: Intent{Submitter: id, RequestID: "plug"}}
+	plug.id, err = txn.NewTxID(time.Now(), id)
+	k.must(err)
+	plug.hash = plug.intent.Payload.Hash()
+	_, err = db.New(session).InsertTxs(k.ctx, insertParams([]*createJob{plug}))
+	k.must(err)
+
+	intents := make([]Intent, 7)
+	for n, request := range []string{"a", "bad", "c", "d", "e", "plug", "f"} { // the last two are the second group
+		intents[n] = Intent{Submitter: id, RequestID: request}
+	}
+	intents[1].Payload.GasLimit = math.MaxUint64
+	ctx, cancel := context.WithCancelCause(k.ctx)
+	done := make(chan []Created)
+	go func() { done <- s.CreateTxs(ctx, intents) }()
+	k.eventually("the first group is there", func() bool { return value[int](k, "SELECT count(*) FROM managed_tx") > 0 })
+	k.waiting(s, "api")
+	why := errors.New("it has no time")
+	cancel(why)
+	fates := <-done
+	k.must(session.Commit(k.ctx))
+	s.Close()
+	for i, fate := range fates {
+		switch left := errors.Is(fate.Err, why); {
+		case i == 1:
+			if fate.Err == nil || left {
+				t.Errorf("what cannot be: %v", fate.Err)
+			}
+		case left:
+			if fate.Created || fate.Info.ID != (txn.TxID{}) {
+				t.Errorf("call %d is left, and yet %+v", i, fate)
+			}
+		case fate.Err != nil || !fate.Created || fate.Info.RequestID != intents[i].RequestID:
+			t.Errorf("call %d: %+v", i, fate)
+		}
+	}
+	if fates[0].Err != nil || !errors.Is(fates[5].Err, why) || !errors.Is(fates[6].Err, why) {
+		t.Errorf("the first group was there, the second was not: %v, %v, %v", fates[0].Err, fates[5].Err, fates[6].Err)
+	}
+	if n := value[int](k, "SELECT count(*) FROM managed_tx"); n != 6 {
+		t.Errorf("%d transactions, want 6", n)
 	}
 }
 

@@ -192,10 +192,10 @@ func (l *lookups) put(key string, id txn.SubmitterID) {
 
 // Lookup finds a submitter by its name or by its CAIP-10 account id.
 func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.SubmitterID, error) {
-	verb := fmt.Sprintf("look up submitter %q", nameOrAccountID)
+	verb := func() string { return fmt.Sprintf("look up submitter %q", nameOrAccountID) }
 	chain, address, isAccount, err := txn.ParseAccountID(nameOrAccountID)
 	if err != nil {
-		return 0, fmt.Errorf("store: %s: %w: %w", verb, ErrSubmitterNotFound, err)
+		return 0, fmt.Errorf("store: %s: %w: %w", verb(), ErrSubmitterNotFound, err)
 	}
 	key := nameOrAccountID
 	if isAccount {
@@ -211,10 +211,10 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 		id, err = s.read().SubmitterByName(ctx, nameOrAccountID)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+		return 0, fmt.Errorf("store: %s: %w", verb(), ErrSubmitterNotFound)
 	}
 	if err != nil {
-		return 0, s.failed(ctx, verb, err)
+		return 0, s.failed(ctx, verb(), err)
 	}
 	s.lookups.put(key, txn.SubmitterID(id))
 	return txn.SubmitterID(id), nil

@@ -3,11 +3,12 @@ package txn
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
 )
 
@@ -28,37 +29,40 @@ func (p Payload) Hash() [32]byte { return RequestHash(p, Terms{}) }
 // RequestHash is the identity of a request under its key: SHA-256 over a versioned, length-prefixed encoding of each field. Protobuf bytes would not do: they
 // are not canonical.
 func RequestHash(p Payload, t Terms) [32]byte {
-	h := sha256.New()
-	h.Write([]byte{requestHashVersion})
+	var room [256]byte // enough for most
+	text := append(room[:0], requestHashVersion)
 	if p.To == nil {
-		h.Write([]byte{0})
+		text = append(text, 0)
 	} else {
-		h.Write([]byte{1})
-		h.Write(p.To[:])
+		text = append(append(text, 1), p.To[:]...)
 	}
 	value := p.Value.Bytes32()
-	h.Write(value[:])
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(p.Data)))
-	h.Write(n[:])
-	h.Write(p.Data)
-	binary.BigEndian.PutUint64(n[:], p.GasLimit)
-	h.Write(n[:])
-	t.hash(h)
-	return [32]byte(h.Sum(nil))
+	text = append(text, value[:]...)
+	text = binary.BigEndian.AppendUint64(text, uint64(len(p.Data)))
+	text = append(text, p.Data...)
+	text = binary.BigEndian.AppendUint64(text, p.GasLimit)
+	return sha256.Sum256(t.identify(text))
 }
 
 // ParseAddress reads "0x" and 40 hex digits. One case throughout is taken as it is; mixed case must be the EIP-55 checksum of the address.
 func ParseAddress(text string) (Address, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
-	if !ok || len(digits) != 40 || !isHex(digits) {
+	lower, upper, isHex := hexDigits(digits)
+	if !ok || len(digits) != 40 || !isHex {
 		return Address{}, fmt.Errorf("address %q must be \"0x\" followed by 40 hex digits", text)
 	}
-	a := common.HexToAddress(text)
-	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != text {
+	var a Address
+	_, _ = hex.Decode(a[:], []byte(digits)) // they are
+	if lower && upper && a.Hex() != text {
 		return Address{}, fmt.Errorf("address %q has a wrong EIP-55 checksum: a digit or its case is mistyped; check the address, or write it in lower case", text)
 	}
 	return a, nil
+}
+
+// HasChecksum tells of an address that was read, by its text, whether that is the EIP-55 one: mixed case must be.
+func HasChecksum(text string) bool {
+	lower, upper, _ := hexDigits(strings.TrimPrefix(text, "0x"))
+	return lower && upper
 }
 
 // ParseWei reads a whole number of wei in decimal digits; empty is zero.
@@ -91,19 +95,26 @@ func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) 
 		return 0, Address{}, false, nil
 	}
 	id, address, found := strings.Cut(rest, ":")
-	var n uint64
-	if _, scanErr := fmt.Sscanf(id, "%d", &n); !found || scanErr != nil || fmt.Sprint(n) != id || n == 0 {
+	n, numberErr := strconv.ParseUint(id, 10, 64)
+	if !found || numberErr != nil || strconv.FormatUint(n, 10) != id || n == 0 {
 		return 0, Address{}, true, fmt.Errorf("account id %q must be eip155:<chain id>:0x<address>", text)
 	}
 	a, err = ParseAddress(address)
 	return ChainID(n), a, true, err
 }
 
-func isHex(s string) bool {
-	for _, c := range s {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-			return false
+// hexDigits tells whether a text is nothing but hex digits, and which cases their letters have.
+func hexDigits(s string) (lower, upper, ok bool) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+		case 'a' <= c && c <= 'f':
+			lower = true
+		case 'A' <= c && c <= 'F':
+			upper = true
+		default:
+			return false, false, false
 		}
 	}
-	return true
+	return lower, upper, true
 }

@@ -2,7 +2,6 @@ package txn
 
 import (
 	"encoding/binary"
-	"hash"
 	"time"
 )
 
@@ -27,25 +26,25 @@ const (
 // Speeds lists every speed.
 var Speeds = []Speed{Standard, Slow, Fast}
 
-// hash adds the terms to the identity of a request. Terms that demand nothing add nothing, so that requests of before there were terms keep theirs.
-func (t Terms) hash(h hash.Hash) {
+// identify adds the terms to what identifies a request. Terms that demand nothing add nothing, so that requests of before there were terms keep theirs.
+func (t Terms) identify(text []byte) []byte {
 	if t == (Terms{}) {
-		return
+		return text
 	}
-	h.Write([]byte{1, byte(len(t.Speed))})
-	h.Write([]byte(t.Speed))
+	text = append(text, 1, byte(len(t.Speed)))
+	text = append(text, t.Speed...)
 	fee := t.MaxFee.Bytes32()
-	h.Write(fee[:])
-	var n [8]byte
+	text = append(text, fee[:]...)
+	var until uint64
 	if !t.NotAfter.IsZero() {
-		binary.BigEndian.PutUint64(n[:], uint64(t.NotAfter.UnixMicro())) // as the ledger keeps it
+		until = uint64(t.NotAfter.UnixMicro()) // as the ledger keeps it
 	}
-	h.Write(n[:])
+	text = binary.BigEndian.AppendUint64(text, until)
 	late := byte(0)
 	if t.CancelLate {
 		late = 1
 	}
-	h.Write([]byte{late})
+	return append(text, late)
 }
 
 // late tells whether its deadline has passed, as far as the owner can tell. What follows from it is refused if the database's clock says otherwise.

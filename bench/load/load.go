@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,10 +58,7 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 	if p.Count <= 0 {
 		p.Count = int(^uint(0) >> 1)
 	}
-	create, size := createOne, 1
-	if p.Batch > 0 {
-		create, size = createBatch, p.Batch
-	}
+	size := max(1, p.Batch)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -70,7 +68,7 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 		began = time.Now()
 	)
 	for i := range p.Callers {
-		client := pb.NewTxServiceClient(conns[i%len(conns)])
+		c := newCaller(pb.NewTxServiceClient(conns[i%len(conns)]), p)
 		wg.Go(func() {
 			for {
 				n := int(next.Add(int64(size))) - size
@@ -78,7 +76,7 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 					return
 				}
 				start := time.Now()
-				if err := create(ctx, client, p, n); err != nil {
+				if err := c.create(ctx, n); err != nil {
 					cancel(err)
 					return
 				}
@@ -95,25 +93,41 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 	return done, nil
 }
 
-// request is the n-th of a plan.
-func (p Plan) request(n int) *pb.CreateTxRequest {
-	return &pb.CreateTxRequest{Submitter: p.Submitters[n%len(p.Submitters)], RequestId: fmt.Sprintf("%s-%d", p.Prefix, n), Payload: p.Payload}
+// caller asks for one thing after the other. Its requests are made once and used again: callers are elsewhere in life, while these take their share of the
+// processors that the service has here.
+type caller struct {
+	client pb.TxServiceClient
+	plan   Plan
+	one    *pb.CreateTxRequest      // where there are no batches
+	batch  *pb.BatchCreateTxRequest // else
 }
 
-func createOne(ctx context.Context, client pb.TxServiceClient, p Plan, n int) error {
-	answer, err := client.CreateTx(ctx, p.request(n))
-	if err == nil && p.Created != nil {
-		p.Created(answer.GetTx())
+func newCaller(client pb.TxServiceClient, p Plan) *caller {
+	c := &caller{client: client, plan: p, one: &pb.CreateTxRequest{Payload: p.Payload}, batch: &pb.BatchCreateTxRequest{}}
+	for range p.Batch {
+		c.batch.Requests = append(c.batch.Requests, &pb.CreateTxRequest{Payload: p.Payload})
+	}
+	return c
+}
+
+// create asks for what is the n-th of the plan, and for those after it as far as a batch goes.
+func (c *caller) create(ctx context.Context, n int) error {
+	if c.plan.Batch > 0 {
+		return c.createBatch(ctx, n)
+	}
+	c.name(c.one, n)
+	answer, err := c.client.CreateTx(ctx, c.one)
+	if err == nil && c.plan.Created != nil {
+		c.plan.Created(answer.GetTx())
 	}
 	return err
 }
 
-func createBatch(ctx context.Context, client pb.TxServiceClient, p Plan, n int) error {
-	batch := &pb.BatchCreateTxRequest{}
-	for i := range p.Batch {
-		batch.Requests = append(batch.Requests, p.request(n+i))
+func (c *caller) createBatch(ctx context.Context, n int) error {
+	for i, r := range c.batch.GetRequests() {
+		c.name(r, n+i)
 	}
-	answer, err := client.BatchCreateTx(ctx, batch)
+	answer, err := c.client.BatchCreateTx(ctx, c.batch)
 	if err != nil {
 		return err
 	}
@@ -121,11 +135,16 @@ func createBatch(ctx context.Context, client pb.TxServiceClient, p Plan, n int) 
 		if result.GetTx() == nil {
 			return status.ErrorProto(result.GetError())
 		}
-		if p.Created != nil {
-			p.Created(result.GetTx())
+		if c.plan.Created != nil {
+			c.plan.Created(result.GetTx())
 		}
 	}
 	return nil
+}
+
+// name makes a request the n-th of the plan.
+func (c *caller) name(r *pb.CreateTxRequest, n int) {
+	r.Submitter, r.RequestId = c.plan.Submitters[n%len(c.plan.Submitters)], c.plan.Prefix+"-"+strconv.Itoa(n)
 }
 
 // Latencies are durations of the same thing.
