@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -100,4 +101,25 @@ func TestQueriesAreReadWhole(t *testing.T) {
 	}
 	n.http("GET", "/api/v1/tx?submitter=alice&submitter=bob", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
 	n.http("GET", "/api/v1/tx?states=TX_STATE_QUEUED&states=TX_STATE_STUCK&labels=a%3Db&labels=c%3Dd", "").want(t, http.StatusOK)
+}
+
+// A method is found by its path, in whatever form it is asked: what is wrong is the form, and that is told.
+func TestCallsInAFormThatIsNotSpoken(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	create := pb.TxService_CreateTx_FullMethodName
+	for name, a := range map[string]httpAnswer{
+		"gRPC-Web text": n.http("POST", create, "AAAAAAA=", "Content-Type", "application/grpc-web-text"), "no type": n.http("POST", create, ""), "PUT": n.http("PUT", create, "{}"),
+		"Connect 9": n.http("POST", create, "{}", "Connect-Protocol-Version", "9"),
+	} {
+		if a.code != http.StatusUnsupportedMediaType || !strings.Contains(string(a.body), "application/grpc-web") {
+			t.Errorf("%s: %d %s", name, a.code, a.body)
+		}
+	}
+	for _, path := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.Nothing/CreateTx", "/", "/fencepost.v1.TxService"} {
+		if a := n.http("POST", path, "{}"); a.code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, a.code, a.body)
+		}
+	}
+	n.http("POST", healthpb.Health_Check_FullMethodName, "{}").want(t, http.StatusOK, "status", "SERVING")
 }

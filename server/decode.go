@@ -18,6 +18,30 @@ type decoder struct{ encoding.CodecV2 }
 
 func newDecoder() decoder { return decoder{encoding.GetCodecV2(grpcproto.Name)} }
 
+// pooledMost is the longest message that is written into a buffer of the transport's pool: the next size that it has is 1 MiB, and a stream whose caller does not read
+// holds three messages, of which a snapshot can have 126 KiB.
+const pooledMost = 32 << 10
+
+// Marshal writes a message.
+func (d decoder) Marshal(v any) (mem.BufferSlice, error) {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return d.CodecV2.Marshal(v)
+	}
+	size, options := proto.Size(message), proto.MarshalOptions{UseCachedSize: true}
+	if mem.IsBelowBufferPoolingThreshold(size) || size > pooledMost {
+		text, err := options.Marshal(message)
+		return mem.BufferSlice{mem.SliceBuffer(text)}, err
+	}
+	pool := mem.DefaultBufferPool()
+	text := pool.Get(size)
+	if _, err := options.MarshalAppend((*text)[:0], message); err != nil {
+		pool.Put(text)
+		return nil, err
+	}
+	return mem.BufferSlice{mem.NewBuffer(text, pool)}, nil
+}
+
 // malformed is what a request has in place of unknown fields if it could not be read. It is no field itself, so no request that could be read has it.
 var malformed = []byte{0}
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -172,7 +173,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
-		transcode.ServeHTTP(w, asConnectCall(r))
+		transcode.ServeHTTP(w, f.asConnectCall(r))
 		return
 	}
 	rest := &restWriter{ResponseWriter: w}
@@ -192,8 +193,8 @@ func (f *front) weigh(method string) (most int, by http.Handler) {
 }
 
 // asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
-func asConnectCall(r *http.Request) *http.Request {
-	if r.Method != http.MethodPost || !ours(r.URL.Path) || r.Header.Get(connectHeader) != "" {
+func (f *front) asConnectCall(r *http.Request) *http.Request {
+	if r.Method != http.MethodPost || r.Header.Get(connectHeader) != "" || !f.serves(r.URL.Path) {
 		return r
 	}
 	r = r.Clone(r.Context())
@@ -235,8 +236,19 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 	refuse(w, code, s)
 }
 
-// unknown answers what is neither a path of the JSON API nor a method.
+// serves tells whether a path is that of a method.
+func (f *front) serves(path string) bool {
+	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return slices.ContainsFunc(f.inner.GetServiceInfo()[service].Methods, func(m grpc.MethodInfo) bool { return m.Name == method })
+}
+
+// unknown answers what is neither a path of the JSON API nor a call of a method.
 func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
+	if f.serves(r.URL.Path) {
+		http.Error(w, fmt.Sprintf("this is no call of %s (%s, Content-Type %q); send a POST with Content-Type application/json or application/proto, for Connect 1, or application/grpc-web, "+
+			"whose text form (grpc-web-text) is not spoken here", r.URL.Path, r.Method, r.Header.Get("Content-Type")), http.StatusUnsupportedMediaType)
+		return
+	}
 	http.Error(w, fmt.Sprintf("there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it", r.Method, r.URL.Path), http.StatusNotFound)
 }
 

@@ -103,7 +103,7 @@ func newPacker(c clock.Clock) packer { return packer{newDecoder(), c} }
 func (c packer) Marshal(v any) (mem.BufferSlice, error) {
 	answer, ok := v.(*packed)
 	if !ok {
-		return c.CodecV2.Marshal(v)
+		return c.decoder.Marshal(v)
 	}
 	size := proto.Size(answer.Message)
 	text, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, max(size, pooled)), answer.Message)

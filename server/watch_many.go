@@ -112,14 +112,15 @@ func (w *watch) snapshots() error {
 		if err != nil {
 			return err
 		}
-		for _, info := range page {
+		ends := filter.Ends(page)
+		for i, info := range page {
+			filter.Before, page[i] = info.ID, store.TxInfo{} // what is sent is not held while the client takes the rest
 			if err := w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Snapshot{Snapshot: wireTx(info)}}); err != nil {
 				return err
 			}
 		}
-		if filter.Ends(page) {
+		if ends {
 			return nil
 		}
-		filter.Before = page[len(page)-1].ID
 	}
 }

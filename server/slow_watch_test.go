@@ -1,0 +1,78 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"testing"
+	"time"
+	"weak"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+)
+
+// A message on its way holds what it is long, more or less, however long it is: a stream whose caller does not read holds some of them.
+func TestMessagesHoldWhatTheyAreLong(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 100, 2_000, 20_000, 33_000, 126 << 10, 2 << 20} {
+		message := &pb.Payload{Data: bytes.Repeat([]byte("x"), size)}
+		want, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := newPacker(nil).Marshal(message)
+		if err != nil || !bytes.Equal(text.Materialize(), want) {
+			t.Errorf("%d bytes come back as %d (%v)", len(want), text.Len(), err)
+		}
+		held := 0
+		for _, part := range text {
+			held += cap(part.ReadOnlyData())
+		}
+		if held > max(pooledMost, 2*len(want)) {
+			t.Errorf("a message of %d bytes holds %d", len(want), held)
+		}
+		text.Free()
+	}
+}
+
+// paging tells of the first row of each page that is read of it.
+type paging struct {
+	Store
+	first chan weak.Pointer[byte]
+}
+
+func (p paging) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
+	infos, err := p.Store.Txs(ctx, filter)
+	if len(infos) > 2 {
+		p.first <- weak.Make(&infos[0].Payload.Data[0])
+	}
+	return infos, err
+}
+
+// Of a page of snapshots no more is held than what is still to be sent, while the caller does not read.
+func TestSentSnapshotsAreNotHeld(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	p := paging{k.store, make(chan weak.Pointer[byte], 100)}
+	n := k.serve(func(o *Options) { o.Store = p })
+	n.large()
+	stream, err := n.another().conn.NewStream(k.ctx, &grpc.StreamDesc{ServerStreams: true}, pb.TxService_WatchTx_FullMethodName)
+	k.must(err)
+	k.must(stream.SendMsg(watchAll()))
+	k.must(stream.CloseSend())
+	first := <-p.first
+	for limit := time.After(patience); first.Value() != nil; runtime.GC() {
+		select {
+		case <-limit:
+			t.Fatal("the first of a page is still held")
+		default:
+		}
+	}
+	if n.server.turnstile.watches.Load() != 1 {
+		t.Error("the stream has ended")
+	}
+}
