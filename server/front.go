@@ -237,6 +237,10 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 
 // unknown answers what is neither a path of the JSON API nor a method.
 func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
+	if connect.NewErrorWriter().IsSupported(r) && ours(r.URL.Path) {
+		f.refuseHTTP(w, r, errNoMethod)
+		return
+	}
 	http.Error(w, fmt.Sprintf("there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it", r.Method, r.URL.Path), http.StatusNotFound)
 }
 
