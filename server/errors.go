@@ -24,6 +24,7 @@ const errorDomain = "fencepost.dev"
 var (
 	errDraining   = errors.New("the node is stopping")
 	errNotApplied = errors.New("no node has applied the request yet")
+	errNoMethod   = errors.New("there is no such method")
 )
 
 // about names what an error is about, for the sentence that the caller reads.
@@ -117,6 +118,8 @@ var answers = []answer{
 		"it lies before what is kept, or before a restore of the ledger; watch anew without a token", 0},
 	{errStranger, codes.Unauthenticated, pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED,
 		"it shows nothing that this node knows; send a token of its grpc.tokens_file, or of one of its callers, as \"authorization: Bearer TOKEN\", or show the certificate of a caller", 0},
+	{errNoMethod, codes.Unimplemented, pb.ErrorReason_ERROR_REASON_UNKNOWN_METHOD,
+		"this node has no such method; correct its name, or update the node", 0},
 	{errDraining, codes.Unavailable, pb.ErrorReason_ERROR_REASON_DRAINING,
 		"it is stopping; repeat the call, or resume the stream, and another node answers", 100 * time.Millisecond},
 	{errManyCalls, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,

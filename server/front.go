@@ -249,6 +249,10 @@ func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
 			"whose text form (grpc-web-text) is not spoken here", r.URL.Path, r.Method, r.Header.Get("Content-Type")), http.StatusUnsupportedMediaType)
 		return
 	}
+	if ours(r.URL.Path) {
+		f.refuseHTTP(w, r, errNoMethod)
+		return
+	}
 	http.Error(w, fmt.Sprintf("there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it", r.Method, r.URL.Path), http.StatusNotFound)
 }
 

@@ -196,8 +196,8 @@ func TestJSONRefusals(t *testing.T) {
 	n.http("GET", "/api/v1/tx?page_size=x", "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
 	n.http("GET", "/api/v1/tx?nothing=x", "").wantError(t, 400, codes.InvalidArgument, "UNKNOWN_FIELD")
 	n.http("GET", "/api/v1/tx/by-request?submitter=nobody&request_id=r", "").wantError(t, 404, codes.NotFound, "SUBMITTER_NOT_FOUND")
-	n.http("GET", "/api/v1/nothing", "").wantError(t, 404, codes.Unimplemented, "")
-	n.http("DELETE", "/api/v1/tx", "").wantError(t, 405, codes.Unimplemented, "")
+	n.http("GET", "/api/v1/nothing", "").wantError(t, 404, codes.Unimplemented, "UNKNOWN_METHOD")
+	n.http("DELETE", "/api/v1/tx", "").wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
 	n.http("POST", "/api/v1/tx", "a=b", "Content-Type", "application/x-www-form-urlencoded").wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD")
 	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
 	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff", "submitters/%ff/events", "events?resume_token=%ff",

@@ -64,11 +64,14 @@ func waits(method string) bool {
 func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	c := &checkedStream{ServerStream: stream, server: s, ours: ours(info.FullMethod)}
 	defer func() { err = c.end(recover(), err) }()
-	if err := apart(func() error { return c.begin(info.FullMethod) }); err != nil {
+	if err := apart(func() error { return c.begin(info.FullMethod, service != nil) }); err != nil {
 		return err
 	}
 	return handler(service, c)
 }
+
+// noMethod answers a call of a method that there is not. It comes behind the door and the interceptor, as all do: a stranger is not told which methods there are.
+func noMethod(any, grpc.ServerStream) error { return errNoMethod }
 
 // checkedStream checks what it receives, and its context ends when the node begins to stop.
 type checkedStream struct {
@@ -81,8 +84,8 @@ type checkedStream struct {
 	gone   func() // nil: it was not let in
 }
 
-// begin lets a stream in.
-func (c *checkedStream) begin(method string) error {
+// begin lets a stream in. What is no method of ours is nobody's to call.
+func (c *checkedStream) begin(method string, known bool) error {
 	s, from := c.server, c.ServerStream.Context()
 	c.call = s.begin(method)
 	c.ctx, c.cancel = context.WithCancelCause(from)
@@ -93,7 +96,9 @@ func (c *checkedStream) begin(method string) error {
 	if c.gone = gone; s.draining.Err() != nil { // whoever stops the node may not have seen this stream
 		c.cancel(errDraining)
 	}
-	c.call.caller, c.ctx = r.caller, withRights(c.ctx, r)
+	if c.call.caller, c.ctx = r.caller, withRights(c.ctx, r); !known {
+		return nil
+	}
 	return r.mayCall(method)
 }
 

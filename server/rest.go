@@ -260,6 +260,9 @@ func refuse(w http.ResponseWriter, code int, s *status.Status) {
 	if s.Code() == codes.InvalidArgument && reasonOf(s) == "" {
 		s = withDetails(status.New(codes.InvalidArgument, "request: "+s.Message()), pb.ErrorReason_ERROR_REASON_INVALID_FIELD)
 	}
+	if s.Code() == codes.Unimplemented && reasonOf(s) == "" {
+		s = withDetails(s, pb.ErrorReason_ERROR_REASON_UNKNOWN_METHOD)
+	}
 	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds()))))

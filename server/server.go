@@ -132,6 +132,7 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 		grpc.StatsHandler(shallow{otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider))}),
 		grpc.ChainUnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
+		grpc.UnknownServiceHandler(noMethod),
 	}
 }
 

@@ -226,9 +226,9 @@ An error is a google.rpc.Status. Its message is a sentence that names the thing,
 call will do later, which over HTTP is the header Retry-After as well; and a google.rpc.RequestInfo where the log has more. Over HTTP the body is the status as
 JSON.
 
-A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed. Nor has what is no call of the API: a
-path or a method that there is not (over HTTP 404 or 405, UNIMPLEMENTED). Nor has what the transport of gRPC, gRPC-Web or Connect refuses by itself: a message that
-says of itself that it is larger than payload.max_bytes and 4 MiB more (RESOURCE_EXHAUSTED; do not repeat it), or a frame that is none.
+A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed. Nor has what the transport of gRPC,
+gRPC-Web or Connect refuses by itself, before anything of the node's sees it: a message that says of itself that it is larger than payload.max_bytes and 4 MiB more
+(RESOURCE_EXHAUSTED; do not repeat it), or a frame that is none. What is asked for over HTTP that is no path of the API gets 404 and a sentence.
 
 | reason | code | HTTP | when, and what to do |
 |---|---|---|---|
@@ -237,7 +237,7 @@ says of itself that it is larger than payload.max_bytes and 4 MiB more (RESOURCE
 // httpCodes are those of the codes that reasons have.
 var httpCodes = map[string]int{
 	"INVALID_ARGUMENT": 400, "NOT_FOUND": 404, "ALREADY_EXISTS": 409, "FAILED_PRECONDITION": 400, "OUT_OF_RANGE": 400, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504,
-	"INTERNAL": 500, "ABORTED": 409, "RESOURCE_EXHAUSTED": 429, "PERMISSION_DENIED": 403, "UNAUTHENTICATED": 401,
+	"INTERNAL": 500, "ABORTED": 409, "RESOURCE_EXHAUSTED": 429, "PERMISSION_DENIED": 403, "UNAUTHENTICATED": 401, "UNIMPLEMENTED": 501,
 }
 
 func (d *document) reasons() (string, error) {

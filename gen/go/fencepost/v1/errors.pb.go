@@ -78,6 +78,9 @@ const (
 	// DEADLINE_EXCEEDED: the body of a request over HTTP (408) was not there in time; nothing was done. Repeat the call unchanged, over a faster line, or send less
 	// at a time.
 	ErrorReason_ERROR_REASON_BODY_LATE ErrorReason = 21
+	// UNIMPLEMENTED: there is no such method, or in the JSON API no such path (404), or none with this method of HTTP (405; Allow names those that it has). Correct the name,
+	// or update the server.
+	ErrorReason_ERROR_REASON_UNKNOWN_METHOD ErrorReason = 22
 )
 
 // Enum value maps for ErrorReason.
@@ -105,6 +108,7 @@ var (
 		19: "ERROR_REASON_NODE_BUSY",
 		20: "ERROR_REASON_PERMISSION_DENIED",
 		21: "ERROR_REASON_BODY_LATE",
+		22: "ERROR_REASON_UNKNOWN_METHOD",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -129,6 +133,7 @@ var (
 		"ERROR_REASON_NODE_BUSY":              19,
 		"ERROR_REASON_PERMISSION_DENIED":      20,
 		"ERROR_REASON_BODY_LATE":              21,
+		"ERROR_REASON_UNKNOWN_METHOD":         22,
 	}
 )
 
@@ -163,7 +168,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xef\x05\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x90\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -187,7 +192,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x17ERROR_REASON_QUEUE_FULL\x10\x12\x12\x1a\n" +
 	"\x16ERROR_REASON_NODE_BUSY\x10\x13\x12\"\n" +
 	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x14\x12\x1a\n" +
-	"\x16ERROR_REASON_BODY_LATE\x10\x15BT\n" +
+	"\x16ERROR_REASON_BODY_LATE\x10\x15\x12\x1f\n" +
+	"\x1bERROR_REASON_UNKNOWN_METHOD\x10\x16BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

@@ -197,6 +197,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_BODY_LATE = 21;</code>
    */
   ERROR_REASON_BODY_LATE(21),
+  /**
+   * <pre>
+   * UNIMPLEMENTED: there is no such method, or in the JSON API no such path (404), or none with this method of HTTP (405; Allow names those that it has). Correct the name,
+   * or update the server.
+   * </pre>
+   *
+   * <code>ERROR_REASON_UNKNOWN_METHOD = 22;</code>
+   */
+  ERROR_REASON_UNKNOWN_METHOD(22),
   UNRECOGNIZED(-1),
   ;
 
@@ -391,6 +400,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_BODY_LATE = 21;</code>
    */
   public static final int ERROR_REASON_BODY_LATE_VALUE = 21;
+  /**
+   * <pre>
+   * UNIMPLEMENTED: there is no such method, or in the JSON API no such path (404), or none with this method of HTTP (405; Allow names those that it has). Correct the name,
+   * or update the server.
+   * </pre>
+   *
+   * <code>ERROR_REASON_UNKNOWN_METHOD = 22;</code>
+   */
+  public static final int ERROR_REASON_UNKNOWN_METHOD_VALUE = 22;
 
 
   public final int getNumber() {
@@ -439,6 +457,7 @@ public enum ErrorReason
       case 19: return ERROR_REASON_NODE_BUSY;
       case 20: return ERROR_REASON_PERMISSION_DENIED;
       case 21: return ERROR_REASON_BODY_LATE;
+      case 22: return ERROR_REASON_UNKNOWN_METHOD;
       default: return null;
     }
   }

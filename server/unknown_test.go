@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// A method that there is not has its reason in every tongue, for whoever is known; a stranger is told of it what it is told of any.
+func TestAMethodThatThereIsNot(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(func(o *Options) {
+		o.Callers = []Caller{{Name: "one", Tokens: []string{"one-0123456789abcdef"}, Submitters: []string{"alice"}}}
+	})
+	const tomorrow = "/fencepost.v1.TxService/CreateTxTomorrow"
+	known := role{token: "one-0123456789abcdef"}.in(k.ctx)
+	for _, method := range []string{tomorrow, "/fencepost.v2.TxService/CreateTx", "/example.Service/Call", "/grpc.reflection.v1.ServerReflection/Other"} {
+		unary := func(ctx context.Context) error {
+			return n.conn.Invoke(ctx, method, &pb.GetTxRequest{}, &pb.GetTxResponse{})
+		}
+		wantStatus(t, unary(known), codes.Unimplemented, "UNKNOWN_METHOD")
+		wantStatus(t, unary(k.ctx), codes.Unauthenticated, "UNAUTHENTICATED")
+		stream, err := n.conn.NewStream(known, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+		k.must(err)
+		wantStatus(t, stream.RecvMsg(&pb.WatchTxResponse{}), codes.Unimplemented, "UNKNOWN_METHOD")
+	}
+	for name, options := range map[string][]connect.ClientOption{"Connect": nil, "Connect JSON": {connect.WithProtoJSON()}, "gRPC-Web": {connect.WithGRPCWeb()}} {
+		for token, want := range map[string]string{"one-0123456789abcdef": "UNKNOWN_METHOD", "another": "UNAUTHENTICATED"} {
+			ask := connect.NewRequest(&pb.GetTxRequest{})
+			ask.Header().Set("Authorization", "Bearer "+token)
+			_, err := connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](http.DefaultClient, "http://"+n.conn.Target()+tomorrow, options...).CallUnary(k.ctx, ask)
+			var told *connect.Error
+			if !asError(err, &told) || reasonOfConnect(told) != want {
+				t.Errorf("%s with %s: %v", name, token, err)
+			}
+		}
+	}
+	n.http("GET", "/api/v1/nothing", "").wantError(t, http.StatusUnauthorized, codes.Unauthenticated, "UNAUTHENTICATED")
+	n.http("GET", "/api/v1/nothing", "", "Authorization", "Bearer one-0123456789abcdef").wantError(t, http.StatusNotFound, codes.Unimplemented, "UNKNOWN_METHOD")
+	if a := n.http("GET", "/index.html", "", "Authorization", "Bearer one-0123456789abcdef"); a.code != http.StatusNotFound {
+		t.Errorf("a page: %v", a)
+	}
+}
+
+func reasonOfConnect(e *connect.Error) string {
+	s := status.New(codes.Code(e.Code()), e.Message())
+	for _, d := range e.Details() {
+		if value, err := d.Value(); err == nil {
+			if info, ok := value.(*errdetails.ErrorInfo); ok {
+				return info.GetReason()
+			}
+		}
+	}
+	return reasonOf(s)
+}
