@@ -130,11 +130,13 @@ func newEngine(cfg nodeConfig, s *store.Store, client *chain.Client, log *slog.L
 
 // serveDebug serves profiles, and what the runtime counts.
 func serveDebug(ctx context.Context, listener net.Listener) error {
-	runtime.SetBlockProfileRate(int(100 * time.Microsecond))
-	runtime.SetMutexProfileFraction(100)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/profile", func(w http.ResponseWriter, r *http.Request) {
+		runtime.SetBlockProfileRate(int(100 * time.Microsecond)) // from now on: a node of which nobody wants profiles does not pay for them
+		runtime.SetMutexProfileFraction(100)
+		pprof.Profile(w, r)
+	})
 	mux.HandleFunc("/debug/memory", func(w http.ResponseWriter, _ *http.Request) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -163,6 +164,35 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 			t.Errorf("%s: %d kept", name, len(a.ended))
 		}
 	}
+}
+
+// The tracker is told of audited blocks whenever these are others: after all of them were let go of it knows of none, and of those that come later again.
+func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
+	t.Parallel()
+	track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
+	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, id: 1, track: track}
+	final := func(block uint64) {
+		a.put(&txn.Tx{Status: txn.Status{State: txn.Confirmed, Receipt: &txn.Receipt{BlockNumber: block, BlockHash: txn.Hash{byte(block)}}}})
+	}
+	known := func(want ...uint64) {
+		t.Helper()
+		if a.awaitReorgs(); !slices.Equal(track.audits[1].blocks, want) {
+			t.Errorf("the tracker knows of %v, not of %v", track.audits[1].blocks, want)
+		}
+	}
+	canonical := func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, number != 12 }
+	known()
+	final(11)
+	known(11)
+	final(12)
+	final(13)
+	known(11, 12, 13)
+	a.letGo(&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical}) // of what cannot be compared nothing is let go
+	known(12)
+	a.letGo(&txn.View{Head: 13 + quick.AuditDepth, Canonical: func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, true }})
+	known()
+	final(14)
+	known(14)
 }
 
 // During an outage the block of what was final goes, somebody else uses its nonce, and what was sent after it is included far above. The owner crashes right after it
