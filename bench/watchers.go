@@ -114,6 +114,9 @@ func (w watch) report(b *bench, deliveries int, before, after state) {
 	b.add(name+"queries.feed", "1/s", feed/took)
 	b.add(name+"cpu.node", "cores", (after.node.cpu-before.node.cpu).Seconds()/took)
 	b.add(name+"rss", "MB", after.node.rss/(1<<20))
+	if alone := b.results.by[watch{1, w.events}.name()+".rss"]; alone != nil && w.watchers > 1 { // the same events, but for the watchers
+		b.add(name+"memory.busy", "KB/watcher", (after.node.rss/1024-alone.Value*1024)/float64(w.watchers))
+	}
 	b.say("  queries in a second: %s", shares(d.by, took))
 }
 

@@ -65,6 +65,7 @@ const maxBackoff = time.Second
 
 // run reads the feed while there are streams, until ctx ends.
 func (f *feed) run(ctx context.Context) {
+	ctx = store.Tailing(ctx)
 	since := f.clock.Now() // of the last success
 	pause := f.limits.FeedGap
 	for ctx.Err() == nil {

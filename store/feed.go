@@ -17,6 +17,18 @@ type head struct {
 	snapshot string // empty: none yet
 }
 
+type tailing struct{}
+
+// Tailing marks what the tailer of a node reads of the feed. All watchers wait for it, so it has a connection of its own and does not queue for one behind callers.
+func Tailing(ctx context.Context) context.Context { return context.WithValue(ctx, tailing{}, true) }
+
+func (s *Store) feed(ctx context.Context) *db.Queries {
+	if ctx.Value(tailing{}) != nil {
+		return db.New(s.tail)
+	}
+	return s.read()
+}
+
 // FeedHead is where the feed ends now: the epoch of the ledger, and a snapshot that says of every event whether it is within. It stays where it was while there
 // are no events above it. A new one is given out only once all that it sees has outlived the next crash: see Settle in queries/open/event.sql.
 func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err error) {
@@ -29,7 +41,7 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 	if before == "" {
 		before = "1:1:" // sees nothing
 	}
-	now, err := s.read().FeedHead(ctx, before)
+	now, err := s.feed(ctx).FeedHead(ctx, before)
 	if err != nil {
 		return 0, "", s.failed(ctx, verb, err)
 	}
@@ -37,7 +49,7 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 		return s.settled.epoch, s.settled.snapshot, nil
 	}
 	if !now.Settled {
-		if err := s.read().Settle(ctx); err != nil {
+		if err := s.feed(ctx).Settle(ctx); err != nil {
 			return 0, "", s.failed(ctx, verb, err)
 		}
 	}
@@ -51,7 +63,7 @@ func (s *Store) EventsSince(ctx context.Context, since, until string, after Even
 	if after.Xid == "" {
 		after.Xid = "0"
 	}
-	rows, err := s.read().EventsSince(ctx, db.EventsSinceParams{
+	rows, err := s.feed(ctx).EventsSince(ctx, db.EventsSinceParams{
 		Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx), AfterSeq: after.Seq,
 		SubmitterID: int32(submitter), MaxRows: rowLimit(limit),
 	})

@@ -135,6 +135,7 @@ type Store struct {
 	api   *pgxpool.Pool
 	owner *pgxpool.Pool
 	taker *pgxpool.Pool // acquisitions: AcquireOne may wait for long
+	tail  *pgxpool.Pool // the tailer of the feed, see Tailing
 	renew *lane         // and releases, and heartbeats
 	first *lane         // fenced statements
 	side  *lane         // those that failed, in parts
@@ -179,6 +180,9 @@ func (s *Store) connect() (err error) {
 	if s.taker, err = s.newPool("taker", lease, lease*2/3, takerConns); err != nil {
 		return err
 	}
+	if s.tail, err = s.newPool("tail", readLimit, fenced, 1); err != nil {
+		return err
+	}
 	renew, err := s.session("renew", lease/3, lease/4)
 	if err != nil {
 		return err
@@ -207,7 +211,7 @@ func (s *Store) Close() {
 	for _, l := range []*lane{s.first, s.side, s.renew, s.tell} {
 		l.close()
 	}
-	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker} {
+	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker, s.tail} {
 		p.Close()
 	}
 }
