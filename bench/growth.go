@@ -94,6 +94,9 @@ func grownScenario(what string, n int, o grown, lives int) scenario {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.close()) }()
+		if err := rest(ctx, firstLooks(o.submitters-o.busy)); err != nil {
+			return err
+		}
 		if lives == 0 {
 			lives = b.size.lives
 		}

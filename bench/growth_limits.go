@@ -30,7 +30,7 @@ func idle(ctx context.Context, b *bench, submitters int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err := rest(ctx, idleSettle); err != nil {
+	if err := rest(ctx, idleSettle+firstLooks(submitters)); err != nil {
 		return err
 	}
 	before, err := s.cost(ctx)
@@ -53,6 +53,13 @@ func idle(ctx context.Context, b *bench, submitters int) (err error) {
 	b.add(name+"rss", "MB", after.node.rss/(1<<20))
 	b.say("  in a second: statements %s; of these %s", shares(w.by, took), shares(less(after.by, before.by), took))
 	return nil
+}
+
+// firstLooks is how long a node takes that has just begun to look once at each submitter without an owner, whether what is final of it has to be watched. That is no
+// part of what goes on afterwards.
+func firstLooks(idle int) time.Duration {
+	const inASecond = 200
+	return time.Duration(idle/inASecond) * time.Second
 }
 
 func rest(ctx context.Context, d time.Duration) error {

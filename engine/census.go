@@ -8,8 +8,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// censusInterval is the time between two counts of what the submitters of this node have before them.
-const censusInterval = 10 * time.Second
+// censusInterval is the time between two counts of what the submitters of this node have before them. Long queues take their time to be counted: the next count is so
+// many times that away at least, so that counting is a hundredth of the time at most.
+const (
+	censusInterval = 10 * time.Second
+	censusRest     = 100
+)
 
 // count counts what the submitters of this node have before them, for those who watch, again and again until ctx ends.
 func (e *Engine) count(ctx context.Context) {
@@ -20,11 +24,14 @@ func (e *Engine) count(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+			began := e.Clock.Now()
 			e.countOnce(ctx)
-			timer.Reset(censusInterval)
+			timer.Reset(untilCensus(e.Clock.Now().Sub(began)))
 		}
 	}
 }
+
+func untilCensus(took time.Duration) time.Duration { return max(censusInterval, censusRest*took) }
 
 func (e *Engine) countOnce(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)

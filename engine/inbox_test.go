@@ -63,6 +63,7 @@ func TestAQueueThatGrowsWakesNobody(t *testing.T) {
 func TestWhatComesBeforeAnybodyCanTellIsSeen(t *testing.T) {
 	t.Parallel()
 	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}, IdleAfter: time.Hour}}, wakes: make(chan struct{}, 1)}
+	a.ledger.Submitter.Limit = 1
 	a.ledger.Open = []txn.Tx{{Status: txn.Status{Released: true}}}
 	a.queue()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

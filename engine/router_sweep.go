@@ -32,6 +32,7 @@ type sweeping struct {
 	unwatched map[txn.SubmitterID]time.Time   // likewise of those that have nothing but final transactions, which come up in turn
 	stayed    bool                            // the last sweep left something of the look for these
 	turn      map[txn.ChainID]txn.SubmitterID // where the next look for these begins
+	calm      calm                            // which of them need no owner
 	kept      map[txn.SubmitterID]kept
 }
 
@@ -45,7 +46,7 @@ type kept struct {
 func newSweeping() sweeping {
 	return sweeping{
 		blocked: map[txn.SubmitterID]bool{}, elsewhere: map[txn.SubmitterID]bool{}, left: map[txn.SubmitterID]time.Time{}, kept: map[txn.SubmitterID]kept{},
-		unwatched: map[txn.SubmitterID]time.Time{}, turn: map[txn.ChainID]txn.SubmitterID{},
+		unwatched: map[txn.SubmitterID]time.Time{}, turn: map[txn.ChainID]txn.SubmitterID{}, calm: calm{},
 	}
 }
 
@@ -154,19 +155,65 @@ type unwatched struct {
 	next map[txn.ChainID]txn.SubmitterID
 }
 
-// findUnwatched looks at so many of each chain as a sweep could take of them, so that those that lie idle cost the same however many they are.
+// findUnwatched looks at so many of each chain as a sweep could take of them, so that those that lie idle cost the same however many they are. What they have is read
+// of those alone of which that is not known: once, as long as nobody owns them.
 func (r *router) findUnwatched(ctx context.Context) (u unwatched, err error) {
 	u.next = map[txn.ChainID]txn.SubmitterID{}
 	for _, chain := range r.chains {
-		ids, next, err := r.e.Store.Unwatched(ctx, []store.Reach{{Chain: chain, Above: r.auditedAbove(chain)}}, r.turn[chain], sweepLimit)
+		above := r.auditedAbove(chain)
+		if above >= store.Nowhere {
+			u.next[chain] = 0
+			continue
+		}
+		idle, next, err := r.e.Store.Unowned(ctx, chain, r.turn[chain], sweepLimit)
 		if err != nil {
 			return u, err
 		}
+		unknown := r.calm.unknown(chain, above, idle)
+		ids, err := r.e.Store.Unwatched(ctx, unknown, above)
+		if err != nil {
+			return u, err
+		}
+		r.calm.learn(chain, idle, ids)
 		u.next[chain] = next
 		r.learnAll(ids, chain)
 		u.ids = append(u.ids, ids...)
 	}
 	return u, nil
+}
+
+// calm remembers, by chain, which submitters without an owner need none because of what is final: under the token that it has seen, and for as long as the block above
+// which that counts does not fall. Whoever has owned one since has left it another token.
+type calm map[txn.ChainID]*calmChain
+
+type calmChain struct {
+	above  uint64
+	tokens map[txn.SubmitterID]txn.Token
+}
+
+// unknown are those of these that have to be looked at.
+func (c calm) unknown(chain txn.ChainID, above uint64, idle []store.Unowned) (ids []txn.SubmitterID) {
+	known := c[chain]
+	if known == nil || above < known.above {
+		known = &calmChain{tokens: map[txn.SubmitterID]txn.Token{}}
+		c[chain] = known
+	}
+	known.above = above
+	for _, one := range idle {
+		if token, seen := known.tokens[one.ID]; !seen || token != one.Token {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
+// learn takes the end of such a look, which has found that some need an owner.
+func (c calm) learn(chain txn.ChainID, idle []store.Unowned, needed []txn.SubmitterID) {
+	for _, one := range idle {
+		if one.Settled && !slices.Contains(needed, one.ID) {
+			c[chain].tokens[one.ID] = one.Token
+		}
+	}
 }
 
 // turnOn has the next look begin where this one ended. Where something was left of it the same are looked at once more: it takes two sweeps to see that somebody holds

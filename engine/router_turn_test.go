@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -53,4 +54,28 @@ func TestTheTurnStaysOnce(t *testing.T) {
 			t.Errorf("look %d: the next begins at %d, want %d", i+1, got, c.want)
 		}
 	}
+}
+
+// TestTheCalmIsReadOnce: a submitter without an owner is not read again while nobody has owned it since; one that needs an owner, or whose last commit may still come,
+// is. Where the block falls above which that counts, all are.
+func TestTheCalmIsReadOnce(t *testing.T) {
+	t.Parallel()
+	const chain, other = txn.ChainID(1), txn.ChainID(2)
+	c := calm{}
+	idle := []store.Unowned{{ID: 1, Token: 1, Settled: true}, {ID: 2, Token: 1, Settled: true}, {ID: 3, Token: 1}}
+	look := func(what string, chain txn.ChainID, above uint64, needed []txn.SubmitterID, want ...txn.SubmitterID) {
+		t.Helper()
+		if got := c.unknown(chain, above, idle); !slices.Equal(got, want) {
+			t.Errorf("%s: %v are read, want %v", what, got, want)
+		}
+		c.learn(chain, idle, needed)
+	}
+	look("at first", chain, 10, []txn.SubmitterID{2}, 1, 2, 3)
+	look("again", chain, 11, nil, 2, 3)
+	look("once 2 has ended", chain, 11, nil, 3)
+	idle[0].Token = 2
+	look("after an owner", chain, 12, nil, 1, 3)
+	look("on another chain", other, 12, nil, 1, 2, 3)
+	look("as before", chain, 12, nil, 3)
+	look("after blocks went away", chain, 11, nil, 1, 2, 3)
 }

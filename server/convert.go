@@ -145,7 +145,7 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 		Mode:   pb.SubmitterMode(pb.SubmitterMode_value["SUBMITTER_MODE_"+string(s.Mode)]),
 		Status: pb.SubmitterStatus(pb.SubmitterStatus_value["SUBMITTER_STATUS_"+string(s.Status)]),
 
-		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
+		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued, QueuedIsAtLeast: s.More, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
 		OnFailure: wireOnFailure(s.OnFailure), MaxFee: wireLimit(s.MaxFee),
 	}
 	if p := s.Pause; p != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"testing"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -16,5 +17,15 @@ func TestTriesToPrepareAreNoHandOvers(t *testing.T) {
 	tx.State, tx.Nonce = txn.Tracking, new(txn.Nonce(3))
 	if got := wireOperator(tx, nil); got.GetSubmitAttempts() != 7 || got.GetNonce() != 3 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAQueueThatWasCountedInPart is told as such.
+func TestAQueueThatWasCountedInPart(t *testing.T) {
+	t.Parallel()
+	for _, more := range []bool{false, true} {
+		if s := wireSubmitter(store.SubmitterInfo{Queued: store.CountedQueue, More: more}); s.GetQueued() != store.CountedQueue || s.GetQueuedIsAtLeast() != more {
+			t.Errorf("%v: %v", more, s)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -107,7 +108,7 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 			"a page":         {200, list},
 			"a page of open": {200, listOpen},
 			"those without an owner": {60, func(q *db.Queries) error {
-				_, err := q.Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}})
+				_, err := q.Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: 1})
 				return err
 			}},
 		} {
@@ -116,6 +117,83 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 			if t.Logf("%s of submitter %d: %d pages", what, id, meter.pages); meter.pages > c.most {
 				t.Errorf("%s of submitter %d: %d pages are looked at, %d at most are needed: %s", what, id, meter.pages, c.most, meter.plan)
 			}
+		}
+	}
+}
+
+// TestThoseThatLieIdleCostNothing: what a node looks at again and again for submitters without an owner is a few pages however many of these have nothing to do, and
+// finds the ones that have. So it is however few of them have no owner.
+func TestThoseThatLieIdleCostNothing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	k.exec(`WITH many AS (
+		INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
+		SELECT 'idle' || n, 31337, substr(sha256(int4send(n)), 1, 20), 'keys', 'STRICT', 1, 'chain' FROM generate_series(1, 5000) n
+		RETURNING submitter_id
+	)
+	INSERT INTO submitter_lease (submitter_id, fencing_token) SELECT submitter_id, 1 FROM many`)
+	busy, waits := k.submitter(s, "busy"), k.submitter(s, "waits")
+	k.past(busy, 10, 20_000)
+	k.queue(s, waits, "r1")
+	k.exec("VACUUM ANALYZE managed_tx, submitter, submitter_lease")
+	looks := func(when string, most int, want ...txn.SubmitterID) {
+		t.Helper()
+		meter := &pagesRead{DBTX: k.session(), t: t}
+		found, err := db.New(meter).Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: manyFree})
+		k.must(err)
+		if got := submitters(found); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+		if t.Logf("%s: %d pages", when, meter.pages); meter.pages > most {
+			t.Errorf("%s: %d pages are looked at, %d at most are needed: %s", when, meter.pages, most, meter.plan)
+		}
+	}
+	looks("nearly all idle", 60, busy, waits)
+	meter := &pagesRead{DBTX: k.session(), t: t}
+	_, err := db.New(meter).Unowned(k.ctx, db.UnownedParams{ChainID: 31337, After: 1000, MaxRows: 256})
+	k.must(err)
+	if t.Logf("256 without an owner: %d pages", meter.pages); meter.pages > 60 {
+		t.Errorf("%d pages are looked at for 256 submitters: %s", meter.pages, meter.plan)
+	}
+	k.exec(`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity' WHERE submitter_id <> ALL ($1)`, []int32{int32(waits), 1, 2})
+	k.exec("VACUUM submitter_lease")
+	looks("nearly all owned", 200, waits)
+}
+
+// TestALongQueueIsCountedInPart: who asks how submitters stand hears of a few exactly how many wait, and of many that they are many. Of a queue of any length that
+// takes the same.
+func TestALongQueueIsCountedInPart(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	type count struct {
+		queued int64
+		more   bool
+	}
+	want := map[string]count{"none": {}, "few": {3, false}, "all": {CountedQueue, false}, "one-more": {CountedQueue, true}, "long": {CountedQueue, true}}
+	for name, n := range map[string]int{"none": 0, "few": 3, "all": CountedQueue, "one-more": CountedQueue + 1, "long": 30_000} {
+		k.past(k.submitter(s, name), 2, n)
+	}
+	k.exec("VACUUM ANALYZE managed_tx")
+	list, err := s.Submitters(k.ctx, nil, "", 10)
+	k.must(err)
+	if len(list) != len(want) {
+		t.Fatalf("%d submitters", len(list))
+	}
+	for _, listed := range list {
+		one, err := s.Submitter(k.ctx, listed.ID)
+		k.must(err)
+		for _, got := range []SubmitterInfo{listed, one} {
+			if (count{got.Queued, got.More}) != want[got.Name] {
+				t.Errorf("%s: %d, more %v; want %v", got.Name, got.Queued, got.More, want[got.Name])
+			}
+		}
+		meter := &pagesRead{DBTX: k.session(), t: t}
+		_, err = db.New(meter).Submitters(k.ctx, db.SubmittersParams{AnyName: true, SubmitterID: int32(one.ID), MaxRows: 1, MostQueued: CountedQueue + 1})
+		k.must(err)
+		if t.Logf("%s: %d pages", one.Name, meter.pages); meter.pages > 40 {
+			t.Errorf("%s: %d pages are looked at: %s", one.Name, meter.pages, meter.plan)
 		}
 	}
 }

@@ -133,54 +133,64 @@ func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 	return s.failed(ctx, fmt.Sprintf("release %d leases", len(leases)), err)
 }
 
-// Reach is a chain whose submitters are looked for, and the last block of it that no reorg is believed to reach any more.
-type Reach struct {
-	Chain txn.ChainID
-	Above uint64 // Nowhere: nobody is needed for what is final
-}
-
-// Nowhere as Reach.Above is a block that no chain comes to.
+// Nowhere is a block that no chain comes to: nobody is needed for what is final above it.
 const Nowhere = math.MaxInt64
+
+// manyFree is how many free leases are too many to be asked one by one whether they have work.
+const manyFree = 256
 
 // Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first.
 func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID, limit int) ([]txn.SubmitterID, error) {
-	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit)})
+	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit), Crowd: manyFree})
 	if err != nil {
 		return nil, s.failed(ctx, "look for orphans", err)
 	}
-	found := make([]txn.SubmitterID, len(ids))
-	for i, id := range ids {
-		found[i] = txn.SubmitterID(id)
-	}
-	return found, nil
+	return submitters(ids), nil
 }
 
-// Unwatched looks at so many submitters of these chains that have no live lease, in the order of their numbers from after on, and returns those that need an owner
-// because of final transactions alone, in blocks which a reorg could reach: without an owner nobody would see it. next goes on where this look ended, and is 0
-// at the end. A look costs what it looks at, however many there are.
-func (s *Store) Unwatched(ctx context.Context, chains []Reach, after txn.SubmitterID, looks int) (found []txn.SubmitterID, next txn.SubmitterID, err error) {
-	p := db.UnwatchedParams{After: int32(after), MaxRows: rowLimit(looks)}
-	for _, c := range chains {
-		if c.Above < Nowhere {
-			p.ChainIds, p.Above = append(p.ChainIds, int64(c.Chain)), append(p.Above, int64(c.Above))
-		}
-	}
-	if len(p.ChainIds) == 0 {
-		return nil, 0, nil
-	}
-	rows, err := s.own().Unwatched(ctx, p)
+// Unowned is a submitter without a live lease, and the token of who had it last.
+type Unowned struct {
+	ID      txn.SubmitterID
+	Token   txn.Token
+	Settled bool // it has had none for so long that no commit under that token can be under way: as long as the token stays, so does what the submitter has
+}
+
+// Unowned lists so many submitters of a chain that have no live lease, in the order of their numbers from after on. next goes on where the list ended, and is 0 at the
+// end.
+func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.SubmitterID, limit int) (found []Unowned, next txn.SubmitterID, err error) {
+	p := db.UnownedParams{ChainID: int64(chain), After: int32(after), MaxRows: rowLimit(limit), Seconds: s.cfg.LeaseDuration.Seconds()}
+	rows, err := s.own().Unowned(ctx, p)
 	if err != nil {
-		return nil, after, s.failed(ctx, "look for final transactions that nobody watches", err)
+		return nil, after, s.failed(ctx, "list submitters without an owner", err)
 	}
 	for _, r := range rows {
-		if r.Needed {
-			found = append(found, txn.SubmitterID(r.SubmitterID))
-		}
+		found = append(found, Unowned{ID: txn.SubmitterID(r.SubmitterID), Token: txn.Token(r.FencingToken), Settled: r.Settled})
 	}
 	if len(rows) == int(p.MaxRows) {
-		next = txn.SubmitterID(rows[len(rows)-1].SubmitterID)
+		next = found[len(found)-1].ID
 	}
 	return found, next, nil
+}
+
+// Unwatched are those of these submitters that need an owner because of final transactions alone, in blocks which a reorg could reach, above the one that is given:
+// without an owner nobody would see it.
+func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID, above uint64) ([]txn.SubmitterID, error) {
+	if len(ids) == 0 || above >= Nowhere {
+		return nil, nil
+	}
+	rows, err := s.own().Unwatched(ctx, db.UnwatchedParams{SubmitterIds: plain(ids), Above: int64(above)})
+	if err != nil {
+		return nil, s.failed(ctx, "look for final transactions that nobody watches", err)
+	}
+	return submitters(rows), nil
+}
+
+func submitters(rows []int32) []txn.SubmitterID {
+	ids := make([]txn.SubmitterID, len(rows))
+	for i, id := range rows {
+		ids[i] = txn.SubmitterID(id)
+	}
+	return ids
 }
 
 func columns(leases []*Lease) (ids []int32, tokens []int64) {

@@ -131,6 +131,11 @@ func TestOrphans(t *testing.T) {
 		t.Helper()
 		found, err := s.Orphans(k.ctx, chains, 10)
 		k.must(err)
+		crowded, err := s.own().Orphans(k.ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: 10, Crowd: 1})
+		k.must(err)
+		if !slices.Equal(submitters(crowded), found) {
+			t.Fatalf("%v by the free leases, %v by what has work", found, crowded)
+		}
 		slices.Sort(found)
 		return found
 	}
@@ -191,24 +196,22 @@ func TestUnwatched(t *testing.T) {
 	queued, l := k.owned(s, "queued") // neglected for less long
 	k.queue(s, queued, "r1")
 	k.must(s.Release(k.ctx, []*Lease{l}))
-	unwatched := func(chains ...Reach) []txn.SubmitterID {
+	unwatched := func(above uint64) []txn.SubmitterID {
 		t.Helper()
-		found, next, err := s.Unwatched(k.ctx, chains, 0, 10)
-		if err != nil || next != 0 {
-			t.Fatalf("next %d, %v", next, err)
-		}
+		found, err := s.Unwatched(k.ctx, []txn.SubmitterID{final, queued}, above)
+		k.must(err)
 		return found
 	}
 	for above, want := range map[uint64][]txn.SubmitterID{
 		0: {final}, 59: {final}, 60: {}, Nowhere: {}, math.MaxUint64: {},
 	} {
-		if found := unwatched(Reach{Chain: 1, Above: 0}, Reach{Chain: 31337, Above: above}); !slices.Equal(found, want) {
+		if found := unwatched(above); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
 	}
 	// What ran before it was given back to the queue is in an older block than the nonces before its own.
 	k.exec("UPDATE managed_tx SET receipt_block = 5 WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
-	if found := unwatched(Reach{Chain: 31337, Above: 9}); !slices.Equal(found, []txn.SubmitterID{final}) {
+	if found := unwatched(9); !slices.Equal(found, []txn.SubmitterID{final}) {
 		t.Errorf("by the nonce before: %v", found)
 	}
 	k.exec("UPDATE managed_tx SET receipt_block = 60 WHERE submitter_id = $1 AND receipt_block = 5", int32(final))
@@ -216,15 +219,51 @@ func TestUnwatched(t *testing.T) {
 	k.exec("UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"+
 		" WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
 	for above, want := range map[uint64][]txn.SubmitterID{69: {final}, 70: {}, Nowhere: {}} {
-		if found := unwatched(Reach{Chain: 31337, Above: above}); !slices.Equal(found, want) {
+		if found := unwatched(above); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
 	}
-	if l := k.lease(s, final); l == nil {
-		t.Fatal("it is not free")
+	if found, err := s.Unwatched(k.ctx, nil, 0); err != nil || len(found) > 0 {
+		t.Errorf("of none: %v, %v", found, err)
 	}
-	if found := unwatched(Reach{Chain: 31337}); len(found) > 0 {
-		t.Errorf("one is owned: %v", found)
+}
+
+// TestUnowned: the list tells who has no live lease on a chain, who had it last, and for whom that has been so for the time of a lease.
+func TestUnowned(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	fresh := k.submitter(s, "fresh")
+	lapsed, _ := k.owned(s, "lapsed")
+	k.lapse(lapsed)
+	released, l := k.owned(s, "released")
+	k.must(s.Release(k.ctx, []*Lease{l}))
+	owned, _ := k.owned(s, "owned")
+	list := func(chain txn.ChainID, after txn.SubmitterID, limit int) []Unowned {
+		t.Helper()
+		found, next, err := s.Unowned(k.ctx, chain, after, limit)
+		k.must(err)
+		if want := len(found) == limit; want != (next != 0) || want && next != found[limit-1].ID {
+			t.Errorf("after %d of %+v the next is %d", limit, found, next)
+		}
+		return found
+	}
+	all := []Unowned{{ID: fresh, Settled: true}, {ID: lapsed, Token: 1}, {ID: released, Token: 1}}
+	if got := list(31337, 0, 10); !slices.Equal(got, all) {
+		t.Fatalf("%+v, want %+v; %d is owned", got, all, owned)
+	}
+	if got := list(31337, 0, 2); !slices.Equal(got, all[:2]) {
+		t.Errorf("%+v", got)
+	}
+	if got := list(31337, lapsed, 2); !slices.Equal(got, all[2:]) {
+		t.Errorf("%+v", got)
+	}
+	if got := list(1, 0, 2); len(got) > 0 {
+		t.Errorf("of another chain: %+v", got)
+	}
+	k.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() - make_interval(secs => $2) WHERE submitter_id = $1", int32(lapsed), s.cfg.LeaseDuration.Seconds())
+	if got := list(31337, fresh, 1); !slices.Equal(got, []Unowned{{ID: lapsed, Token: 1, Settled: true}}) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -247,7 +286,13 @@ func TestUnwatchedInTurn(t *testing.T) {
 	k.exec("VACUUM ANALYZE managed_tx, submitter, submitter_lease")
 	var found []txn.SubmitterID
 	for looks, after := 0, txn.SubmitterID(0); looks == 0 || after != 0; looks++ {
-		ids, next, err := s.Unwatched(k.ctx, []Reach{{Chain: 31337, Above: 6}}, after, 10)
+		idle, next, err := s.Unowned(k.ctx, 31337, after, 10)
+		k.must(err)
+		var ids []txn.SubmitterID
+		for _, one := range idle {
+			ids = append(ids, one.ID)
+		}
+		ids, err = s.Unwatched(k.ctx, ids, 6)
 		k.must(err)
 		if found = append(found, ids...); looks > 3 {
 			t.Fatal("it does not come to the end")
@@ -258,7 +303,7 @@ func TestUnwatchedInTurn(t *testing.T) {
 		t.Errorf("found %v, want %v", found, want)
 	}
 	meter := &pagesRead{DBTX: k.session(), t: t}
-	_, err := db.New(meter).Unwatched(k.ctx, db.UnwatchedParams{ChainIds: []int64{31337}, Above: []int64{6}, MaxRows: 2})
+	_, err := db.New(meter).Unwatched(k.ctx, db.UnwatchedParams{SubmitterIds: plain(want[:2]), Above: 6})
 	k.must(err)
 	if most := 60; meter.pages > most {
 		t.Errorf("%d pages are looked at for two submitters, %d at most are needed: %s", meter.pages, most, meter.plan)

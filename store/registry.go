@@ -111,13 +111,16 @@ func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, 
 	return s.Submitter(ctx, id)
 }
 
+// CountedQueue is how much of a queue is counted for those who ask how a submitter stands: enough to tell a few from many, and to cost the same of a queue of any length.
+const CountedQueue = 1000
+
 // Submitter reads one submitter with what is known of its owner, cursor and queue.
 func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInfo, error) {
 	verb := fmt.Sprintf("read submitter %d", id)
 	if id < 1 {
 		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: true, SubmitterID: int32(id), MaxRows: 1})
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: true, SubmitterID: int32(id), MaxRows: 1, MostQueued: CountedQueue + 1})
 	if err != nil {
 		return SubmitterInfo{}, s.failed(ctx, verb, err)
 	}
@@ -130,7 +133,7 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 
 // Submitters lists submitters by name, those after afterName; of these names alone, unless they are nil.
 func (s *Store) Submitters(ctx context.Context, names []string, afterName string, limit int) ([]SubmitterInfo, error) {
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: names == nil, Names: names, AfterName: afterName, MaxRows: rowLimit(limit)})
+	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: names == nil, Names: names, AfterName: afterName, MaxRows: rowLimit(limit), MostQueued: CountedQueue + 1})
 	if err != nil {
 		return nil, s.failed(ctx, "list submitters", err)
 	}
@@ -153,7 +156,8 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 		Lease:     LeaseInfo{OwnerNode: r.OwnerNode, Token: txn.Token(r.FencingToken), AcquiredAt: r.AcquiredAt, ExpiresAt: r.ExpiresAt, Live: r.Live},
 		Cursor:    toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason, r.ProtectEvidence, r.ProtectAt),
 		Pause:     toPause(r),
-		Queued:    r.Queued,
+		Queued:    min(r.Queued, CountedQueue),
+		More:      r.Queued > CountedQueue,
 		InFlight:  r.InFlight,
 	}, err
 }

@@ -122,7 +122,8 @@ type SubmitterInfo struct {
 	Lease    LeaseInfo
 	Cursor   *txn.Cursor // nil before the account was looked at
 	Pause    *Pause      // nil: it is not paused, or nothing is recorded of that
-	Queued   int64
+	Queued   int64       // what waits for a nonce, counted up to CountedQueue
+	More     bool        // more wait than were counted
 	InFlight int64
 }
 

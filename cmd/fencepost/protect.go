@@ -207,16 +207,16 @@ func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 
 // atWork tells what an account has to do. What was queued a moment ago may be in flight by now, so one is never told without the other.
 func atWork(s *pb.Submitter) string {
-	are := func(n int64, where string) string {
+	are := func(n int64, many, where string) string {
 		switch n {
 		case 0:
 			return "nothing is " + where
 		case 1:
 			return "1 is " + where
 		}
-		return fmt.Sprintf("%d are %s", n, where)
+		return many + " are " + where
 	}
-	return are(s.GetQueued(), "queued") + ", " + are(s.GetInFlight(), "in flight")
+	return are(s.GetQueued(), shownQueued(s), "queued") + ", " + are(s.GetInFlight(), strconv.FormatInt(s.GetInFlight(), 10), "in flight")
 }
 
 // goesOn is the nonce at which a protection was left: behind the gap that was recorded at the cursor, if there is one. Under protection the cursor stands still.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -59,6 +61,18 @@ func TestWhatASpeedUpRecorded(t *testing.T) {
 	}
 }
 
+// A queue that was not counted to its end is told as one.
+func TestHowMuchWaits(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]*pb.Submitter{
+		"0": {}, "3": {Queued: 3}, "1000": {Queued: 1000}, "at least 1000": {Queued: 1000, QueuedIsAtLeast: true},
+	} {
+		if fields := submitterFields(s, time.Now()); !slices.Contains(fields, field{"queued", want}) {
+			t.Errorf("want %s: %v", want, fields)
+		}
+	}
+}
+
 // Where an account goes on was decided with the end of its protection; by the time of the answer it may be further.
 func TestWhatAnExitRecorded(t *testing.T) {
 	t.Parallel()
@@ -77,6 +91,7 @@ func TestWhatAnExitRecorded(t *testing.T) {
 	waits := func(queued, inFlight int64) func(*pb.Submitter) {
 		return func(s *pb.Submitter) { s.Queued, s.InFlight = queued, inFlight }
 	}
+	long := func(s *pb.Submitter) { s.Queued, s.QueuedIsAtLeast, s.InFlight = 1000, true, 1 }
 	many := make([]*pb.NonceGap, mostGaps)
 	for name, c := range map[string]struct {
 		before, after *pb.Submitter
@@ -87,6 +102,7 @@ func TestWhatAnExitRecorded(t *testing.T) {
 		"aligned":       {at(3, under(1)), at(9, gaps(&pb.NonceGap{FirstNonce: 1, LastNonce: 1}, &pb.NonceGap{FirstNonce: 3, LastNonce: 6})), align, "is 7 (was 3); nonces 3 to 6 are recorded as a gap; 2 are queued"},
 		"taken since":   {at(3, under(1)), at(4, waits(0, 1)), resume, `; nothing is queued, 1 is in flight: "fencepost tx watch --submitter alice"`},
 		"one of each":   {at(3, under(1)), at(4, waits(1, 2)), resume, `; 1 is queued, 2 are in flight: `},
+		"many":          {at(3, under(1)), at(4, long), resume, `; at least 1000 are queued, 1 is in flight: `},
 		"at rest":       {at(3, under(1)), at(3, waits(0, 0)), resume, `; nothing is queued, nothing is in flight`},
 		"by one":        {at(3, under(1)), at(9, gaps(&pb.NonceGap{FirstNonce: 3, LastNonce: 3})), align, "is 4 (was 3); nonce 3 is recorded as a gap;"},
 		"aligned, none": {at(3, under(1)), at(9, none), align, "the next nonce to be taken is 3; "},

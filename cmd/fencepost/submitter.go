@@ -122,7 +122,7 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 	rows := make([][]string, len(all.GetSubmitters()))
 	for i, s := range all.GetSubmitters() {
 		rows[i] = []string{s.GetName(), s.GetAccountId(), shownStatus(s), shown(s.GetLease().GetOwnerNode()), shownNonce(s),
-			strconv.FormatInt(s.GetQueued(), 10), strconv.FormatInt(s.GetInFlight(), 10)}
+			shownQueued(s), strconv.FormatInt(s.GetInFlight(), 10)}
 	}
 	return p.print(wire{all}, table([]string{"NAME", "ACCOUNT", "STATUS", "OWNER", "NEXT_NONCE", "QUEUED", "IN_FLIGHT"}, rows))
 }

@@ -180,12 +180,20 @@ func givenUp(tx *pb.Tx) bool {
 	return tx.GetCancelRequested() || len(attempts) > 0 && attempts[len(attempts)-1].GetKind() == string(txn.Cancel)
 }
 
+// shownQueued tells how much waits for a nonce, and that it is more when not all of it was counted.
+func shownQueued(s *pb.Submitter) string {
+	if s.GetQueuedIsAtLeast() {
+		return fmt.Sprintf("at least %d", s.GetQueued())
+	}
+	return strconv.FormatInt(s.GetQueued(), 10)
+}
+
 func submitterFields(s *pb.Submitter, now time.Time) []field {
 	all := []field{
 		{"name", s.GetName()}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
 		{"status", shownStatus(s)}, {"on_failure", shownFailurePolicy(s)}, {"max_fee", wei(s.GetMaxFee())},
 		{"start_from", s.GetStartFrom()}, {"next_nonce", shownNonce(s)}, {"init_nonce", shownInit(s)},
-		{"queued", strconv.FormatInt(s.GetQueued(), 10)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
+		{"queued", shownQueued(s)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
 	}
 	all = append(all, leaseFields(s.GetLease(), now)...)
 	if p := s.GetPause(); p != nil {

@@ -64,44 +64,82 @@ UPDATE submitter_lease l
  WHERE l.submitter_id = mine.submitter_id
 RETURNING l.submitter_id;
 
--- Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. OFFSET 0 keeps the planner from looking for
--- work twice.
+-- Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either most submitters lie idle, or most have an
+-- owner; and this is asked again and again. So it goes by what there is less of: each of the leases that are free, as long as these are no crowd; else from one
+-- submitter that has work to the next, along the indexes of what is queued, open or asked, where all entries of one are passed over in one step. Of each
+-- the first is asked for, in the order of its index: for EXISTS the planner may read all that is queued.
 -- name: Orphans :many
+WITH RECURSIVE free AS MATERIALIZED (
+    SELECT l.submitter_id FROM submitter_lease l WHERE l.expires_at <= clock_timestamp() LIMIT @crowd::BIGINT
+), many AS MATERIALIZED (
+    SELECT 0 AS submitter_id FROM free f HAVING count(f.submitter_id) >= @crowd::BIGINT
+), queued AS (
+    SELECT m.submitter_id FROM many m
+     UNION ALL
+    SELECT (SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id > q.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+             ORDER BY t.submitter_id LIMIT 1)
+      FROM queued q WHERE q.submitter_id IS NOT NULL
+), open AS (
+    SELECT m.submitter_id FROM many m
+     UNION ALL
+    SELECT (SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id > o.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
+             ORDER BY t.submitter_id LIMIT 1)
+      FROM open o WHERE o.submitter_id IS NOT NULL
+), asked AS (
+    SELECT m.submitter_id FROM many m
+     UNION ALL
+    SELECT (SELECT k.submitter_id FROM submitter_command k WHERE k.submitter_id > a.submitter_id AND k.applied_at IS NULL
+             ORDER BY k.submitter_id LIMIT 1)
+      FROM asked a WHERE a.submitter_id IS NOT NULL
+), working AS (
+    SELECT q.submitter_id FROM queued q
+     UNION
+    SELECT o.submitter_id FROM open o
+     UNION
+    SELECT a.submitter_id FROM asked a
+     UNION
+    SELECT f.submitter_id FROM free f
+     WHERE NOT EXISTS (SELECT FROM many)
+       AND ((SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id = f.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+              ORDER BY t.queue_seq LIMIT 1) IS NOT NULL
+            OR (SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id = f.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
+                 ORDER BY t.nonce LIMIT 1) IS NOT NULL
+            OR (SELECT k.submitter_id FROM submitter_command k WHERE k.submitter_id = f.submitter_id AND k.applied_at IS NULL
+                 ORDER BY k.command_id LIMIT 1) IS NOT NULL)
+)
 SELECT o.submitter_id
-  FROM (SELECT l.submitter_id, l.expires_at,
-               (EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL)
-                OR EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = l.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)
-                OR EXISTS (SELECT FROM submitter_command k WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL)) AS work
-          FROM submitter s
-          JOIN submitter_lease l ON l.submitter_id = s.submitter_id
-         WHERE s.chain_id = ANY(@chain_ids::BIGINT[]) AND l.expires_at <= clock_timestamp()
-        OFFSET 0) o
- WHERE o.work
+  FROM working w
+ CROSS JOIN LATERAL (SELECT l.submitter_id, l.expires_at FROM submitter_lease l
+                      WHERE l.submitter_id = w.submitter_id AND l.expires_at <= clock_timestamp()
+                     OFFSET 0) o
+  JOIN submitter s ON s.submitter_id = o.submitter_id
+ WHERE s.chain_id = ANY(@chain_ids::BIGINT[])
  ORDER BY o.expires_at, o.submitter_id
  LIMIT @max_rows::INT;
 
--- Unwatched looks at some submitters without a live lease, beyond a number, and tells which have final transactions that a reorg could still reach: the newest of them
--- is in a block above the one that is given for the chain, or has ended as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does
--- not, since what ran before it was given back to the queue is in an older block. All of them at once would be too many to look at again and again.
+-- Unowned are some submitters of a chain without a live lease, beyond a number. Those of settled ones have been for so many seconds, so that no commit of who had them
+-- can be under way: what they have is what they had, as long as their token is the same.
+-- name: Unowned :many
+SELECT l.submitter_id, l.fencing_token, (l.expires_at <= clock_timestamp() - make_interval(secs => @seconds::FLOAT8))::BOOLEAN AS settled
+  FROM submitter_lease l
+  JOIN submitter s ON s.submitter_id = l.submitter_id
+ WHERE s.chain_id = @chain_id::BIGINT AND s.submitter_id > @after::INT AND l.submitter_id > @after::INT AND l.expires_at <= clock_timestamp()
+ ORDER BY l.submitter_id
+ LIMIT @max_rows::INT;
+
+-- Unwatched tells which of these submitters have final transactions that a reorg could still reach: the newest of them is in a block above this one, or has ended
+-- as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does not, since what ran before it was given back to the queue is in an
+-- older block.
 -- name: Unwatched :many
-WITH turn AS MATERIALIZED (
-    SELECT l.submitter_id, c.above
-      FROM (SELECT unnest(@chain_ids::BIGINT[]) AS chain_id, unnest(@above::BIGINT[]) AS above) c
-      JOIN submitter s ON s.chain_id = c.chain_id
-      JOIN submitter_lease l ON l.submitter_id = s.submitter_id
-     WHERE l.submitter_id > @after::INT AND l.expires_at <= clock_timestamp()
-     ORDER BY l.submitter_id
-     LIMIT @max_rows::INT
-)
-SELECT w.submitter_id,
-       coalesce((SELECT max(f.receipt_block) FROM (
-                        SELECT t.receipt_block FROM managed_tx t
-                         WHERE t.submitter_id = w.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
-                         ORDER BY t.nonce DESC
-                         LIMIT 8) f) > w.above
-                OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = w.submitter_id AND t.ended_block IS NOT NULL) > w.above, FALSE)::BOOLEAN AS needed
-  FROM turn w
- ORDER BY w.submitter_id;
+SELECT w.submitter_id::INT AS submitter_id
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) w
+ WHERE (SELECT max(f.receipt_block) FROM (
+               SELECT t.receipt_block FROM managed_tx t
+                WHERE t.submitter_id = w.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+                ORDER BY t.nonce DESC
+                LIMIT 8) f) > @above::BIGINT
+    OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = w.submitter_id AND t.ended_block IS NOT NULL) > @above::BIGINT
+ ORDER BY 1;
 
 -- TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps
 -- its locks, and no timeout of the server ends it.

@@ -151,7 +151,8 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
        (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known, coalesce(p.action, '')::TEXT AS pause_action, coalesce(p.reason, '')::TEXT AS pause_reason,
        coalesce(p.operator, '')::TEXT AS pause_operator, coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
-       (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
+       (SELECT count(*) FROM (SELECT 1 FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                               ORDER BY t.queue_seq LIMIT $1::BIGINT) q) AS queued,
        (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
@@ -168,12 +169,13 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
         WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED' AND k.applied_at > coalesce(k.resumed_at, '-infinity')
         ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
         LIMIT 1) p ON TRUE
- WHERE s.name > $1 AND ($2::INT = 0 OR s.submitter_id = $2::INT) AND ($3::BOOLEAN OR s.name = ANY($4::TEXT[]))
+ WHERE s.name > $2 AND ($3::INT = 0 OR s.submitter_id = $3::INT) AND ($4::BOOLEAN OR s.name = ANY($5::TEXT[]))
  ORDER BY s.name
- LIMIT $5::INT
+ LIMIT $6::INT
 `
 
 type SubmittersParams struct {
+	MostQueued  int64
 	AfterName   string
 	SubmitterID int32
 	AnyName     bool
@@ -215,9 +217,10 @@ type SubmittersRow struct {
 }
 
 // Submitters tells why one is paused as well: of the pauses since it was last resumed the newest that the policy on_failure made, which nobody may overlook, or else
-// the newest. It is looked for among so many commands.
+// the newest. It is looked for among so many commands. What waits is counted along the index of the queue, up to so many.
 func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]SubmittersRow, error) {
 	rows, err := q.db.Query(ctx, submitters,
+		arg.MostQueued,
 		arg.AfterName,
 		arg.SubmitterID,
 		arg.AnyName,

@@ -750,7 +750,8 @@ type Submitter struct {
 	InitNonce *uint64 `protobuf:"varint,11,opt,name=init_nonce,json=initNonce,proto3,oneof" json:"init_nonce,omitempty"`
 	// Set while the submitter is protected.
 	Protection *Protection `protobuf:"bytes,12,opt,name=protection,proto3" json:"protection,omitempty"`
-	Queued     int64       `protobuf:"varint,13,opt,name=queued,proto3" json:"queued,omitempty"`
+	// Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+	Queued int64 `protobuf:"varint,13,opt,name=queued,proto3" json:"queued,omitempty"`
 	// Nonces taken and not yet final.
 	InFlight   int64                  `protobuf:"varint,14,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -764,9 +765,11 @@ type Submitter struct {
 	// Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
 	MaxFee string `protobuf:"bytes,20,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
 	// Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
-	Pause         *Pause `protobuf:"bytes,21,opt,name=pause,proto3" json:"pause,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Pause *Pause `protobuf:"bytes,21,opt,name=pause,proto3" json:"pause,omitempty"`
+	// More transactions wait than queued says.
+	QueuedIsAtLeast bool `protobuf:"varint,22,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Submitter) Reset() {
@@ -944,6 +947,13 @@ func (x *Submitter) GetPause() *Pause {
 		return x.Pause
 	}
 	return nil
+}
+
+func (x *Submitter) GetQueuedIsAtLeast() bool {
+	if x != nil {
+		return x.QueuedIsAtLeast
+	}
+	return false
 }
 
 type RegisterSubmitterRequest struct {
@@ -2261,7 +2271,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"last_nonce\x18\x02 \x01(\x04B\x020\x01R\tlastNonce\x12\x13\n" +
 	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xfc\x06\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xa9\a\n" +
 	"\tSubmitter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -2293,7 +2303,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"on_failure\x18\x13 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyR\tonFailure\x12\x17\n" +
 	"\amax_fee\x18\x14 \x01(\tR\x06maxFee\x12)\n" +
-	"\x05pause\x18\x15 \x01(\v2\x13.fencepost.v1.PauseR\x05pauseB\r\n" +
+	"\x05pause\x18\x15 \x01(\v2\x13.fencepost.v1.PauseR\x05pause\x12+\n" +
+	"\x12queued_is_at_least\x18\x16 \x01(\bR\x0fqueuedIsAtLeastB\r\n" +
 	"\v_next_nonceB\r\n" +
 	"\v_init_nonce\"\xd0\x03\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +

@@ -454,6 +454,10 @@ private static final long serialVersionUID = 0L;
   public static final int QUEUED_FIELD_NUMBER = 13;
   private long queued_ = 0L;
   /**
+   * <pre>
+   * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+   * </pre>
+   *
    * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
    * @return The queued.
    */
@@ -743,6 +747,21 @@ private static final long serialVersionUID = 0L;
     return pause_ == null ? dev.fencepost.v1.Pause.getDefaultInstance() : pause_;
   }
 
+  public static final int QUEUED_IS_AT_LEAST_FIELD_NUMBER = 22;
+  private boolean queuedIsAtLeast_ = false;
+  /**
+   * <pre>
+   * More transactions wait than queued says.
+   * </pre>
+   *
+   * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
+   * @return The queuedIsAtLeast.
+   */
+  @java.lang.Override
+  public boolean getQueuedIsAtLeast() {
+    return queuedIsAtLeast_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -819,6 +838,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000080) != 0)) {
       output.writeMessage(21, getPause());
+    }
+    if (queuedIsAtLeast_ != false) {
+      output.writeBool(22, queuedIsAtLeast_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -907,6 +929,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(21, getPause());
     }
+    if (queuedIsAtLeast_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(22, queuedIsAtLeast_);
+    }
     return size;
   }
   @java.lang.Override
@@ -994,6 +1020,8 @@ private static final long serialVersionUID = 0L;
       if (!getPause()
           .equals(other.getPause())) return false;
     }
+    if (getQueuedIsAtLeast()
+        != other.getQueuedIsAtLeast()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1070,6 +1098,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + PAUSE_FIELD_NUMBER;
       hash = (53 * hash) + getPause().hashCode();
     }
+    hash = (37 * hash) + QUEUED_IS_AT_LEAST_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getQueuedIsAtLeast());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1264,6 +1295,7 @@ private static final long serialVersionUID = 0L;
         pauseBuilder_.dispose();
         pauseBuilder_ = null;
       }
+      queuedIsAtLeast_ = false;
       return this;
     }
 
@@ -1391,6 +1423,9 @@ private static final long serialVersionUID = 0L;
             : pauseBuilder_.build();
         to_bitField0_ |= 0x00000080;
       }
+      if (((from_bitField0_ & 0x00200000) != 0)) {
+        result.queuedIsAtLeast_ = queuedIsAtLeast_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1503,6 +1538,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasPause()) {
         mergePause(other.getPause());
+      }
+      if (other.getQueuedIsAtLeast() != false) {
+        setQueuedIsAtLeast(other.getQueuedIsAtLeast());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1653,6 +1691,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00100000;
               break;
             } // case 170
+            case 176: {
+              queuedIsAtLeast_ = input.readBool();
+              bitField0_ |= 0x00200000;
+              break;
+            } // case 176
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2634,6 +2677,10 @@ private static final long serialVersionUID = 0L;
 
     private long queued_ ;
     /**
+     * <pre>
+     * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+     * </pre>
+     *
      * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
      * @return The queued.
      */
@@ -2642,6 +2689,10 @@ private static final long serialVersionUID = 0L;
       return queued_;
     }
     /**
+     * <pre>
+     * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+     * </pre>
+     *
      * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
      * @param value The queued to set.
      * @return This builder for chaining.
@@ -2654,6 +2705,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+     * </pre>
+     *
      * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
      * @return This builder for chaining.
      */
@@ -3740,6 +3795,50 @@ private static final long serialVersionUID = 0L;
         pause_ = null;
       }
       return pauseBuilder_;
+    }
+
+    private boolean queuedIsAtLeast_ ;
+    /**
+     * <pre>
+     * More transactions wait than queued says.
+     * </pre>
+     *
+     * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
+     * @return The queuedIsAtLeast.
+     */
+    @java.lang.Override
+    public boolean getQueuedIsAtLeast() {
+      return queuedIsAtLeast_;
+    }
+    /**
+     * <pre>
+     * More transactions wait than queued says.
+     * </pre>
+     *
+     * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
+     * @param value The queuedIsAtLeast to set.
+     * @return This builder for chaining.
+     */
+    public Builder setQueuedIsAtLeast(boolean value) {
+
+      queuedIsAtLeast_ = value;
+      bitField0_ |= 0x00200000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * More transactions wait than queued says.
+     * </pre>
+     *
+     * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearQueuedIsAtLeast() {
+      bitField0_ = (bitField0_ & ~0x00200000);
+      queuedIsAtLeast_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Submitter)

@@ -211,6 +211,10 @@ public interface SubmitterOrBuilder extends
   dev.fencepost.v1.ProtectionOrBuilder getProtectionOrBuilder();
 
   /**
+   * <pre>
+   * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+   * </pre>
+   *
    * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
    * @return The queued.
    */
@@ -396,4 +400,14 @@ public interface SubmitterOrBuilder extends
    * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
    */
   dev.fencepost.v1.PauseOrBuilder getPauseOrBuilder();
+
+  /**
+   * <pre>
+   * More transactions wait than queued says.
+   * </pre>
+   *
+   * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
+   * @return The queuedIsAtLeast.
+   */
+  boolean getQueuedIsAtLeast();
 }

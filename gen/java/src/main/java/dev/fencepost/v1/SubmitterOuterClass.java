@@ -201,7 +201,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "once\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022" +
       "\023\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006re" +
       "ason\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Tim" +
-      "estampR\004time\"\374\006\n\tSubmitter\022\022\n\004name\030\001 \001(\t" +
+      "estampR\004time\"\251\007\n\tSubmitter\022\022\n\004name\030\001 \001(\t" +
       "R\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n" +
       "\010chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030" +
       "\004 \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/" +
@@ -222,153 +222,155 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\026.fencepost.v1.NonceGapR\004gaps\022:\n\non_fail" +
       "ure\030\023 \001(\0162\033.fencepost.v1.FailurePolicyR\t" +
       "onFailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pa" +
-      "use\030\025 \001(\0132\023.fencepost.v1.PauseR\005pauseB\r\n" +
-      "\013_next_nonceB\r\n\013_init_nonce\"\320\003\n\030Register" +
-      "SubmitterRequest\0223\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^" +
-      "[a-z][a-z0-9._-]{0,63}$R\004name\022.\n\010chain_i" +
-      "d\030\002 \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n" +
-      "\007address\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-F]{40" +
-      "}$R\007address\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006" +
-      "signer\0229\n\004mode\030\005 \001(\0162\033.fencepost.v1.Subm" +
-      "itterModeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart_from" +
-      "\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must be \"" +
-      "0\", \"chain\" or the exact next nonce of t" +
-      "he account\032Gthis == \'\' || this == \'chain" +
-      "\' || this.matches(\'^(0|[1-9][0-9]{0,17})" +
-      "$\')R\tstartFrom\"\304\002\n\026UpdateSubmitterReques" +
+      "use\030\025 \001(\0132\023.fencepost.v1.PauseR\005pause\022+\n" +
+      "\022queued_is_at_least\030\026 \001(\010R\017queuedIsAtLea" +
+      "stB\r\n\013_next_nonceB\r\n\013_init_nonce\"\320\003\n\030Reg" +
+      "isterSubmitterRequest\0223\n\004name\030\001 \001(\tB\037\272H\034" +
+      "r\0322\030^[a-z][a-z0-9._-]{0,63}$R\004name\022.\n\010ch" +
+      "ain_id\030\002 \001(\004B\0230\001\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000R\007chain" +
+      "Id\0224\n\007address\030\003 \001(\tB\032\272H\027r\0252\023^0x[0-9a-fA-" +
+      "F]{40}$R\007address\022!\n\006signer\030\004 \001(\tB\t\272H\006r\004\020" +
+      "\001\030@R\006signer\0229\n\004mode\030\005 \001(\0162\033.fencepost.v1" +
+      ".SubmitterModeB\010\272H\005\202\001\002\020\001R\004mode\022\272\001\n\nstart" +
+      "_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001\n\nstart_from\022;must" +
+      " be \"0\", \"chain\" or the exact next nonce" +
+      " of the account\032Gthis == \'\' || this == \'" +
+      "chain\' || this.matches(\'^(0|[1-9][0-9]{0" +
+      ",17})$\')R\tstartFrom\"\304\002\n\026UpdateSubmitterR" +
+      "equest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\ts" +
+      "ubmitter\022D\n\non_failure\030\002 \001(\0162\033.fencepost" +
+      ".v1.FailurePolicyB\010\272H\005\202\001\002\020\001R\tonFailure\022-" +
+      "\n\007max_fee\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006m" +
+      "axFee\022C\n\013update_mask\030\004 \001(\0132\032.google.prot" +
+      "obuf.FieldMaskB\006\272H\003\310\001\001R\nupdateMask\022 \n\006re" +
+      "ason\030\005 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator" +
+      "\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027UpdateSubm" +
+      "itterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fence" +
+      "post.v1.SubmitterR\tsubmitter\"l\n\031Register" +
+      "SubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.f" +
+      "encepost.v1.SubmitterR\tsubmitter\022\030\n\007crea" +
+      "ted\030\002 \001(\010R\007created\"?\n\023GetSubmitterReques" +
       "t\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
-      "ter\022D\n\non_failure\030\002 \001(\0162\033.fencepost.v1.F" +
-      "ailurePolicyB\010\272H\005\202\001\002\020\001R\tonFailure\022-\n\007max" +
-      "_fee\030\003 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78}$R\006maxFee" +
-      "\022C\n\013update_mask\030\004 \001(\0132\032.google.protobuf." +
-      "FieldMaskB\006\272H\003\310\001\001R\nupdateMask\022 \n\006reason\030" +
-      "\005 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\006 \001(" +
-      "\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027UpdateSubmitter" +
-      "Response\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost." +
-      "v1.SubmitterR\tsubmitter\"l\n\031RegisterSubmi" +
-      "tterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencep" +
-      "ost.v1.SubmitterR\tsubmitter\022\030\n\007created\030\002" +
-      " \001(\010R\007created\"?\n\023GetSubmitterRequest\022(\n\t" +
-      "submitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\"M" +
-      "\n\024GetSubmitterResponse\0225\n\tsubmitter\030\001 \001(" +
-      "\0132\027.fencepost.v1.SubmitterR\tsubmitter\"i\n" +
-      "\025ListSubmittersRequest\022\'\n\tpage_size\030\001 \001(" +
-      "\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_token\030\002 " +
-      "\001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026ListSubmitte" +
-      "rsResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencepo" +
-      "st.v1.SubmitterR\nsubmitters\022&\n\017next_page" +
-      "_token\030\002 \001(\tR\rnextPageToken\"\211\001\n\025PauseSub" +
-      "mitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020" +
-      "\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200" +
-      "\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010o" +
-      "perator\"O\n\026PauseSubmitterResponse\0225\n\tsub" +
-      "mitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\ts" +
-      "ubmitter\"\212\001\n\026ResumeSubmitterRequest\022(\n\ts" +
-      "ubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 \n" +
-      "\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010opera" +
-      "tor\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027ResumeS" +
-      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
-      "ncepost.v1.SubmitterR\tsubmitter\"\345\001\n\027Prot" +
-      "ectSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n" +
-      "\272H\007r\005\020\001\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001(\tBb\272" +
-      "H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it i" +
-      "s blank\0320this == \'\' || this.matches(\'[^\\" +
-      "\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\003 " +
-      "\001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030ProtectSubmit" +
-      "terResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepo" +
-      "st.v1.SubmitterR\tsubmitter\"\332\002\n\022ExitProte" +
-      "ctRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001" +
-      "R\tsubmitter\022.\n\rprotection_id\030\002 \001(\003B\t0\001\272H" +
-      "\004\"\002 \000R\014protectionId\022H\n\010decision\030\003 \001(\0162 ." +
-      "fencepost.v1.ProtectionDecisionB\n\272H\007\202\001\004\020" +
-      "\001 \000R\010decision\022z\n\006reason\030\004 \001(\tBb\272H_r\005\020\001\030\200" +
-      "\004\272\001U\n\006reason\022\031must say why; it is blank\032" +
-      "0this == \'\' || this.matches(\'[^\\\\s\\\\p{Z}" +
-      "\\\\p{C}]\')R\006reason\022$\n\010operator\030\005 \001(\tB\010\272H\005" +
-      "r\003\030\200\001R\010operator\"L\n\023ExitProtectResponse\0225" +
+      "ter\"M\n\024GetSubmitterResponse\0225\n\tsubmitter" +
+      "\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmitt" +
+      "er\"i\n\025ListSubmittersRequest\022\'\n\tpage_size" +
+      "\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_tok" +
+      "en\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"y\n\026ListSub" +
+      "mittersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fe" +
+      "ncepost.v1.SubmitterR\nsubmitters\022&\n\017next" +
+      "_page_token\030\002 \001(\tR\rnextPageToken\"\211\001\n\025Pau" +
+      "seSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272" +
+      "H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H" +
+      "\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030" +
+      "\200\001R\010operator\"O\n\026PauseSubmitterResponse\0225" +
       "\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submitt" +
-      "erR\tsubmitter\"\325\002\n\023ResolveStuckRequest\022\035\n" +
-      "\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010decision" +
-      "\030\002 \001(\0162\033.fencepost.v1.StuckDecisionB\n\272H\007" +
-      "\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\003 \001(\tBb\272H_r\005" +
-      "\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it is bl" +
-      "ank\0320this == \'\' || this.matches(\'[^\\\\s\\\\" +
-      "p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\004 \001(\tB" +
-      "\010\272H\005r\003\030\200\001R\010operator\0228\n\016expect_version\030\024 " +
-      "\001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersion\"8\n" +
-      "\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fenc" +
-      "epost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncommand_i" +
-      "d\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004ki" +
-      "nd\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(" +
-      "\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010opera" +
-      "tor\030\006 \001(\tR\010operator\022;\n\013create_time\030\007 \001(\013" +
-      "2\032.google.protobuf.TimestampR\ncreateTime" +
-      "\0229\n\napply_time\030\010 \001(\0132\032.google.protobuf.T" +
-      "imestampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006res" +
-      "ult\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014protecti" +
-      "onId\"\221\001\n\023ListCommandsRequest\022(\n\tsubmitte" +
-      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tpage_s" +
-      "ize\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npage_" +
-      "token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n\024List" +
-      "CommandsResponse\0221\n\010commands\030\001 \003(\0132\025.fen" +
-      "cepost.v1.CommandR\010commands\022&\n\017next_page" +
-      "_token\030\002 \001(\tR\rnextPageToken*J\n\rSubmitter" +
-      "Mode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025" +
-      "SUBMITTER_MODE_STRICT\020\001*m\n\017SubmitterStat" +
-      "us\022 \n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027" +
-      "SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_S" +
-      "TATUS_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILU" +
-      "RE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLIC" +
-      "Y_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335" +
-      "\001\n\022ProtectionDecision\022#\n\037PROTECTION_DECI" +
-      "SION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISIO" +
-      "N_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_" +
-      "FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_F" +
-      "ORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISI" +
-      "ON_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision" +
-      "\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUC" +
-      "K_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQU" +
-      "EUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK" +
-      "_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECIS" +
-      "ION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION" +
-      "_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\351\n\n\020S" +
-      "ubmitterService\022\203\001\n\021RegisterSubmitter\022&." +
-      "fencepost.v1.RegisterSubmitterRequest\032\'." +
-      "fencepost.v1.RegisterSubmitterResponse\"\035" +
-      "\202\323\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n\014GetSubm" +
-      "itter\022!.fencepost.v1.GetSubmitterRequest" +
-      "\032\".fencepost.v1.GetSubmitterResponse\"&\202\323" +
-      "\344\223\002 \022\036/api/v1/submitters/{submitter}\022w\n\016" +
-      "ListSubmitters\022#.fencepost.v1.ListSubmit" +
-      "tersRequest\032$.fencepost.v1.ListSubmitter" +
-      "sResponse\"\032\202\323\344\223\002\024\022\022/api/v1/submitters\022\211\001" +
-      "\n\017UpdateSubmitter\022$.fencepost.v1.UpdateS" +
-      "ubmitterRequest\032%.fencepost.v1.UpdateSub" +
-      "mitterResponse\")\202\323\344\223\002#2\036/api/v1/submitte" +
-      "rs/{submitter}:\001*\022\214\001\n\016PauseSubmitter\022#.f" +
-      "encepost.v1.PauseSubmitterRequest\032$.fenc" +
-      "epost.v1.PauseSubmitterResponse\"/\202\323\344\223\002)\"" +
-      "$/api/v1/submitters/{submitter}/pause:\001*" +
-      "\022\220\001\n\017ResumeSubmitter\022$.fencepost.v1.Resu" +
-      "meSubmitterRequest\032%.fencepost.v1.Resume" +
-      "SubmitterResponse\"0\202\323\344\223\002*\"%/api/v1/submi" +
-      "tters/{submitter}/resume:\001*\022\224\001\n\020ProtectS" +
-      "ubmitter\022%.fencepost.v1.ProtectSubmitter" +
-      "Request\032&.fencepost.v1.ProtectSubmitterR" +
-      "esponse\"1\202\323\344\223\002+\"&/api/v1/submitters/{sub" +
-      "mitter}/protect:\001*\022\212\001\n\013ExitProtect\022 .fen" +
-      "cepost.v1.ExitProtectRequest\032!.fencepost" +
-      ".v1.ExitProtectResponse\"6\202\323\344\223\0020\"+/api/v1" +
-      "/submitters/{submitter}/exit-protect:\001*\022" +
-      "|\n\014ResolveStuck\022!.fencepost.v1.ResolveSt" +
-      "uckRequest\032\".fencepost.v1.ResolveStuckRe" +
-      "sponse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/resol" +
-      "ve:\001*\022\206\001\n\014ListCommands\022!.fencepost.v1.Li" +
-      "stCommandsRequest\032\".fencepost.v1.ListCom" +
-      "mandsResponse\"/\202\323\344\223\002)\022\'/api/v1/submitter" +
-      "s/{submitter}/commandsBT\n\020dev.fencepost." +
-      "v1P\001Z>github.com/fencepost/fencepost/gen" +
-      "/go/fencepost/v1;fencepostv1b\006proto3"
+      "erR\tsubmitter\"\212\001\n\026ResumeSubmitterRequest" +
+      "\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitt" +
+      "er\022 \n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010" +
+      "operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"P\n\027Re" +
+      "sumeSubmitterResponse\0225\n\tsubmitter\030\001 \001(\013" +
+      "2\027.fencepost.v1.SubmitterR\tsubmitter\"\345\001\n" +
+      "\027ProtectSubmitterRequest\022(\n\tsubmitter\030\001 " +
+      "\001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022z\n\006reason\030\002 \001" +
+      "(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why;" +
+      " it is blank\0320this == \'\' || this.matches" +
+      "(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operat" +
+      "or\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"Q\n\030ProtectS" +
+      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
+      "ncepost.v1.SubmitterR\tsubmitter\"\332\002\n\022Exit" +
+      "ProtectRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005" +
+      "\020\001\030\200\001R\tsubmitter\022.\n\rprotection_id\030\002 \001(\003B" +
+      "\t0\001\272H\004\"\002 \000R\014protectionId\022H\n\010decision\030\003 \001" +
+      "(\0162 .fencepost.v1.ProtectionDecisionB\n\272H" +
+      "\007\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\004 \001(\tBb\272H_r" +
+      "\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it is b" +
+      "lank\0320this == \'\' || this.matches(\'[^\\\\s\\" +
+      "\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\005 \001(\t" +
+      "B\010\272H\005r\003\030\200\001R\010operator\"L\n\023ExitProtectRespo" +
+      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
+      "bmitterR\tsubmitter\"\325\002\n\023ResolveStuckReque" +
+      "st\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022C\n\010dec" +
+      "ision\030\002 \001(\0162\033.fencepost.v1.StuckDecision" +
+      "B\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006reason\030\003 \001(\tBb" +
+      "\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031must say why; it " +
+      "is blank\0320this == \'\' || this.matches(\'[^" +
+      "\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason\022$\n\010operator\030\004" +
+      " \001(\tB\010\272H\005r\003\030\200\001R\010operator\0228\n\016expect_versi" +
+      "on\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377\377\377\377\377\177R\rexpectVersi" +
+      "on\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020" +
+      ".fencepost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncomm" +
+      "and_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(" +
+      "\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id" +
+      "\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010" +
+      "operator\030\006 \001(\tR\010operator\022;\n\013create_time\030" +
+      "\007 \001(\0132\032.google.protobuf.TimestampR\ncreat" +
+      "eTime\0229\n\napply_time\030\010 \001(\0132\032.google.proto" +
+      "buf.TimestampR\tapplyTime\022\026\n\006result\030\t \001(\t" +
+      "R\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014pro" +
+      "tectionId\"\221\001\n\023ListCommandsRequest\022(\n\tsub" +
+      "mitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\'\n\tp" +
+      "age_size\030\002 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\n" +
+      "page_token\030\003 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\"q\n" +
+      "\024ListCommandsResponse\0221\n\010commands\030\001 \003(\0132" +
+      "\025.fencepost.v1.CommandR\010commands\022&\n\017next" +
+      "_page_token\030\002 \001(\tR\rnextPageToken*J\n\rSubm" +
+      "itterMode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020" +
+      "\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017Submitte" +
+      "rStatus\022 \n\034SUBMITTER_STATUS_UNSPECIFIED\020" +
+      "\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMIT" +
+      "TER_STATUS_PAUSED\020\002*f\n\rFailurePolicy\022\036\n\032" +
+      "FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_" +
+      "POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUS" +
+      "E\020\002*\335\001\n\022ProtectionDecision\022#\n\037PROTECTION" +
+      "_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DE" +
+      "CISION_RESUME\020\001\022%\n!PROTECTION_DECISION_A" +
+      "LIGN_FORWARD\020\002\0220\n,PROTECTION_DECISION_AL" +
+      "IGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTION_D" +
+      "ECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckDec" +
+      "ision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n" +
+      "\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION" +
+      "_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034" +
+      "STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_" +
+      "DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DEC" +
+      "ISION_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072" +
+      "\351\n\n\020SubmitterService\022\203\001\n\021RegisterSubmitt" +
+      "er\022&.fencepost.v1.RegisterSubmitterReque" +
+      "st\032\'.fencepost.v1.RegisterSubmitterRespo" +
+      "nse\"\035\202\323\344\223\002\027\"\022/api/v1/submitters:\001*\022}\n\014Ge" +
+      "tSubmitter\022!.fencepost.v1.GetSubmitterRe" +
+      "quest\032\".fencepost.v1.GetSubmitterRespons" +
+      "e\"&\202\323\344\223\002 \022\036/api/v1/submitters/{submitter" +
+      "}\022w\n\016ListSubmitters\022#.fencepost.v1.ListS" +
+      "ubmittersRequest\032$.fencepost.v1.ListSubm" +
+      "ittersResponse\"\032\202\323\344\223\002\024\022\022/api/v1/submitte" +
+      "rs\022\211\001\n\017UpdateSubmitter\022$.fencepost.v1.Up" +
+      "dateSubmitterRequest\032%.fencepost.v1.Upda" +
+      "teSubmitterResponse\")\202\323\344\223\002#2\036/api/v1/sub" +
+      "mitters/{submitter}:\001*\022\214\001\n\016PauseSubmitte" +
+      "r\022#.fencepost.v1.PauseSubmitterRequest\032$" +
+      ".fencepost.v1.PauseSubmitterResponse\"/\202\323" +
+      "\344\223\002)\"$/api/v1/submitters/{submitter}/pau" +
+      "se:\001*\022\220\001\n\017ResumeSubmitter\022$.fencepost.v1" +
+      ".ResumeSubmitterRequest\032%.fencepost.v1.R" +
+      "esumeSubmitterResponse\"0\202\323\344\223\002*\"%/api/v1/" +
+      "submitters/{submitter}/resume:\001*\022\224\001\n\020Pro" +
+      "tectSubmitter\022%.fencepost.v1.ProtectSubm" +
+      "itterRequest\032&.fencepost.v1.ProtectSubmi" +
+      "tterResponse\"1\202\323\344\223\002+\"&/api/v1/submitters" +
+      "/{submitter}/protect:\001*\022\212\001\n\013ExitProtect\022" +
+      " .fencepost.v1.ExitProtectRequest\032!.fenc" +
+      "epost.v1.ExitProtectResponse\"6\202\323\344\223\0020\"+/a" +
+      "pi/v1/submitters/{submitter}/exit-protec" +
+      "t:\001*\022|\n\014ResolveStuck\022!.fencepost.v1.Reso" +
+      "lveStuckRequest\032\".fencepost.v1.ResolveSt" +
+      "uckResponse\"%\202\323\344\223\002\037\"\032/api/v1/tx/{tx_id}/" +
+      "resolve:\001*\022\206\001\n\014ListCommands\022!.fencepost." +
+      "v1.ListCommandsRequest\032\".fencepost.v1.Li" +
+      "stCommandsResponse\"/\202\323\344\223\002)\022\'/api/v1/subm" +
+      "itters/{submitter}/commandsBT\n\020dev.fence" +
+      "post.v1P\001Z>github.com/fencepost/fencepos" +
+      "t/gen/go/fencepost/v1;fencepostv1b\006proto" +
+      "3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -414,7 +416,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Submitter_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Submitter_descriptor,
-        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", });
+        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", "QueuedIsAtLeast", });
     internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable = new
