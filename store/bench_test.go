@@ -69,13 +69,30 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// TestPlanOfTheFencedStatement: the plan that a connection keeps meets every table along its key, and compares no list with another.
+// TestPlanOfTheFencedStatement: the plan that a connection keeps meets every table along its key, and compares no list with another. It may have been made when the
+// ledger was empty, or had one transaction of each submitter.
 func TestPlanOfTheFencedStatement(t *testing.T) {
 	t.Parallel()
-	k := newKit(t, dbtest.WithoutGuard())
-	s := k.open("a")
-	crowd(k, s, 5000)
-	k.exec("ANALYZE managed_tx, submitter, submitter_lease, submitter_nonce_cursor")
+	for name, fill := range map[string]func(*kit, *Store){
+		"an empty ledger": func(*kit, *Store) {},
+		"one of each":     func(k *kit, s *Store) { crowd(k, s, 500) },
+		"many":            func(k *kit, s *Store) { crowd(k, s, 5000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, dbtest.WithoutGuard())
+			s := k.open("a")
+			if fill(k, s); name != "an empty ledger" {
+				k.exec("ANALYZE managed_tx, submitter, submitter_lease, submitter_nonce_cursor")
+			}
+			checkFencedPlan(t, fencedPlan(k, s))
+		})
+	}
+}
+
+// fencedPlan is the plan that the connection of fenced statements would make now.
+func fencedPlan(k *kit, s *Store) []string {
+	k.t.Helper()
 	s.first.mu.Lock()
 	defer s.first.mu.Unlock()
 	conn, err := s.first.connected(k.ctx)
@@ -89,13 +106,18 @@ func TestPlanOfTheFencedStatement(t *testing.T) {
 	k.must(err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	k.must(err)
+	return lines
+}
+
+func checkFencedPlan(t *testing.T, lines []string) {
+	t.Helper()
 	plan := strings.Join(lines, "\n")
-	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Materialize"} {
+	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Materialize", "managed_tx_request"} {
 		if strings.Contains(plan, bad) {
 			t.Errorf("the plan has a %s", bad)
 		}
 	}
-	byKey := regexp.MustCompile(`Index Cond: \(\(submitter_id = w(_\d+)?\.submitter_id\) AND \(tx_id = w(_\d+)?\.tx_id\)\)`)
+	byKey := regexp.MustCompile(`Index Scan using managed_tx_pkey on managed_tx t(_\d+)?\n *Index Cond: .*\(submitter_id = w(_\d+)?\.submitter_id\) AND \(tx_id = w(_\d+)?\.tx_id\)\)`)
 	if n := len(byKey.FindAllString(plan, -1)); n != 3 {
 		t.Errorf("%d look-ups of transactions by their key, want 3: to lock, to move, to allocate", n)
 	}
@@ -106,5 +128,32 @@ func TestPlanOfTheFencedStatement(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(plan)
+	}
+}
+
+// TestRowsAreMetByTheirKey: what owners and the reader of the feed ask for again and again is planned when the ledger may be empty, and must not be a walk along all
+// transactions of a submitter, or of the ledger, when it is full.
+func TestRowsAreMetByTheirKey(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	for what, run := range map[string]func(q *db.Queries) error{
+		"the head of the queue": func(q *db.Queries) error {
+			_, err := q.InboxTxs(k.ctx, db.InboxTxsParams{SubmitterIds: []int32{1, 2, 3}, Head: 8})
+			return err
+		},
+		"the labels of events": func(q *db.Queries) error {
+			_, err := q.EventsSince(k.ctx, db.EventsSinceParams{Since: "1:1:", Until: "9:9:", AfterXid: "0", MaxRows: 10})
+			return err
+		},
+	} {
+		conn, err := s.owner.Acquire(k.ctx)
+		k.must(err)
+		e := &explain{DBTX: conn, t: t}
+		k.must(run(db.New(e)))
+		conn.Release()
+		if !strings.Contains(e.plan, "using managed_tx_pkey on managed_tx t") || strings.Contains(e.plan, "Seq Scan on managed_tx") || strings.Contains(e.plan, "Hash Join") {
+			t.Errorf("%s: %s", what, e.plan)
+		}
 	}
 }

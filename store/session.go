@@ -67,10 +67,14 @@ func makeDurable(ctx context.Context, conn *pgconn.PgConn) error {
 	return err
 }
 
-func (s *Store) newPool(role string, statement, lock time.Duration, size int) (*pgxpool.Pool, error) {
+// newPool makes a pool whose sessions plan without some paths, for as long as there is another.
+func (s *Store) newPool(role string, statement, lock time.Duration, size int, without ...string) (*pgxpool.Pool, error) {
 	session, err := s.session(role, statement, lock)
 	if err != nil {
 		return nil, err
+	}
+	for _, path := range without {
+		session.RuntimeParams[path] = "off"
 	}
 	cfg, err := pgxpool.ParseConfig(s.cfg.URL)
 	if err != nil {

@@ -174,7 +174,8 @@ func (s *Store) connect() (err error) {
 	if s.api, err = s.newPool("api", readLimit, fenced, s.cfg.APIConns); err != nil {
 		return err
 	}
-	if s.owner, err = s.newPool("owner", lease, fenced, s.cfg.OwnerConns); err != nil {
+	// An owner asks for a few rows of each of its submitters. A plan that was made when the ledger was small, and read it whole, would be kept while it grows.
+	if s.owner, err = s.newPool("owner", lease, fenced, s.cfg.OwnerConns, "enable_seqscan"); err != nil {
 		return err
 	}
 	if s.taker, err = s.newPool("taker", lease, lease*2/3, takerConns); err != nil {

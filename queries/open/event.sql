@@ -22,9 +22,12 @@ SELECT pg_logical_emit_message(TRUE, 'fencepost', '');
 SELECT e.submitter_id, coalesce((SELECT s.name FROM submitter s WHERE s.submitter_id = e.submitter_id), '')::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid,
-       -- no joins: these three are looked up for the rows of the page, whatever the planner thinks of their number
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash), '')::TEXT AS receipt_kind,
-       coalesce((SELECT t.labels FROM managed_tx t WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id), '{}')::JSONB AS labels
+       -- no joins: these three are looked up for the rows of the page, whatever the planner thinks of their number; and by the key as a whole: see Commit
+       coalesce((SELECT a.kind FROM tx_attempt a
+                  WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '')::TEXT AS receipt_kind,
+       coalesce((SELECT t.labels FROM managed_tx t
+                  WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id AND (t.submitter_id, t.tx_id) >= (e.submitter_id, e.tx_id)), '{}')::JSONB AS labels
   FROM tx_event e
  WHERE e.xid >= pg_snapshot_xmin(CAST(@since::TEXT AS PG_SNAPSHOT))
    AND NOT pg_visible_in_snapshot(e.xid, CAST(@since::TEXT AS PG_SNAPSHOT))
