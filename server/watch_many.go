@@ -8,13 +8,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// many streams the events of one submitter or of all, or of those of them that have certain labels or lead to certain states. A new stream takes its place first and
+// many streams the events of one submitter or of all, or of those of them that have certain labels or lead to certain states, or those of several transactions that
+// are named. A new stream takes its place first and
 // then shows what is not final, so that nothing is missed in between; an event between the two is therefore delivered although the snapshot shows it already, which its seq and the snapshot's version tell. A heartbeat
 // ends the snapshots and brings the first token.
 //
 // Where it waits it stands on little: the stacks of streams that wait are most of what they cost, and a stack is halved only when a quarter of it is in use.
 func (w *watch) many(ctx context.Context, token *resumeToken) error {
-	place, err := w.feed.join(ctx, w.target, true)
+	place, err := w.enter(ctx, token)
 	if err != nil {
 		return err
 	}
@@ -26,6 +27,9 @@ func (w *watch) many(ctx context.Context, token *resumeToken) error {
 	for {
 		idle, err := w.deliver(ctx, place, here)
 		if err == nil && idle {
+			if w.ends.over() {
+				return nil
+			}
 			err = w.wait(ctx, place, here)
 		}
 		if err != nil {
@@ -34,7 +38,28 @@ func (w *watch) many(ctx context.Context, token *resumeToken) error {
 	}
 }
 
-// start goes on where a token says, or shows what is not final.
+// enter takes the place. Of transactions that are named it finds out how far they have come: see standing.
+func (w *watch) enter(ctx context.Context, token *resumeToken) (*place, error) {
+	if w.target.txs != nil && token.given {
+		if err := w.standing(ctx); err != nil {
+			return nil, err
+		}
+	}
+	place, err := w.feed.join(ctx, w.target, true)
+	if err != nil {
+		return nil, err
+	}
+	if w.target.txs != nil && !token.given {
+		if err := w.standing(ctx); err != nil {
+			place.leave()
+			return nil, err
+		}
+	}
+	place.ends = w.ends
+	return place, nil
+}
+
+// start goes on where a token says, or shows what there is to begin with.
 func (w *watch) start(ctx context.Context, place *place, token *resumeToken, here func() string) error {
 	if token.given {
 		if token.epoch != place.epoch {
@@ -88,8 +113,11 @@ func (w *watch) next(ctx context.Context, p *place, token func() string) (events
 	}
 }
 
-// notFinal are the states that a new stream shows transactions of.
-func notFinal() (states []txn.State) {
+// shows are the states that a new stream shows transactions of, unless it is asked for others: all of those that are named, and of others what is not final.
+func (t target) shows() (states []txn.State) {
+	if t.txs != nil {
+		return txn.States
+	}
 	for _, s := range txn.States {
 		if !s.Final() {
 			states = append(states, s)
@@ -101,11 +129,14 @@ func notFinal() (states []txn.State) {
 // snapshotBytes is how much call data a page of snapshots has, and that of two more: each stream that begins holds one, for as long as its client takes to read it.
 const snapshotBytes = 256 << 10
 
-// snapshots shows the transactions that are not final, and in a state that is asked for, newest first, page by page.
+// snapshots shows the transactions that are not final, or are named, and in a state that is asked for, newest first, page by page.
 func (w *watch) snapshots(ctx context.Context) error {
 	filter := store.TxFilter{
-		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(notFinal()), Limit: w.limits.PageEvents,
+		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(w.target.shows()), Limit: w.limits.PageEvents,
 		MaxBytes: snapshotBytes,
+	}
+	if w.target.txs != nil {
+		filter.IDs = *w.target.txs
 	}
 	if len(filter.States) == 0 { // which the store takes for all
 		return nil

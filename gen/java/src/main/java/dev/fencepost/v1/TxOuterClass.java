@@ -157,6 +157,11 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_TxIds_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_TxIds_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_Heartbeat_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -311,84 +316,87 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001" +
       "(\tB\010\272H\005r\003\030\200\001R\010operator\"5\n\021SpeedUpTxRespo" +
       "nse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n" +
-      "\006AllTxs\"\201\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
+      "\006AllTxs\"\252\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(" +
       "\tB\010\272H\005r\003\260\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n" +
       "\272H\007r\005\020\001\030\200\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.f" +
       "encepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001" +
       "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
-      "+\n\014resume_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeT" +
-      "oken\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\022H\n" +
-      "\theartbeat\030\006 \001(\0132\031.google.protobuf.Durat" +
-      "ionB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006label" +
-      "s\030\010 \003(\tB?\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-" +
-      "]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\006labels" +
-      "\022@\n\006states\030\t \003(\0162\025.fencepost.v1.TxStateB" +
-      "\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H" +
-      "\002\010\001\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.google." +
-      "protobuf.TimestampR\004time\022\026\n\006behind\030\002 \001(\010" +
-      "R\006behind\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001 " +
-      "\001(\0132\025.fencepost.v1.TxEventH\000R\005event\022.\n\010s" +
-      "napshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010snaps" +
-      "hot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1.He" +
-      "artbeatH\000R\theartbeat\022!\n\014resume_token\030\004 \001" +
-      "(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxState\022\030" +
-      "\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUE" +
-      "UED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STAT" +
-      "E_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_S" +
-      "TATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_FINA" +
-      "L\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230\001\n\nTxSubSta" +
-      "te\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_S" +
-      "UB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLU" +
-      "DED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025T" +
-      "X_SUB_STATE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EX" +
-      "ECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN" +
-      "\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020" +
-      "\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventKind" +
-      "\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EV" +
-      "ENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOC" +
-      "ATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031T" +
-      "X_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_K" +
-      "IND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020" +
-      "\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVE" +
-      "NT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL" +
-      "_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020" +
-      "\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_K" +
-      "IND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020" +
-      "\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT" +
-      "_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIR" +
-      "MATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFI" +
-      "ED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERA" +
-      "TOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED" +
-      "\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDA" +
-      "RD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutcom" +
-      "e\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CAN" +
-      "CEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOM" +
-      "E_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_" +
-      "FINAL\020\0032\347\006\n\tTxService\022`\n\010CreateTx\022\035.fenc" +
-      "epost.v1.CreateTxRequest\032\036.fencepost.v1." +
-      "CreateTxResponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:\001*\022" +
-      "u\n\rBatchCreateTx\022\".fencepost.v1.BatchCre" +
-      "ateTxRequest\032#.fencepost.v1.BatchCreateT" +
-      "xResponse\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001*\022u" +
-      "\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032\033.fe" +
-      "ncepost.v1.GetTxResponse\"3\202\323\344\223\002-\022\022/api/v" +
-      "1/tx/{tx_id}Z\027\022\025/api/v1/tx/by-request\022Z\n" +
-      "\007ListTxs\022\034.fencepost.v1.ListTxsRequest\032\035" +
-      ".fencepost.v1.ListTxsResponse\"\022\202\323\344\223\002\014\022\n/" +
-      "api/v1/tx\022o\n\010CancelTx\022\035.fencepost.v1.Can" +
-      "celTxRequest\032\036.fencepost.v1.CancelTxResp" +
-      "onse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx_id}/cancel:" +
-      "\001*\022t\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTx" +
-      "Request\032\037.fencepost.v1.SpeedUpTxResponse" +
-      "\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}/speed-up:\001*" +
-      "\022\306\001\n\007WatchTx\022\034.fencepost.v1.WatchTxReque" +
-      "st\032\035.fencepost.v1.WatchTxResponse\"|\202\323\344\223\002" +
-      "v\022\031/api/v1/tx/{tx_id}/eventsZ\036\022\034/api/v1/" +
-      "tx/by-request/eventsZ\'\022%/api/v1/submitte" +
-      "rs/{submitter}/eventsZ\020\022\016/api/v1/events0" +
-      "\001BT\n\020dev.fencepost.v1P\001Z>github.com/fenc" +
-      "epost/fencepost/gen/go/fencepost/v1;fenc" +
-      "epostv1b\006proto3"
+      "\'\n\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003txs" +
+      "\022+\n\014resume_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resume" +
+      "Token\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\022H" +
+      "\n\theartbeat\030\006 \001(\0132\031.google.protobuf.Dura" +
+      "tionB\017\272H\014\252\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006labe" +
+      "ls\030\010 \003(\tB?\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/" +
+      "-]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\006label" +
+      "s\022@\n\006states\030\t \003(\0162\025.fencepost.v1.TxState" +
+      "B\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272" +
+      "H\002\010\001\"1\n\005TxIds\022(\n\006tx_ids\030\001 \003(\tB\021\272H\016\222\001\013\010\001\020" +
+      "d\"\005r\003\260\001\001R\005txIds\"S\n\tHeartbeat\022.\n\004time\030\001 \001" +
+      "(\0132\032.google.protobuf.TimestampR\004time\022\026\n\006" +
+      "behind\030\002 \001(\010R\006behind\"\327\001\n\017WatchTxResponse" +
+      "\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEventH\000" +
+      "R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepost.v1" +
+      ".TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027.fen" +
+      "cepost.v1.HeartbeatH\000R\theartbeat\022!\n\014resu" +
+      "me_token\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306" +
+      "\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017" +
+      "TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020" +
+      "\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STU" +
+      "CK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE" +
+      "_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*" +
+      "\230\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPECIFI" +
+      "ED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB" +
+      "_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKIN" +
+      "G_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004*x\n\010Ex" +
+      "ecuted\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXEC" +
+      "UTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECU" +
+      "TED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n" +
+      "\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECIFIE" +
+      "D\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVEN" +
+      "T_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBM" +
+      "ITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032" +
+      "\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_K" +
+      "IND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED" +
+      "\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT" +
+      "_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIN" +
+      "D_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031" +
+      "\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KI" +
+      "ND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016" +
+      "\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT" +
+      "_KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VI" +
+      "EW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020T" +
+      "X_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED" +
+      "_UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_" +
+      "SPEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\r" +
+      "CancelOutcome\022\036\n\032CANCEL_OUTCOME_UNSPECIF" +
+      "IED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030C" +
+      "ANCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_OUTC" +
+      "OME_ALREADY_FINAL\020\0032\205\007\n\tTxService\022`\n\010Cre" +
+      "ateTx\022\035.fencepost.v1.CreateTxRequest\032\036.f" +
+      "encepost.v1.CreateTxResponse\"\025\202\323\344\223\002\017\"\n/a" +
+      "pi/v1/tx:\001*\022u\n\rBatchCreateTx\022\".fencepost" +
+      ".v1.BatchCreateTxRequest\032#.fencepost.v1." +
+      "BatchCreateTxResponse\"\033\202\323\344\223\002\025\"\020/api/v1/t" +
+      "x/batch:\001*\022u\n\005GetTx\022\032.fencepost.v1.GetTx" +
+      "Request\032\033.fencepost.v1.GetTxResponse\"3\202\323" +
+      "\344\223\002-\022\022/api/v1/tx/{tx_id}Z\027\022\025/api/v1/tx/b" +
+      "y-request\022Z\n\007ListTxs\022\034.fencepost.v1.List" +
+      "TxsRequest\032\035.fencepost.v1.ListTxsRespons" +
+      "e\"\022\202\323\344\223\002\014\022\n/api/v1/tx\022o\n\010CancelTx\022\035.fenc" +
+      "epost.v1.CancelTxRequest\032\036.fencepost.v1." +
+      "CancelTxResponse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx" +
+      "_id}/cancel:\001*\022t\n\tSpeedUpTx\022\036.fencepost." +
+      "v1.SpeedUpTxRequest\032\037.fencepost.v1.Speed" +
+      "UpTxResponse\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}" +
+      "/speed-up:\001*\022\344\001\n\007WatchTx\022\034.fencepost.v1." +
+      "WatchTxRequest\032\035.fencepost.v1.WatchTxRes" +
+      "ponse\"\231\001\202\323\344\223\002\222\001\022\031/api/v1/tx/{tx_id}/even" +
+      "tsZ\036\022\034/api/v1/tx/by-request/eventsZ\032\022\030/a" +
+      "pi/v1/tx/by-ids/eventsZ\'\022%/api/v1/submit" +
+      "ters/{submitter}/eventsZ\020\022\016/api/v1/event" +
+      "s0\001BT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
+      "ncepost/fencepost/gen/go/fencepost/v1;fe" +
+      "ncepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -554,15 +562,21 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
-    internal_static_fencepost_v1_Heartbeat_descriptor =
+        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "Txs", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
+    internal_static_fencepost_v1_TxIds_descriptor =
       getDescriptor().getMessageType(24);
+    internal_static_fencepost_v1_TxIds_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_TxIds_descriptor,
+        new java.lang.String[] { "TxIds", });
+    internal_static_fencepost_v1_Heartbeat_descriptor =
+      getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_Heartbeat_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Heartbeat_descriptor,
         new java.lang.String[] { "Time", "Behind", });
     internal_static_fencepost_v1_WatchTxResponse_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(26);
     internal_static_fencepost_v1_WatchTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxResponse_descriptor,
