@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -349,6 +350,30 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	two := watchIDs(mine, gone)
 	two.ResumeToken = token
 	told(two, codes.InvalidArgument, "INVALID_FIELD")
+}
+
+// severalRefusals are what a watch of several can be asked wrongly.
+func severalRefusals(other, tx, alien string) []refusal {
+	ask := func(ids []string, change func(*pb.WatchTxRequest)) proto.Message {
+		r := watchIDs(ids...)
+		change(r)
+		return r
+	}
+	token := func(text string) func(*pb.WatchTxRequest) { return func(r *pb.WatchTxRequest) { r.ResumeToken = text } }
+	ofOthers := manyToken(target{txs: &idSet{{1}}}, store.Position{Epoch: 1, Seen: "1:1:"})
+	return []refusal{
+		bad("none of several", watchTx, watchIDs(), "txs.tx_ids", "at least 1 item"),
+		bad("too many of several", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...), "txs.tx_ids", "no more than 100 item"),
+		bad("not a UUID among several", watchTx, watchIDs(other, "1"), "txs.tx_ids[1]", "must be a valid UUID"),
+		bad("one of several twice", watchTx, watchIDs(tx, strings.ToUpper(tx)), "txs.tx_ids[1]", "names "+tx+" again, as txs.tx_ids[0] does"),
+		noTx("UUIDs of somebody else among several", watchTx, watchIDs(tx, other)),
+		bad("labels of several", watchTx, ask([]string{tx}, func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b"} }), "labels", "leave them out"),
+		bad("token of one, for several", watchTx, ask([]string{tx}, token(alien)), "resume_token", "stream of something else"),
+		bad("token of others, for several", watchTx, ask([]string{tx}, token(ofOthers)), "resume_token", "stream of something else"),
+		bad("token of several, for all", watchTx, watchBad(token(ofOthers)), "resume_token", "stream of something else"),
+		bad("token of several mangled", watchTx, ask([]string{tx}, token("i.what")), "resume_token", "stream of something else"),
+		unknown("a field of tomorrow among several", watchTx, ask([]string{tx}, func(r *pb.WatchTxRequest) { with(r.GetTxs(), 9) }), "txs.9", "TxIds"),
+	}
 }
 
 // Several are watched over HTTP as one is.
