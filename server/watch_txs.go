@@ -40,7 +40,7 @@ const mostNamed = 16
 
 // txIDs reads ids, each of which the caller may know of, and none of which may be named twice, in whatever spelling.
 func (s *txService) txIDs(ctx context.Context, texts []string) (*idSet, error) {
-	ids, at, none := make(idSet, 0, len(texts)), make(map[txn.TxID]int, len(texts)), []string{}
+	ids, seen, none := make(idSet, 0, len(texts)), make(map[txn.TxID]bool, len(texts)), []string{}
 	var twice []violation
 	for i, text := range texts {
 		id, err := txn.ParseTxID(text)
@@ -48,13 +48,13 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*idSet, error) {
 			none = append(none, text)
 			continue
 		}
-		if before, again := at[id]; again && len(twice) < mostNamed {
-			twice = append(twice, violation{fmt.Sprintf("txs.tx_ids[%d]", i), fmt.Sprintf("names %s again, as txs.tx_ids[%d] does; name each once", id, before)})
+		if seen[id] && len(twice) < mostNamed {
+			twice = append(twice, violation{fmt.Sprintf("txs.tx_ids[%d]", i), fmt.Sprintf("names %s again; name each once", id)})
 		}
 		if err := s.maySee(ctx, id); err != nil {
 			return nil, err
 		}
-		at[id], ids = i, append(ids, id)
+		seen[id], ids = true, append(ids, id)
 	}
 	switch {
 	case len(twice) > 0:
