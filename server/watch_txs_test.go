@@ -259,6 +259,54 @@ func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
 	}
 }
 
+// midway is the real store, and what happens just before or after it tells how far transactions have come.
+type midway struct {
+	Store
+	before, after func()
+}
+
+func (m midway) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.Standing, error) {
+	m.before()
+	standings, err := m.Store.Standings(ctx, ids)
+	m.after()
+	return standings, err
+}
+
+// What ends while a stream begins, or is resumed, is told or shown before the stream ends, and ends it: whatever comes first.
+func TestWatchSeveralWhileTheyEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	for _, when := range []string{"before", "after"} {
+		for _, resumed := range []bool{false, true} {
+			id := n.create("alice", rand()).GetTxId()
+			_, token := begins(t, n.watch(watchIDs(id)))
+			for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include} {
+				step(txID(t, id))
+			}
+			between := k.serve(limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }), func(opts *Options) {
+				s := midway{k.open(rand()), func() {}, func() {}}
+				if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
+					s.before = confirm
+				} else {
+					s.after = confirm
+				}
+				opts.Store = s
+			})
+			ask := untilFinal(watchIDs(id))
+			if resumed {
+				ask.ResumeToken = token
+			}
+			all := toTheEnd(t, between.watch(ask))
+			last := all[len(all)-1]
+			if shown := all[0].GetSnapshot().GetVersion(); resumed && last.GetEvent().GetSeq() != 5 || !resumed && shown != 5 && last.GetEvent().GetSeq() != 5 {
+				t.Errorf("%s, resumed %v: it tells %v", when, resumed, all)
+			}
+		}
+	}
+}
+
 // What happened to others costs a watch of several nothing when it is resumed, and its token, which stands for any number of them, moves on with that.
 func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
 	t.Parallel()

@@ -2305,10 +2305,10 @@ type WatchTxRequest struct {
 	Heartbeat *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
 	// Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
 	Labels []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and FAILED_FINAL are what somebody should
-	// look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-	// that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-	// A resume_token belongs to its states.
+	// Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+	// FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+	// with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+	// has told what there is so far. A resume_token belongs to its states.
 	States        []TxState `protobuf:"varint,9,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2472,7 +2472,7 @@ func (*WatchTxRequest_Request) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Txs) isWatchTxRequest_Target() {}
 
-// TxIds names several transactions. Those of more than fit in here are better labelled, and watched by that.
+// TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
 type TxIds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 to 100 ids, each once.
@@ -2934,7 +2934,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"/api/v1/tx\x12o\n" +
 	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/api/v1/tx/{tx_id}/cancel\x12t\n" +
 	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12\xe4\x01\n" +
-	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"\x99\x01\x82\xd3\xe4\x93\x02\x92\x01Z\x1e\x12\x1c/api/v1/tx/by-request/eventsZ\x1a\x12\x18/api/v1/tx/by-ids/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
+	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"\x99\x01\x82\xd3\xe4\x93\x02\x92\x01Z\x1e\x12\x1c/api/v1/tx/by-request/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/eventsZ\x1a\x12\x18/api/v1/tx/by-ids/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * TxIds names several transactions. Those of more than fit in here are better labelled, and watched by that.
+ * TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.TxIds}
@@ -276,7 +276,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * TxIds names several transactions. Those of more than fit in here are better labelled, and watched by that.
+   * TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.TxIds}

@@ -391,9 +391,9 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "/speed-up:\001*\022\344\001\n\007WatchTx\022\034.fencepost.v1." +
       "WatchTxRequest\032\035.fencepost.v1.WatchTxRes" +
       "ponse\"\231\001\202\323\344\223\002\222\001\022\031/api/v1/tx/{tx_id}/even" +
-      "tsZ\036\022\034/api/v1/tx/by-request/eventsZ\032\022\030/a" +
-      "pi/v1/tx/by-ids/eventsZ\'\022%/api/v1/submit" +
-      "ters/{submitter}/eventsZ\020\022\016/api/v1/event" +
+      "tsZ\036\022\034/api/v1/tx/by-request/eventsZ\'\022%/a" +
+      "pi/v1/submitters/{submitter}/eventsZ\020\022\016/" +
+      "api/v1/eventsZ\032\022\030/api/v1/tx/by-ids/event" +
       "s0\001BT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
       "ncepost/fencepost/gen/go/fencepost/v1;fe" +
       "ncepostv1b\006proto3"
