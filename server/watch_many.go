@@ -38,22 +38,25 @@ func (w *watch) many(ctx context.Context, token *resumeToken) error {
 	}
 }
 
-// enter takes the place. Of transactions that are named it finds out how far they have come: see standing.
-func (w *watch) enter(ctx context.Context, token *resumeToken) (*place, error) {
+// enter takes the place. Of transactions that are named it finds out how far they have come: see standing. A token of a ledger that is no more is told as that, whatever
+// of what is named this one lacks.
+func (w *watch) enter(ctx context.Context, token *resumeToken) (place *place, err error) {
+	var unfit error
 	if w.target.txs != nil && token.given {
-		if err := w.standing(ctx); err != nil {
-			return nil, err
-		}
+		unfit = w.standing(ctx)
 	}
-	place, err := w.feed.join(ctx, w.target, true)
-	if err != nil {
+	if place, err = w.feed.join(ctx, w.target, true); err != nil {
 		return nil, err
 	}
 	if w.target.txs != nil && !token.given {
-		if err := w.standing(ctx); err != nil {
-			place.leave()
-			return nil, err
-		}
+		unfit = w.standing(ctx)
+	}
+	if token.given && token.epoch != place.epoch {
+		unfit = store.ErrTokenExpired
+	}
+	if unfit != nil {
+		place.leave()
+		return nil, unfit
 	}
 	place.ends = w.ends
 	return place, nil
@@ -62,9 +65,6 @@ func (w *watch) enter(ctx context.Context, token *resumeToken) (*place, error) {
 // start goes on where a token says, or shows what there is to begin with.
 func (w *watch) start(ctx context.Context, place *place, token *resumeToken, here func() string) error {
 	if token.given {
-		if token.epoch != place.epoch {
-			return store.ErrTokenExpired
-		}
 		place.resume(token.position)
 		return nil
 	}

@@ -398,6 +398,9 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	two := watchIDs(mine, gone)
 	two.ResumeToken = token
 	told(two, codes.InvalidArgument, "INVALID_FIELD")
+	restored := watchIDs(gone) // which a restored ledger lacks
+	restored.ResumeToken = manyToken(target{txs: &idSet{txID(t, gone)}}, store.Position{Epoch: 99, Seen: "1:1:"})
+	told(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
 // severalRefusals are what a watch of several can be asked wrongly.
