@@ -111,6 +111,9 @@ func (s *scripted) ListTxs(context.Context, *fencepostv1.ListTxsRequest) (*fence
 }
 
 func (s *scripted) WatchTx(r *fencepostv1.WatchTxRequest, out fencepostv1.TxService_WatchTxServer) error {
+	if r.GetTxs() != nil {
+		return watchSeveral(count(&s.mu, s.streams, r.GetTxs().GetTxIds()[0]), r, out)
+	}
 	stream := count(&s.mu, s.streams, r.GetSubmitter())
 	if what := lastPart(r.GetSubmitter()); what == "picky" {
 		return refuseHeartbeat(r.GetHeartbeat().AsDuration(), out)
@@ -162,6 +165,23 @@ func watchSnapshots(stream int, out fencepostv1.TxService_WatchTxServer) error {
 	}
 	<-out.Context().Done()
 	return out.Context().Err()
+}
+
+// watchSeveral breaks when it has shown two transactions, one of them final, and told an event; it goes on from there to the end.
+func watchSeveral(stream int, r *fencepostv1.WatchTxRequest, out fencepostv1.TxService_WatchTxServer) error {
+	if len(r.GetTxs().GetTxIds()) != 2 || !r.GetUntilFinal() || stream > 1 && r.GetResumeToken() != "after 2" {
+		return status.Errorf(codes.InvalidArgument, "stream %d is asked for with %v", stream, r)
+	}
+	if stream > 1 {
+		return out.Send(event("on", 3, "after 3"))
+	}
+	heartbeat := &fencepostv1.WatchTxResponse{Message: &fencepostv1.WatchTxResponse_Heartbeat{Heartbeat: &fencepostv1.Heartbeat{}}, ResumeToken: "start"}
+	for _, m := range []*fencepostv1.WatchTxResponse{snapshot("done", 5), snapshot("on", 1), heartbeat, event("done", 5, "after 1"), event("on", 2, "after 2")} {
+		if err := out.Send(m); err != nil {
+			return err
+		}
+	}
+	return refuse(codes.Unavailable, "DRAINING")
 }
 
 func event(id string, seq int, token string) *fencepostv1.WatchTxResponse {

@@ -43,6 +43,8 @@ func faults(m protoreflect.MessageDescriptor, path string) map[string]string {
 			need["submitter that is not there"] = "SUBMITTER_NOT_FOUND "
 		case f.Kind() == protoreflect.StringKind && f.Name() == "tx_id":
 			need["no UUID"], need["transaction that is not there"] = "INVALID_FIELD tx_id", "TX_NOT_FOUND "
+		case f.Kind() == protoreflect.StringKind && f.Name() == "tx_ids":
+			need["ids "+at] = "INVALID_FIELD " + at
 		case f.Kind() == protoreflect.StringKind && (f.Name() == "page_token" || f.Name() == "resume_token"):
 			need["token"] = "INVALID_FIELD " + at
 		case f.Kind() == protoreflect.StringKind && (f.Name() == "reason" || f.Name() == "operator"):

@@ -18,6 +18,7 @@ type feedStore interface {
 	Told() <-chan struct{}
 	FeedHead(ctx context.Context) (epoch int64, snapshot string, err error)
 	EventsSince(ctx context.Context, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
+	EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error)
 	EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64, limit int) ([]store.EventInfo, error)
 }
 
@@ -169,7 +170,7 @@ func (f *feed) begin(epoch int64, head string) {
 func (f *feed) readUpTo(ctx context.Context, snapshot string) error {
 	for f.at.Seen != snapshot {
 		bounded, cancel := f.limits.bound(ctx)
-		events, next, err := readPage(bounded, f.store, f.at, snapshot, 0, f.page)
+		events, next, err := readPage(bounded, f.store, f.at, snapshot, target{}, f.page)
 		cancel()
 		if err != nil {
 			return err
@@ -182,13 +183,18 @@ func (f *feed) readUpTo(ctx context.Context, snapshot string) error {
 	return nil
 }
 
-// readPage reads the events between a position and a snapshot that is newer, and where one stands after them.
-func readPage(ctx context.Context, s feedStore, at store.Position, until string, submitter txn.SubmitterID, limit int) (
+// readPage reads the events between a position and a snapshot that is newer, and where one stands after them: those of the submitter, or of the transactions, that a
+// target names, if it does.
+func readPage(ctx context.Context, s feedStore, at store.Position, until string, of target, limit int) (
 	events []store.EventInfo, next store.Position, err error) {
 	if at.Until != "" {
 		until = at.Until // a batch is finished before the next one begins
 	}
-	events, err = s.EventsSince(ctx, at.Seen, until, at.After, submitter, limit)
+	if of.txs != nil {
+		events, err = s.EventsSinceOf(ctx, at.Seen, until, at.After, *of.txs, limit)
+	} else {
+		events, err = s.EventsSince(ctx, at.Seen, until, at.After, of.submitter, limit)
+	}
 	if err != nil {
 		return nil, at, fmt.Errorf("server: read events: %w", err)
 	}

@@ -92,12 +92,23 @@ func targets() (all []target) {
 			}
 		}
 	}
+	for _, ns := range [][]int{{3}, {0, 1, 2, 5}, {9}} {
+		ids := idSet{}
+		for _, n := range ns {
+			id, _ := txOf(n)
+			ids = append(ids, id)
+		}
+		all = append(all, target{txs: &ids}, target{txs: &ids, states: setOf(txn.Confirmed)})
+	}
 	return all
 }
 
 // isFor tells whether an event is for a target.
 func isFor(t target, e store.EventInfo) bool {
 	if t.submitter != 0 && t.submitter != e.Submitter || t.states != 0 && t.states&setOf(e.State) == 0 {
+		return false
+	}
+	if t.txs != nil && !slices.Contains(*t.txs, e.Tx) {
 		return false
 	}
 	for _, label := range strings.Fields(t.labels) {

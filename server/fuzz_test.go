@@ -50,7 +50,7 @@ func FuzzRequest(f *testing.F) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	for _, r := range slices.Concat(createRefusals(), readRefusals("x"), labelRefusals(), batchRefusals(), submitterRefusals(), watchRefusals("x", "t.a", "a.b")) {
+	for _, r := range slices.Concat(createRefusals(), readRefusals("x"), labelRefusals(), batchRefusals(), submitterRefusals(), watchRefusals("x", "t.a", "a.b"), severalRefusals("x", "x", "t.a")) {
 		raw, err := proto.Marshal(r.ask)
 		if err != nil {
 			f.Fatal(err)
@@ -105,7 +105,7 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 		_, _, err := txs.filter(ctx, r)
 		return err
 	case *pb.WatchTxRequest:
-		for _, of := range []target{{}, {submitter: 1}, {tx: txn.TxID{1}}, {states: setOf(txn.Stuck)}} {
+		for _, of := range []target{{}, {submitter: 1}, {tx: txn.TxID{1}}, {txs: &idSet{{1}, {2}}}, {states: setOf(txn.Stuck)}} {
 			if _, err := parseResumeToken(r.GetResumeToken(), of); err != nil {
 				return err
 			}

@@ -95,6 +95,14 @@ func compareKeys(a, b store.EventKey) int {
 }
 
 func (m *model) EventsSince(_ context.Context, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+	return m.since(since, until, after, limit, func(e store.EventInfo) bool { return submitter == 0 || e.Submitter == submitter })
+}
+
+func (m *model) EventsSinceOf(_ context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error) {
+	return m.since(since, until, after, limit, func(e store.EventInfo) bool { return slices.Contains(ids, e.Tx) })
+}
+
+func (m *model) since(since, until string, after store.EventKey, limit int, of func(store.EventInfo) bool) ([]store.EventInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.fails(); err != nil {
@@ -105,7 +113,7 @@ func (m *model) EventsSince(_ context.Context, since, until string, after store.
 	}
 	found := []store.EventInfo{}
 	for _, e := range m.committed {
-		if !visible(e.Xid, since) && visible(e.Xid, until) && compareKeys(e.Key(), after) > 0 && (submitter == 0 || e.Submitter == submitter) {
+		if !visible(e.Xid, since) && visible(e.Xid, until) && compareKeys(e.Key(), after) > 0 && of(e) {
 			found = append(found, e)
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// target is what a stream watches: one transaction, else the transactions of one submitter, else all; of those, the ones with certain labels. Of all of that it tells
-// the events that lead to certain states.
+// target is what a stream watches: one transaction, else several that are named, else the transactions of one submitter, else all; of the last two, the ones with certain
+// labels. Of all of that it tells the events that lead to certain states.
 type target struct {
 	tx        txn.TxID
+	txs       *idSet
 	submitter txn.SubmitterID
 	labels    string // each as key=value on a line of its own, in order, so that targets can be compared; values have no line breaks
 	states    stateSet
@@ -45,6 +46,12 @@ func (t target) labelSet() map[string]string {
 // signs are the targets by which a stream is found: one for each state that it tells, and of several labels the first alone. The stream of one transaction follows all
 // of its events, whatever it tells.
 func (t target) signs() (signs []target) {
+	if t.txs != nil {
+		for _, id := range *t.txs {
+			signs = append(signs, target{tx: id})
+		}
+		return signs
+	}
 	t.labels, _, _ = strings.Cut(t.labels, "\n")
 	if t.states == 0 || t.tx != (txn.TxID{}) {
 		t.states = 0
@@ -144,6 +151,7 @@ type place struct {
 	need     uint64          // the read after which the end of a batch is not older than from
 	goal     *goal           // where the ring is met again
 	told     *store.Position // the last that the caller was told or has come with; nil: none, or it may be told any
+	ends     *ends           // of what the stream ends with; nil: it does not end by itself
 }
 
 // goal is the end of a batch: a snapshot, and the index of the first event after it.
@@ -322,6 +330,8 @@ func (p *place) matches(e *store.EventInfo) bool {
 	switch {
 	case p.target.tx != txn.TxID{}:
 		return e.Tx == p.target.tx
+	case p.target.txs != nil && !p.names(e):
+		return false
 	case p.target.submitter != 0 && p.target.submitter != e.Submitter, !p.target.states.has(e.State):
 		return false
 	}
@@ -334,6 +344,15 @@ func (p *place) matches(e *store.EventInfo) bool {
 		}
 	}
 	return true
+}
+
+// names tells whether the transaction is one of those that are named, and notes how far it has come: also if that is not told.
+func (p *place) names(e *store.EventInfo) bool {
+	_, has := p.target.txs.find(e.Tx)
+	if has && p.ends != nil {
+		p.ends.note(e.Tx, e.Seq, e.State)
+	}
+	return has
 }
 
 func (p *place) advance(next uint64, from store.Position) {
@@ -406,7 +425,7 @@ func (p *place) catchUp(ctx context.Context) (events []placed, err error) {
 	if p.from.Seen != until {
 		p.feed.metrics.catchUps.Add(ctx, 1)
 		before := p.from
-		page, after, err := readPage(ctx, p.feed.store, before, until, p.target.submitter, p.feed.limits.PageEvents)
+		page, after, err := readPage(ctx, p.feed.store, before, until, p.target, p.feed.limits.PageEvents)
 		if err != nil {
 			return nil, err
 		}

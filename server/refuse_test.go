@@ -442,6 +442,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	refusals := append(createRefusals(), readRefusals(uuid.NewString())...)
 	refusals = append(append(append(refusals, submitterRefusals()...), labelRefusals()...), batchRefusals()...)
 	refusals = append(refusals, watchRefusals(uuid.NewString(), oneToken(epoch, target{tx: txID(t, tx)}, 1), allToken(epoch-1, head))...)
+	refusals = append(refusals, severalRefusals(uuid.NewString(), tx, oneToken(epoch, target{tx: txID(t, tx)}, 1))...)
 	checkCoverage(t, refusals)
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })

@@ -42,6 +42,8 @@ func watched(path string) *pb.WatchTxRequest {
 	switch {
 	case what == "tx/by-request":
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{}}}
+	case what == "tx/by-ids":
+		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{}}}
 	case isTx && !strings.Contains(id, "/"):
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: id}}
 	case isSubmitter && !strings.Contains(name, "/"):
@@ -76,6 +78,8 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 			ask.Labels = values
 		case name == "states":
 			ask.States, err = statesOfNames(values)
+		case ask.GetTxs() != nil && (name == "tx_ids" || name == "txIds" || name == "txs.tx_ids" || name == "txs.txIds"):
+			ask.GetTxs().TxIds = append(ask.GetTxs().TxIds, values...)
 		case len(values) > 1:
 			err = invalidField(name, "is given %d times; give it once", len(values))
 		case name == "resume_token" || name == "resumeToken":

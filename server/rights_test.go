@@ -79,6 +79,7 @@ func rows() []row {
 		byTx(speedUpTx, caller, "POST /api/v1/tx/TX/speed-up", func(id string) proto.Message { return &pb.SpeedUpTxRequest{TxId: id} }),
 		free(watchTx, caller, "GET /api/v1/events", watchAll()),
 		byTx(watchTx, caller, "GET /api/v1/tx/TX/events", func(id string) proto.Message { return watchID(id) }),
+		byTx(watchTx, caller, "GET /api/v1/tx/by-ids/events?tx_ids=TX", func(id string) proto.Message { return watchIDs(id) }),
 		byName(watchTx, caller, "GET /api/v1/submitters/NAME/events", func(s string) proto.Message { return watchSubmitter(s) }),
 		[]row{{watchTx, caller, "GET /api/v1/tx/by-request/events?submitter=NAME&request_id=REQUEST", func(a theirs) proto.Message {
 			return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: key(a.name, a.request)}}

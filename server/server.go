@@ -29,6 +29,9 @@
 // The stream of one transaction does not depend on the order of the feed at all: the numbers of its events have no hole, so whatever the ring shows is
 // delivered only if it is the next number, and read from the ledger otherwise.
 //
+// The stream of several transactions that are named is one of many, found by their ids (watch_txs.go). It reads nothing of others, and ends, if that is asked for, once
+// all of them are final.
+//
 // # Time
 //
 // No read of the ledger takes longer than Limits.Answer: a database that is silent is one that is down.

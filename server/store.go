@@ -23,6 +23,8 @@ type Store interface {
 	Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (map[txn.SubmitterID]store.Inbox, error)
 
 	Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error)
+	// Standings tells how far some transactions have come, of those that exist.
+	Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.Standing, error)
 	TxByRequest(ctx context.Context, submitter txn.SubmitterID, requestID string) (store.TxInfo, error)
 	Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error)
 	Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error)

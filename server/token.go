@@ -12,7 +12,7 @@ import (
 )
 
 // A resume token says what it is a place in, so that it cannot be used for something else: "t" one transaction, then its id, the epoch of the feed and the
-// number of the last event; "s" one submitter, then its id and the position in the feed; "a" all, then the position. Of certain labels, a digest of them comes
+// number of the last event; "i" several, then a digest of their ids and the position in the feed; "s" one submitter, then its id and the position in the feed; "a" all, then the position. Of certain labels, a digest of them comes
 // before the position; of certain states, their bits. Callers pass it on unread.
 
 // resumeToken is a token that was read.
@@ -25,12 +25,13 @@ type resumeToken struct {
 
 const (
 	tokenOne       = "t"
+	tokenSeveral   = "i"
 	tokenSubmitter = "s"
 	tokenAll       = "a"
 )
 
-// labelDigest is how many bytes tell labels apart.
-const labelDigest = 12
+// digestBytes is how many bytes tell labels apart, or ids.
+const digestBytes = 12
 
 // prefix is the part of a token that says what it is a place in.
 func prefix(t target) string {
@@ -39,12 +40,14 @@ func prefix(t target) string {
 	switch {
 	case t.tx != txn.TxID{}:
 		kind, raw = tokenOne, t.tx[:]
+	case t.txs != nil:
+		kind, raw = tokenSeveral, t.txs.digest()
 	case t.submitter != 0:
 		kind, raw = tokenSubmitter, binary.BigEndian.AppendUint32(nil, uint32(t.submitter))
 	}
 	if t.labels != "" {
 		digest := sha256.Sum256([]byte(t.labels))
-		raw = append(raw, digest[:labelDigest]...)
+		raw = append(raw, digest[:digestBytes]...)
 	}
 	if t.states != 0 {
 		raw = append(raw, byte(t.states))
@@ -65,7 +68,7 @@ func parseResumeToken(text string, t target) (token resumeToken, err error) {
 		return token, nil
 	}
 	kind, rest, found := strings.Cut(text, ".")
-	if !found || !utf8.ValidString(text) || !strings.Contains(tokenOne+tokenSubmitter+tokenAll, kind[:min(1, len(kind))]) || kind == "" {
+	if !found || !utf8.ValidString(text) || !strings.Contains(tokenOne+tokenSeveral+tokenSubmitter+tokenAll, kind[:min(1, len(kind))]) || kind == "" {
 		return token, badToken()
 	}
 	if kind+"." != prefix(t) {

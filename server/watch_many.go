@@ -8,26 +8,40 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// many is the stream of the events of one submitter or of all, or of those of them that have certain labels or lead to certain states. A new stream takes its place
-// first and then shows what is not final, so that nothing is missed in between; an event between the two is therefore delivered although the snapshot shows it already,
-// which its seq and the snapshot's version tell. A heartbeat ends the snapshots and brings the first token.
+// many is the stream of the events of one submitter or of all, or of those of them that have certain labels or lead to certain states, or those of several transactions
+// that are named. A new stream takes its place first and then shows what is not final, so that nothing is missed in between; an event between the two is therefore
+// delivered although the snapshot shows it already, which its seq and the snapshot's version tell. A heartbeat ends the snapshots and brings the first token.
 type many struct {
 	*watch
 	given *resumeToken // by its caller; nil once it has begun
+	unfit error        // why what is named cannot be watched, which a token of a ledger that is no more is told before
 }
 
-func (m *many) over() bool { return false }
+func (m *many) over() bool { return m.ends.over() }
 
 func (m *many) token() string { return manyToken(m.target, m.place.shown(m.place.position())) }
 
-// begin goes on where a token says, or shows what is not final.
+// prepare is what has to be done before the stream takes its place: see standing.
+func (m *many) prepare() {
+	if m.target.txs != nil && m.given.given {
+		m.unfit = m.standing()
+	}
+}
+
+// begin goes on where a token says, or shows what there is to begin with.
 func (m *many) begin() error {
 	given := m.given
 	m.given = nil
-	if given.given {
-		if given.epoch != m.place.epoch {
-			return store.ErrTokenExpired
-		}
+	if m.target.txs != nil && !given.given {
+		m.unfit = m.standing()
+	}
+	switch {
+	case given.given && given.epoch != m.place.epoch:
+		return store.ErrTokenExpired
+	case m.unfit != nil:
+		return m.unfit
+	}
+	if m.place.ends = m.ends; given.given {
 		m.place.resume(given.position)
 		return m.news()
 	}
@@ -80,8 +94,11 @@ func (m *many) next() (events []placed, err error) {
 	}
 }
 
-// notFinal are the states that a new stream shows transactions of.
-func notFinal() (states []txn.State) {
+// shows are the states that a new stream shows transactions of, unless it is asked for others: all of those that are named, and of others what is not final.
+func (t target) shows() (states []txn.State) {
+	if t.txs != nil {
+		return txn.States
+	}
 	for _, s := range txn.States {
 		if !s.Final() {
 			states = append(states, s)
@@ -93,12 +110,15 @@ func notFinal() (states []txn.State) {
 // snapshotBytes is how much call data a page of snapshots has, and that of two more: each stream that begins holds one, for as long as its client takes to read it.
 const snapshotBytes = 256 << 10
 
-// snapshots shows the transactions that are not final, and in a state that is asked for, newest first, page by page.
+// snapshots shows the transactions that are not final, or are named, and in a state that is asked for, newest first, page by page.
 func (w *watch) snapshots() error {
 	ctx := w.stream.Context()
 	filter := store.TxFilter{
-		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(notFinal()), Limit: w.limits.PageEvents,
+		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(w.target.shows()), Limit: w.limits.PageEvents,
 		MaxBytes: snapshotBytes,
+	}
+	if w.target.txs != nil {
+		filter.IDs = *w.target.txs
 	}
 	if len(filter.States) == 0 { // which the store takes for all
 		return nil

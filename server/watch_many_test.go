@@ -36,11 +36,28 @@ func collect(t testing.TB, stream pb.TxService_WatchTxClient) *collector {
 
 // until reads up to an event of a transaction.
 func (c *collector) until(id string, seq uint64) *collector {
+	for c.take() {
+		if e := c.got[len(c.got)-1].GetEvent(); e.GetTxId() == id && e.GetSeq() == seq {
+			break
+		}
+	}
+	return c
+}
+
+// upTo reads until so many events were told.
+func (c *collector) upTo(events int) *collector {
+	for len(c.got) < events && c.take() {
+	}
+	return c
+}
+
+// take reads up to the next event.
+func (c *collector) take() bool {
 	for {
 		m, err := c.stream.Recv()
 		if err != nil {
 			c.t.Error(err)
-			return c
+			return false
 		}
 		e := m.GetEvent()
 		if e == nil {
@@ -52,9 +69,7 @@ func (c *collector) until(id string, seq uint64) *collector {
 		}
 		c.seen[key], c.last[e.GetTxId()] = true, e.GetSeq()
 		c.got = append(c.got, m)
-		if e.GetTxId() == id && e.GetSeq() == seq {
-			return c
-		}
+		return true
 	}
 }
 
@@ -226,6 +241,11 @@ func (c counting) EventsSince(ctx context.Context, since, until string, after st
 		c.own.Add(1)
 	}
 	return c.Store.EventsSince(ctx, since, until, after, of, limit)
+}
+
+func (c counting) EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error) {
+	c.own.Add(1)
+	return c.Store.EventsSinceOf(ctx, since, until, after, ids, limit)
 }
 
 func (c counting) EventsOfTx(ctx context.Context, id txn.TxID, after int64, limit int) ([]store.EventInfo, error) {

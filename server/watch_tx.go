@@ -74,7 +74,9 @@ func (w *watch) set(s *txService, r *pb.WatchTxRequest) (teller, error) {
 	}
 	w.timer = s.clock.NewTimer(w.heartbeat)
 	if w.fresh() {
-		return &many{w, &token}, nil
+		m := &many{watch: w, given: &token}
+		m.prepare()
+		return m, nil
 	}
 	return &single{watch: w, given: &token, last: token.seq}, nil
 }
@@ -94,20 +96,23 @@ func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target,
 		info, err := s.txByRequest(ctx, what.Request)
 		t.tx = info.ID
 		return t, err
+	case *pb.WatchTxRequest_Txs:
+		t.txs, err = s.txIDs(ctx, what.Txs.GetTxIds())
+		return t, err
 	case *pb.WatchTxRequest_Submitter:
 		t.submitter, err = s.lookup(ctx, "submitter", what.Submitter)
 	}
 	return t.withLabels(labels), err
 }
 
-// narrowed refuses what goes with one transaction alone, or with many, and returns the labels that are asked for.
+// narrowed refuses what goes with transactions that are named alone, or with all others, and returns the labels that are asked for.
 func narrowed(r *pb.WatchTxRequest) (labels map[string]string, err error) {
-	one := r.GetTxId() != "" || r.GetRequest() != nil
-	if !one && r.GetUntilFinal() {
-		return nil, invalidField("until_final", "ends the stream of one transaction; name one, by tx_id or request, or leave it out")
+	byName := r.GetTxId() != "" || r.GetRequest() != nil || r.GetTxs() != nil
+	if !byName && r.GetUntilFinal() {
+		return nil, invalidField("until_final", "ends the stream of transactions that are named; name one, by tx_id or request, or several, by txs, or leave it out")
 	}
-	if one && len(r.GetLabels()) > 0 {
-		return nil, invalidField("labels", "select among many transactions; leave them out, or name a submitter or all instead of one transaction")
+	if byName && len(r.GetLabels()) > 0 {
+		return nil, invalidField("labels", "select among many transactions; leave them out, or name a submitter or all instead of single transactions")
 	}
 	labels, found := selectors(r.GetLabels())
 	if len(found) > 0 {
@@ -123,6 +128,7 @@ type watch struct {
 	target     target
 	heartbeat  time.Duration
 	untilFinal bool
+	ends       *ends // of the transactions that the stream ends with; nil: it does not end, or is of one
 	timer      *clock.Timer
 	place      *place
 	reads      bool // it has a place among those who read the ledger

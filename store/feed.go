@@ -79,6 +79,28 @@ func (s *Store) EventsSince(ctx context.Context, since, until string, after Even
 	return events, nil
 }
 
+// EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have, and nothing of what else is in the feed.
+func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after EventKey, ids []txn.TxID, limit int) ([]EventInfo, error) {
+	if after.Xid == "" {
+		after.Xid = "0"
+	}
+	of, named := keys(ids)
+	rows, err := s.read().EventsSinceOf(ctx, db.EventsSinceOfParams{
+		SubmitterIds: of, TxIds: named, Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx),
+		AfterSeq: after.Seq, MaxRows: rowLimit(limit),
+	})
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("read the feed of %d transactions", len(ids)), err)
+	}
+	events := make([]EventInfo, len(rows))
+	for i, r := range rows {
+		if events[i], err = toEvent(db.EventsSinceRow(r)); err != nil {
+			return nil, s.failed(ctx, "read the feed of some transactions", err)
+		}
+	}
+	return events, nil
+}
+
 // EventsOfTx reads the events of one transaction after a number, in order.
 func (s *Store) EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64, limit int) ([]EventInfo, error) {
 	verb := fmt.Sprintf("read the events of transaction %s", id)

@@ -52,6 +52,9 @@ func (f TxFilter) Ends(page []TxInfo) bool {
 
 func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow, error) {
 	p := listParams(filter)
+	if len(filter.IDs) > 0 {
+		return s.listNamed(ctx, filter.IDs, p)
+	}
 	if filter.open() {
 		return s.listOpen(ctx, filter, p)
 	}
@@ -68,6 +71,28 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 		plain[i] = db.ListTxsRow(r)
 	}
 	return plain, err
+}
+
+// listNamed goes by the ids.
+func (s *Store) listNamed(ctx context.Context, ids []txn.TxID, p db.ListTxsParams) ([]db.ListTxsRow, error) {
+	of, named := keys(ids)
+	rows, err := s.read().ListTxsByID(ctx, db.ListTxsByIDParams{
+		SubmitterIds: of, TxIds: named, Before: p.Before, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
+	})
+	plain := make([]db.ListTxsRow, len(rows))
+	for i, r := range rows {
+		plain[i] = db.ListTxsRow(r)
+	}
+	return plain, err
+}
+
+// keys are the keys of transactions in their table, each split in two.
+func keys(ids []txn.TxID) (submitters []int32, txs []uuid.UUID) {
+	submitters, txs = make([]int32, len(ids)), make([]uuid.UUID, len(ids))
+	for i, id := range ids {
+		submitters[i], txs[i] = int32(id.Submitter()), uuid.UUID(id)
+	}
+	return submitters, txs
 }
 
 // open tells whether nothing final is asked for, so that it can be left out without a look at it.

@@ -25,6 +25,20 @@ func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 	return toInfo(row)
 }
 
+// Standings reads how far some transactions have come, all as of one moment; of those that do not exist there is none.
+func (s *Store) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]Standing, error) {
+	of, named := keys(ids)
+	rows, err := s.read().Standings(ctx, db.StandingsParams{SubmitterIds: of, TxIds: named})
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("read how far %d transactions have come", len(ids)), err)
+	}
+	standings := make(map[txn.TxID]Standing, len(rows))
+	for _, r := range rows {
+		standings[txn.TxID(r.TxID)] = Standing{Version: r.Version, State: txn.State(r.State)}
+	}
+	return standings, nil
+}
+
 // TxByRequest reads the transaction that a request id stands for. ErrTxNotFound when there is none.
 func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID, requestID string) (TxInfo, error) {
 	verb := fmt.Sprintf("read transaction %q of submitter %d", requestID, submitter)

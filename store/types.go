@@ -107,6 +107,12 @@ type TxInfo struct {
 	Included      txn.AttemptKind // the form that its receipt is of; empty: it has none
 }
 
+// Standing is how far a transaction has come: with the event of that number it is in that state.
+type Standing struct {
+	Version int64
+	State   txn.State
+}
+
 // EventInfo is an event as readers get it, with its place in the feed.
 type EventInfo struct {
 	txn.Event
@@ -173,6 +179,7 @@ type TxFilter struct {
 	Names     []string          // of the submitters; nil: all
 	States    []txn.State       // empty: all
 	Labels    map[string]string // each of them; empty: all
+	IDs       []txn.TxID        // those alone, whatever else is asked for but States; empty: all
 	Before    txn.TxID          // zero: from the newest
 	Limit     int
 	MaxBytes  int // a page ends early with the second row before which there are so many bytes of call data; 0: no limit

@@ -167,7 +167,12 @@ func TestGuardedNode(t *testing.T) {
 // told reads a watch until it has told that many things, or ends.
 func told(t *testing.T, c *fencepost.Client, what string, most int) (all []string, err error) {
 	t.Helper()
-	for m, err := range c.Watch(t.Context(), &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/" + what}}) {
+	return toldOf(t, c, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/" + what}}, most)
+}
+
+func toldOf(t *testing.T, c *fencepost.Client, request *pb.WatchTxRequest, most int) (all []string, err error) {
+	t.Helper()
+	for m, err := range c.Watch(t.Context(), request) {
 		if err != nil {
 			return all, err
 		}
@@ -201,6 +206,16 @@ func TestWatchResumes(t *testing.T) {
 				t.Errorf("told %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// A watch of several shows what is final too, goes on after the token of the last message, and ends with the stream.
+func TestWatchOfSeveral(t *testing.T) {
+	t.Parallel()
+	request := &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: []string{"go/several", "another"}}}, UntilFinal: true}
+	got, err := toldOf(t, scripted(t, fencepost.Options{}), request, 100)
+	if want := []string{"done as of 5", "on as of 1", "heartbeat", "on 2", "on 3"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("told %q, %v", got, err)
 	}
 }
 

@@ -36,11 +36,11 @@ const (
 // message. Heartbeats are delivered too; they move the token of a quiet watch on.
 //
 // A watch of a submitter, or of all, begins with snapshots of what is not final, which are delivered once they are complete; the heartbeat after them brings the
-// first token. Events that a snapshot shows already are left out.
+// first token. Events that a snapshot shows already are left out. So does a watch of several transactions (txs), whose snapshots show what is final too.
 //
-// It ends with the final event if the request says until_final. It ends with an error, the last thing that it yields, when ctx ends (the error is that of ctx),
-// when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with RESUME_TOKEN_EXPIRED when
-// the ledger does not hold what comes next any more: only the caller can know what to make of that.
+// It ends with the final event, of several once all are final, if the request says until_final. It ends with an error, the last thing that it yields, when ctx ends
+// (the error is that of ctx), when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with
+// RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
 func (c *Client) Watch(ctx context.Context, request *pb.WatchTxRequest) iter.Seq2[*pb.WatchTxResponse, error] {
 	return func(yield func(*pb.WatchTxResponse, error) bool) {
 		if err := c.newWatch(request, yield).run(ctx); err != nil && !errors.Is(err, errEnough) {

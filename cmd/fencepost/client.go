@@ -203,21 +203,22 @@ func notAnAddress(server string) error {
 
 // idsAreIDs refuses a TX_ID that names no transaction anywhere.
 func idsAreIDs(c *cobra.Command, args []string) error {
-	for i, name := range argumentNames(c) {
-		if i >= len(args) || name != "TX_ID" {
+	names := argumentNames(c)
+	for i, arg := range args {
+		if len(names) == 0 || names[min(i, len(names)-1)] != "TX_ID" {
 			continue
 		}
-		if _, err := txn.ParseTxID(args[i]); err != nil {
-			return misused(c, "TX_ID %q is not the id of a transaction; \"fencepost tx create\" prints it, and \"fencepost tx list\"", args[i])
+		if _, err := txn.ParseTxID(arg); err != nil {
+			return misused(c, "TX_ID %q is not the id of a transaction; \"fencepost tx create\" prints it, and \"fencepost tx list\"", arg)
 		}
 	}
 	return nil
 }
 
-// argumentNames are what the usage of a command calls its arguments.
+// argumentNames are what the usage of a command calls its arguments; one with dots behind it stands for several.
 func argumentNames(c *cobra.Command) (names []string) {
 	for _, word := range strings.Fields(c.Use)[1:] {
-		if name := strings.Trim(word, "[]"); name != "" && name == strings.ToUpper(name) {
+		if name := strings.Trim(word, "[]."); name != "" && name == strings.ToUpper(name) {
 			names = append(names, name)
 		} else {
 			break // flags come last

@@ -269,7 +269,7 @@ func typed(c *cobra.Command, field string) string {
 		return "--" + flag
 	}
 	for _, argument := range argumentNames(c) {
-		if strings.EqualFold(argument, name) || argument == "NAME" && name == "submitter" {
+		if strings.EqualFold(argument, name) || strings.EqualFold(argument+"s", name) || argument == "NAME" && name == "submitter" {
 			return argument
 		}
 	}

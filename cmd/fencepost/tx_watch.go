@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,15 +35,16 @@ func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
 	var all bool
 	var labels, states []string
 	c := &cobra.Command{
-		Use: "watch [TX_ID]", Short: "Print every step of a transaction, of a submitter or of all", Args: cobra.ArbitraryArgs,
+		Use: "watch [TX_ID...]", Short: "Print every step of transactions, of a submitter or of all", Args: cobra.ArbitraryArgs,
 		Long: `Print every step of a transaction until it is final: with TX_ID, or with --submitter and --request-id. The exit code is 0 if it was executed successfully,
-else 1.
+else 1. With several TX_IDs, 100 at most, print each of them as it is, and then every step until all of them are final; the exit code is 0 if all were executed
+successfully.
 
 With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted; with --label as well, only of
 those that have it; with --state, only the steps after which they are in that state: STUCK,FAILED_FINAL are those that somebody should look at.
 
 A stream that breaks is resumed where it was, for as long as a node comes back within five minutes.`,
-		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch --submitter alice\n  fencepost tx watch --all --label order=4711\n" +
+		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch $(cat ids)\n  fencepost tx watch --submitter alice\n  fencepost tx watch --all --label order=4711\n" +
 			"  fencepost tx watch --all --state STUCK,FAILED_FINAL",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -49,6 +52,8 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		switch key := r.key(); {
 		case len(args) == 1 && key == nil && !all:
 			ask = watchTx(args[0])
+		case len(args) > 1 && key == nil && !all:
+			ask.Target = &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: args}}
 		case len(args) == 0 && r.submitter != "" && r.requestID != "" && !all:
 			ask.Target = &pb.WatchTxRequest_Request{Request: key}
 		case len(args) == 0 && r.submitter != "" && r.requestID == "" && !all:
@@ -56,7 +61,7 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		case len(args) == 0 && key == nil && all:
 			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
 		default:
-			return misused(cmd, "give one of TX_ID, --submitter (with --request-id for one transaction) and --all")
+			return misused(cmd, "give one of TX_ID (or several), --submitter (with --request-id for one transaction) and --all")
 		}
 		in, err := parseStates(states)
 		switch {
@@ -67,6 +72,9 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		}
 		ask.Labels, ask.States = labels, in
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
+			if ask.GetTxs() != nil {
+				return p.watchSeveral(ctx, c, ask)
+			}
 			if ask.GetUntilFinal() {
 				return p.watchOne(ctx, c, ask, p.printStep)
 			}
@@ -97,6 +105,28 @@ func (p *program) watchOne(ctx context.Context, c *client, ask *pb.WatchTxReques
 		return err
 	}
 	return verdict(last)
+}
+
+// watchSeveral follows transactions until all of them are final, and fails unless all of the ends are good ones.
+func (p *program) watchSeveral(ctx context.Context, c *client, ask *pb.WatchTxRequest) error {
+	last := map[string]*pb.TxEvent{}
+	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
+		if tx := m.GetSnapshot(); tx != nil {
+			last[tx.GetTxId()] = &pb.TxEvent{TxId: tx.GetTxId(), Executed: tx.GetExecuted(), Reason: tx.GetReason(), Message: tx.GetLastError()}
+		}
+		if e := m.GetEvent(); e != nil {
+			last[e.GetTxId()] = e
+		}
+		return p.printStep(m)
+	})
+	if err != nil {
+		return err
+	}
+	var ends []error
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		ends = append(ends, verdict(last[id]))
+	}
+	return errors.Join(ends...)
 }
 
 // verdict is an error unless the transaction was executed successfully.

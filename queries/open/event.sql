@@ -47,3 +47,22 @@ SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state
  WHERE e.submitter_id = @submitter_id AND e.tx_id = @tx_id AND e.seq > @after_seq::BIGINT
  ORDER BY e.seq
  LIMIT @max_rows::INT;
+
+-- EventsSinceOf is EventsSince of some transactions that are named. It reads along the key of each, however much there is in the feed that is none of theirs.
+-- name: EventsSinceOf :many
+SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state, f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block,
+       f.receipt_block_hash, f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message, f.new_fork, f.above,
+       f.created_at, f.xid::TEXT AS xid,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash), '')::TEXT AS receipt_kind,
+       '{}'::JSONB AS labels -- of no use here
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
+ CROSS JOIN LATERAL (
+       SELECT e.* FROM tx_event e
+        WHERE e.submitter_id = k.submitter_id AND e.tx_id = k.tx_id
+          AND NOT pg_visible_in_snapshot(e.xid, CAST(@since::TEXT AS PG_SNAPSHOT))
+          AND pg_visible_in_snapshot(e.xid, CAST(@until::TEXT AS PG_SNAPSHOT))
+          AND (e.xid, e.submitter_id, e.tx_id, e.seq) > (CAST(@after_xid::TEXT AS XID8), @after_submitter::INT, @after_tx::UUID, @after_seq::BIGINT)
+        ORDER BY e.seq) f
+  JOIN submitter s ON s.submitter_id = f.submitter_id
+ ORDER BY f.xid, f.submitter_id, f.tx_id, f.seq
+ LIMIT @max_rows::INT;

@@ -103,6 +103,32 @@ SELECT sqlc.embed(t), m.submitter_name,
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
+-- ListTxsByID is ListTxs of some that are named.
+-- name: ListTxsByID :many
+WITH page AS MATERIALIZED (
+    SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+      FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
+      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id
+     WHERE q.tx_id < @before::UUID AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
+     ORDER BY q.tx_id DESC
+     LIMIT @max_rows::INT
+), measured AS (
+    SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT sqlc.embed(t), s.name AS submitter_name,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN submitter s ON s.submitter_id = m.submitter_id
+ WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
+ ORDER BY t.tx_id DESC;
+
+-- Standings tells of some transactions how far they have come, and no more.
+-- name: Standings :many
+SELECT t.tx_id, t.version, t.state
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
+  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id;
+
 -- name: AttemptsOf :many
 SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
   FROM tx_attempt a WHERE a.submitter_id = @submitter_id AND a.tx_id = @tx_id ORDER BY a.attempt_no;

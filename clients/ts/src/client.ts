@@ -105,9 +105,9 @@ export class Client {
    * message. Heartbeats are delivered too; they move the token of a quiet watch on.
    *
    * A watch of a submitter, or of all, begins with snapshots of what is not final, which are delivered once they are complete; the heartbeat after them brings
-   * the first token. Events that a snapshot shows already are left out.
+   * the first token. Events that a snapshot shows already are left out. So does a watch of several transactions (txs), whose snapshots show what is final too.
    *
-   * It ends with the final event if the request says untilFinal, and when the loop over it is left. It throws the reason of the signal when that ends it, and a
+   * It ends with the final event, of several once all are final, if the request says untilFinal, and when the loop over it is left. It throws the reason of the signal when that ends it, and a
    * FencepostError when the client is closed, when the node refuses the request, when no stream could be had for patienceMs, or with RESUME_TOKEN_EXPIRED when the ledger does not hold
    * what comes next any more: only the caller can know what to make of that.
    */

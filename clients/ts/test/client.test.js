@@ -143,7 +143,16 @@ test("a node that knows its callers lets in whoever has certificate and token", 
  * @param {string[]} [all]
  */
 async function told(client, what, most, all = []) {
-  for await (const { message } of client.watch({ target: { case: "submitter", value: `ts/${what}` } })) {
+  return toldOf(client.watch({ target: { case: "submitter", value: `ts/${what}` } }), most, all);
+}
+
+/**
+ * @param {ReturnType<Client["watch"]>} watch
+ * @param {number} most
+ * @param {string[]} [all]
+ */
+async function toldOf(watch, most, all = []) {
+  for await (const { message } of watch) {
     if (message.case === "event") {
       all.push(`${message.value.txId} ${message.value.seq}`);
     } else if (message.case === "snapshot") {
@@ -168,6 +177,11 @@ for (const [what, want] of Object.entries({
     assert.deepEqual(await told(open(t, setting("SCRIPTED"), { heartbeatMs: 200 }), what, want.length), want);
   });
 }
+
+test("a watch of several shows what is final too, is resumed, and ends with the stream", async (t) => {
+  const watch = open(t, setting("SCRIPTED")).watch({ target: { case: "txs", value: { txIds: ["ts/several", "another"] } }, untilFinal: true });
+  assert.deepEqual(await toldOf(watch, 100), ["done as of 5", "on as of 1", "heartbeat", "on 2", "on 3"]);
+});
 
 for (const [what, reason, events] of /** @type {[string, ErrorReason, number][]} */ ([
   ["expired", ErrorReason.RESUME_TOKEN_EXPIRED, 1],

@@ -216,6 +216,118 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 	return items, nil
 }
 
+const eventsSinceOf = `-- name: EventsSinceOf :many
+SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state, f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block,
+       f.receipt_block_hash, f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message, f.new_fork, f.above,
+       f.created_at, f.xid::TEXT AS xid,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash), '')::TEXT AS receipt_kind,
+       '{}'::JSONB AS labels -- of no use here
+  FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
+ CROSS JOIN LATERAL (
+       SELECT e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.fencing_token, e.xid, e.created_at, e.new_fork, e.above FROM tx_event e
+        WHERE e.submitter_id = k.submitter_id AND e.tx_id = k.tx_id
+          AND NOT pg_visible_in_snapshot(e.xid, CAST($3::TEXT AS PG_SNAPSHOT))
+          AND pg_visible_in_snapshot(e.xid, CAST($4::TEXT AS PG_SNAPSHOT))
+          AND (e.xid, e.submitter_id, e.tx_id, e.seq) > (CAST($5::TEXT AS XID8), $6::INT, $7::UUID, $8::BIGINT)
+        ORDER BY e.seq) f
+  JOIN submitter s ON s.submitter_id = f.submitter_id
+ ORDER BY f.xid, f.submitter_id, f.tx_id, f.seq
+ LIMIT $9::INT
+`
+
+type EventsSinceOfParams struct {
+	SubmitterIds   []int32
+	TxIds          []uuid.UUID
+	Since          string
+	Until          string
+	AfterXid       string
+	AfterSubmitter int32
+	AfterTx        uuid.UUID
+	AfterSeq       int64
+	MaxRows        int32
+}
+
+type EventsSinceOfRow struct {
+	SubmitterID      int32
+	SubmitterName    string
+	TxID             uuid.UUID
+	Seq              int64
+	Kind             string
+	State            string
+	SubState         string
+	Executed         string
+	TxHash           []byte
+	ReceiptTxHash    []byte
+	ReceiptBlock     *int64
+	ReceiptBlockHash []byte
+	ReceiptSuccess   *bool
+	ReceiptGasUsed   *int64
+	ReceiptGasPrice  *string
+	Reason           string
+	Message          string
+	NewFork          bool
+	Above            []byte
+	CreatedAt        time.Time
+	Xid              string
+	ReceiptKind      string
+	Labels           []byte
+}
+
+// EventsSinceOf is EventsSince of some transactions that are named. It reads along the key of each, however much there is in the feed that is none of theirs.
+func (q *Queries) EventsSinceOf(ctx context.Context, arg EventsSinceOfParams) ([]EventsSinceOfRow, error) {
+	rows, err := q.db.Query(ctx, eventsSinceOf,
+		arg.SubmitterIds,
+		arg.TxIds,
+		arg.Since,
+		arg.Until,
+		arg.AfterXid,
+		arg.AfterSubmitter,
+		arg.AfterTx,
+		arg.AfterSeq,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []EventsSinceOfRow
+	for rows.Next() {
+		var i EventsSinceOfRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.SubmitterName,
+			&i.TxID,
+			&i.Seq,
+			&i.Kind,
+			&i.State,
+			&i.SubState,
+			&i.Executed,
+			&i.TxHash,
+			&i.ReceiptTxHash,
+			&i.ReceiptBlock,
+			&i.ReceiptBlockHash,
+			&i.ReceiptSuccess,
+			&i.ReceiptGasUsed,
+			&i.ReceiptGasPrice,
+			&i.Reason,
+			&i.Message,
+			&i.NewFork,
+			&i.Above,
+			&i.CreatedAt,
+			&i.Xid,
+			&i.ReceiptKind,
+			&i.Labels,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const feedHead = `-- name: FeedHead :one
 
 SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,

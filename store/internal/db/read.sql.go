@@ -553,6 +553,119 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 	return items, nil
 }
 
+const listTxsByID = `-- name: ListTxsByID :many
+WITH page AS MATERIALIZED (
+    SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+      FROM (SELECT unnest($2::INT[]) AS submitter_id, unnest($3::UUID[]) AS tx_id) k
+      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id
+     WHERE q.tx_id < $4::UUID AND (cardinality($5::TEXT[]) = 0 OR q.state = ANY($5::TEXT[]))
+     ORDER BY q.tx_id DESC
+     LIMIT $6::INT
+), measured AS (
+    SELECT p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+)
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN submitter s ON s.submitter_id = m.submitter_id
+ WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
+ ORDER BY t.tx_id DESC
+`
+
+type ListTxsByIDParams struct {
+	MaxBytes     int64
+	SubmitterIds []int32
+	TxIds        []uuid.UUID
+	Before       uuid.UUID
+	States       []string
+	MaxRows      int32
+}
+
+type ListTxsByIDRow struct {
+	ManagedTx     ManagedTx
+	SubmitterName string
+	ReceiptKind   string
+}
+
+// ListTxsByID is ListTxs of some that are named.
+func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]ListTxsByIDRow, error) {
+	rows, err := q.db.Query(ctx, listTxsByID,
+		arg.MaxBytes,
+		arg.SubmitterIds,
+		arg.TxIds,
+		arg.Before,
+		arg.States,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListTxsByIDRow
+	for rows.Next() {
+		var i ListTxsByIDRow
+		if err := rows.Scan(
+			&i.ManagedTx.SubmitterID,
+			&i.ManagedTx.TxID,
+			&i.ManagedTx.RequestID,
+			&i.ManagedTx.RequestHash,
+			&i.ManagedTx.QueueSeq,
+			&i.ManagedTx.ToAddress,
+			&i.ManagedTx.Value,
+			&i.ManagedTx.Data,
+			&i.ManagedTx.GasLimit,
+			&i.ManagedTx.CreatedAt,
+			&i.ManagedTx.State,
+			&i.ManagedTx.SubState,
+			&i.ManagedTx.Version,
+			&i.ManagedTx.Nonce,
+			&i.ManagedTx.Slot,
+			&i.ManagedTx.TxHash,
+			&i.ManagedTx.ReceiptTxHash,
+			&i.ManagedTx.ReceiptBlock,
+			&i.ManagedTx.ReceiptBlockHash,
+			&i.ManagedTx.ReceiptSuccess,
+			&i.ManagedTx.ReceiptGasUsed,
+			&i.ManagedTx.ReceiptGasPrice,
+			&i.ManagedTx.Executed,
+			&i.ManagedTx.Reason,
+			&i.ManagedTx.LastError,
+			&i.ManagedTx.SubmitAttempts,
+			&i.ManagedTx.CancelRequested,
+			&i.ManagedTx.DueAt,
+			&i.ManagedTx.ReleasedAt,
+			&i.ManagedTx.TerminalAt,
+			&i.ManagedTx.FencingToken,
+			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
+			&i.ManagedTx.Speed,
+			&i.ManagedTx.MaxFee,
+			&i.ManagedTx.NotAfter,
+			&i.ManagedTx.CancelLate,
+			&i.ManagedTx.AcceptedAttempt,
+			&i.ManagedTx.WaitingSince,
+			&i.ManagedTx.Diagnosis,
+			&i.ManagedTx.Above,
+			&i.ManagedTx.LastAnswer,
+			&i.ManagedTx.PooledAttempt,
+			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
+			&i.SubmitterName,
+			&i.ReceiptKind,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listTxsByLabel = `-- name: ListTxsByLabel :many
 WITH page AS MATERIALIZED (
     SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
@@ -784,6 +897,44 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 		&i.Restored,
 	)
 	return i, err
+}
+
+const standings = `-- name: Standings :many
+SELECT t.tx_id, t.version, t.state
+  FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
+  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id
+`
+
+type StandingsParams struct {
+	SubmitterIds []int32
+	TxIds        []uuid.UUID
+}
+
+type StandingsRow struct {
+	TxID    uuid.UUID
+	Version int64
+	State   string
+}
+
+// Standings tells of some transactions how far they have come, and no more.
+func (q *Queries) Standings(ctx context.Context, arg StandingsParams) ([]StandingsRow, error) {
+	rows, err := q.db.Query(ctx, standings, arg.SubmitterIds, arg.TxIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StandingsRow
+	for rows.Next() {
+		var i StandingsRow
+		if err := rows.Scan(&i.TxID, &i.Version, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const txByID = `-- name: TxByID :one

@@ -2304,20 +2304,22 @@ type WatchTxRequest struct {
 	//	*WatchTxRequest_Submitter
 	//	*WatchTxRequest_All
 	//	*WatchTxRequest_Request
+	//	*WatchTxRequest_Txs
 	Target isWatchTxRequest_Target `protobuf_oneof:"target"`
 	// The last resume_token received; empty starts anew.
 	ResumeToken string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
-	// tell the event: name the final states among them to be told how it ended.
+	// End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
+	// several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
+	// be told how it ended. Of several that are final from the start, the snapshots tell it.
 	UntilFinal bool `protobuf:"varint,5,opt,name=until_final,json=untilFinal,proto3" json:"until_final,omitempty"`
 	// How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
 	Heartbeat *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
 	// Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
 	Labels []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-	// look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-	// that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-	// A resume_token belongs to its states.
+	// Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+	// FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+	// with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+	// has told what there is so far. A resume_token belongs to its states.
 	States        []TxState `protobuf:"varint,9,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2396,6 +2398,15 @@ func (x *WatchTxRequest) GetRequest() *RequestKey {
 	return nil
 }
 
+func (x *WatchTxRequest) GetTxs() *TxIds {
+	if x != nil {
+		if x, ok := x.Target.(*WatchTxRequest_Txs); ok {
+			return x.Txs
+		}
+	}
+	return nil
+}
+
 func (x *WatchTxRequest) GetResumeToken() string {
 	if x != nil {
 		return x.ResumeToken
@@ -2455,6 +2466,13 @@ type WatchTxRequest_Request struct {
 	Request *RequestKey `protobuf:"bytes,7,opt,name=request,proto3,oneof"`
 }
 
+type WatchTxRequest_Txs struct {
+	// Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+	// snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+	// stream is refused, and the error tells which.
+	Txs *TxIds `protobuf:"bytes,10,opt,name=txs,proto3,oneof"`
+}
+
 func (*WatchTxRequest_TxId) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Submitter) isWatchTxRequest_Target() {}
@@ -2462,6 +2480,54 @@ func (*WatchTxRequest_Submitter) isWatchTxRequest_Target() {}
 func (*WatchTxRequest_All) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Request) isWatchTxRequest_Target() {}
+
+func (*WatchTxRequest_Txs) isWatchTxRequest_Target() {}
+
+// TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
+type TxIds struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 100 ids, each once.
+	TxIds         []string `protobuf:"bytes,1,rep,name=tx_ids,json=txIds,proto3" json:"tx_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TxIds) Reset() {
+	*x = TxIds{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TxIds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TxIds) ProtoMessage() {}
+
+func (x *TxIds) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TxIds.ProtoReflect.Descriptor instead.
+func (*TxIds) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *TxIds) GetTxIds() []string {
+	if x != nil {
+		return x.TxIds
+	}
+	return nil
+}
 
 // Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
 type Heartbeat struct {
@@ -2475,7 +2541,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2487,7 +2553,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2500,7 +2566,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -2533,7 +2599,7 @@ type WatchTxResponse struct {
 
 func (x *WatchTxResponse) Reset() {
 	*x = WatchTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2611,7 @@ func (x *WatchTxResponse) String() string {
 func (*WatchTxResponse) ProtoMessage() {}
 
 func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2624,7 @@ func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxResponse.ProtoReflect.Descriptor instead.
 func (*WatchTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchTxResponse) GetMessage() isWatchTxResponse_Message {
@@ -2789,20 +2855,24 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
 	"\x11SpeedUpTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\x81\x04\n" +
+	"\x06AllTxs\"\xaa\x04\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01H\x00R\tsubmitter\x12(\n" +
 	"\x03all\x18\x03 \x01(\v2\x14.fencepost.v1.AllTxsH\x00R\x03all\x124\n" +
-	"\arequest\x18\a \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x12+\n" +
+	"\arequest\x18\a \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x12'\n" +
+	"\x03txs\x18\n" +
+	" \x01(\v2\x13.fencepost.v1.TxIdsH\x00R\x03txs\x12+\n" +
 	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\vresumeToken\x12\x1f\n" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
 	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12W\n" +
 	"\x06labels\x18\b \x03(\tB?\xbaH<\x92\x019\x10\x10\"5r321^[a-z][a-z0-9._/-]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\x06labels\x12@\n" +
 	"\x06states\x18\t \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06statesB\x0f\n" +
-	"\x06target\x12\x05\xbaH\x02\b\x01\"S\n" +
+	"\x06target\x12\x05\xbaH\x02\b\x01\"1\n" +
+	"\x05TxIds\x12(\n" +
+	"\x06tx_ids\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\b\x01\x10d\"\x05r\x03\xb0\x01\x01R\x05txIds\"S\n" +
 	"\tHeartbeat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
 	"\x06behind\x18\x02 \x01(\bR\x06behind\"\xd7\x01\n" +
@@ -2866,7 +2936,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_REQUESTED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xe7\x06\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\x85\a\n" +
 	"\tTxService\x12`\n" +
 	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\"\x15\x82\xd3\xe4\x93\x02\x0f:\x01*\"\n" +
 	"/api/v1/tx\x12u\n" +
@@ -2875,8 +2945,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/api/v1/tx\x12o\n" +
 	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/api/v1/tx/{tx_id}/cancel\x12t\n" +
-	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12\xc6\x01\n" +
-	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"|\x82\xd3\xe4\x93\x02vZ\x1e\x12\x1c/api/v1/tx/by-request/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
+	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12\xe4\x01\n" +
+	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"\x99\x01\x82\xd3\xe4\x93\x02\x92\x01Z\x1e\x12\x1c/api/v1/tx/by-request/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/eventsZ\x1a\x12\x18/api/v1/tx/by-ids/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (
@@ -2892,7 +2962,7 @@ func file_fencepost_v1_tx_proto_rawDescGZIP() []byte {
 }
 
 var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_fencepost_v1_tx_proto_goTypes = []any{
 	(TxState)(0),                  // 0: fencepost.v1.TxState
 	(TxSubState)(0),               // 1: fencepost.v1.TxSubState
@@ -2925,84 +2995,86 @@ var file_fencepost_v1_tx_proto_goTypes = []any{
 	(*SpeedUpTxResponse)(nil),     // 28: fencepost.v1.SpeedUpTxResponse
 	(*AllTxs)(nil),                // 29: fencepost.v1.AllTxs
 	(*WatchTxRequest)(nil),        // 30: fencepost.v1.WatchTxRequest
-	(*Heartbeat)(nil),             // 31: fencepost.v1.Heartbeat
-	(*WatchTxResponse)(nil),       // 32: fencepost.v1.WatchTxResponse
-	nil,                           // 33: fencepost.v1.Tx.LabelsEntry
-	nil,                           // 34: fencepost.v1.CreateTxRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*status.Status)(nil),         // 36: google.rpc.Status
-	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
+	(*TxIds)(nil),                 // 31: fencepost.v1.TxIds
+	(*Heartbeat)(nil),             // 32: fencepost.v1.Heartbeat
+	(*WatchTxResponse)(nil),       // 33: fencepost.v1.WatchTxResponse
+	nil,                           // 34: fencepost.v1.Tx.LabelsEntry
+	nil,                           // 35: fencepost.v1.CreateTxRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
+	(*status.Status)(nil),         // 37: google.rpc.Status
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
 }
 var file_fencepost_v1_tx_proto_depIdxs = []int32{
-	35, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
+	36, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
 	0,  // 2: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
 	1,  // 3: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
 	7,  // 4: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
 	8,  // 5: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
 	2,  // 6: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
-	35, // 7: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
-	35, // 8: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
-	35, // 9: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
+	36, // 7: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
+	36, // 8: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
+	36, // 9: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
 	10, // 10: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
 	15, // 11: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
 	12, // 12: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
-	33, // 13: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
+	34, // 13: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
 	3,  // 14: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
 	0,  // 15: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
 	1,  // 16: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
 	2,  // 17: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
 	8,  // 18: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	35, // 19: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	36, // 19: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
 	12, // 20: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
 	7,  // 21: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
 	15, // 22: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
-	34, // 23: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
+	35, // 23: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
 	5,  // 24: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
-	35, // 25: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	36, // 25: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
 	11, // 26: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
 	14, // 27: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
 	19, // 28: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
 	11, // 29: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
-	36, // 30: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
+	37, // 30: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
 	20, // 31: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
 	4,  // 32: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
 	11, // 33: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
 	0,  // 34: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
 	4,  // 35: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	35, // 36: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
-	35, // 37: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
+	36, // 36: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
+	36, // 37: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
 	11, // 38: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
 	6,  // 39: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
 	11, // 40: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
 	11, // 41: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
 	29, // 42: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
 	20, // 43: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	37, // 44: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	0,  // 45: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
-	35, // 46: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 47: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 48: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	31, // 49: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 50: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	17, // 51: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
-	21, // 52: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	23, // 53: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	25, // 54: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	27, // 55: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	30, // 56: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 57: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	18, // 58: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
-	22, // 59: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	24, // 60: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	26, // 61: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	28, // 62: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	32, // 63: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	57, // [57:64] is the sub-list for method output_type
-	50, // [50:57] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	31, // 44: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
+	38, // 45: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	0,  // 46: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
+	36, // 47: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 48: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 49: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	32, // 50: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 51: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	17, // 52: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	21, // 53: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	23, // 54: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	25, // 55: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	27, // 56: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	30, // 57: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 58: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	18, // 59: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	22, // 60: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	24, // 61: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	26, // 62: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	28, // 63: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	33, // 64: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	58, // [58:65] is the sub-list for method output_type
+	51, // [51:58] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -3024,8 +3096,9 @@ func file_fencepost_v1_tx_proto_init() {
 		(*WatchTxRequest_Submitter)(nil),
 		(*WatchTxRequest_All)(nil),
 		(*WatchTxRequest_Request)(nil),
+		(*WatchTxRequest_Txs)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[25].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[26].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),
 		(*WatchTxResponse_Snapshot)(nil),
 		(*WatchTxResponse_Heartbeat)(nil),
@@ -3036,7 +3109,7 @@ func file_fencepost_v1_tx_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_tx_proto_rawDesc), len(file_fencepost_v1_tx_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

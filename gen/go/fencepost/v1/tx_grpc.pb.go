@@ -61,8 +61,8 @@ type TxServiceClient interface {
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error)
-	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
-	// that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+	// WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
+	// of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
 	// parameter, as in events?states=TX_STATE_STUCK&heartbeat=5s.
 	WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error)
 }
@@ -187,8 +187,8 @@ type TxServiceServer interface {
 	// same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
 	// when there is nothing to speed up, or a fee cap does not allow it.
 	SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error)
-	// WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
-	// that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+	// WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
+	// of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
 	// parameter, as in events?states=TX_STATE_STUCK&heartbeat=5s.
 	WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error
 	mustEmbedUnimplementedTxServiceServer()

@@ -25,9 +25,9 @@ import java.util.concurrent.TimeUnit;
  * message. Heartbeats are delivered too; they move the token of a quiet watch on.
  *
  * <p>A watch of a submitter, or of all, begins with snapshots of what is not final, which are delivered once they are complete; the heartbeat after them brings the
- * first token. Events that a snapshot shows already are left out.
+ * first token. Events that a snapshot shows already are left out. So does a watch of several transactions (txs), whose snapshots show what is final too.
  *
- * <p>It ends with the final event if the request says until_final, and when it is closed. {@link #hasNext} waits for the next message. It throws
+ * <p>It ends with the final event, of several once all are final, if the request says until_final, and when it is closed. {@link #hasNext} waits for the next message. It throws
  * {@link FencepostException} when the node refuses the request, when no stream could be had for the client's patience, when the thread is interrupted or
  * the client closed (CANCELLED), or with RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
  *

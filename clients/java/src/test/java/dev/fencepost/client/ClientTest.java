@@ -15,6 +15,7 @@ import dev.fencepost.v1.ListTxsRequest;
 import dev.fencepost.v1.Payload;
 import dev.fencepost.v1.RequestKey;
 import dev.fencepost.v1.Tx;
+import dev.fencepost.v1.TxIds;
 import dev.fencepost.v1.TxServiceGrpc;
 import dev.fencepost.v1.TxState;
 import dev.fencepost.v1.WatchTxRequest;
@@ -168,6 +169,18 @@ class ClientTest {
             List<String> all = new ArrayList<>();
             told(watch, want.split(";").length, all);
             assertEquals(want, String.join(";", all));
+        }
+    }
+
+    /** It shows what is final too, goes on after the token of the last message, and ends with the stream. */
+    @Test
+    void aWatchOfSeveral() {
+        WatchTxRequest request = WatchTxRequest.newBuilder().setTxs(TxIds.newBuilder().addTxIds("java/several").addTxIds("another")).setUntilFinal(true).build();
+        try (FencepostClient client = scripted(new Options());
+                Watch watch = client.watch(request)) {
+            List<String> all = new ArrayList<>();
+            told(watch, 100, all);
+            assertEquals("done as of 5;on as of 1;heartbeat;on 2;on 3", String.join(";", all));
         }
     }
 

@@ -157,6 +157,11 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_TxIds_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_TxIds_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_Heartbeat_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -311,85 +316,88 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272" +
       "H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003" +
       "\030\200\001R\010operator\"5\n\021SpeedUpTxResponse\022 \n\002tx" +
-      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\201" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\252" +
       "\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260" +
       "\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200" +
       "\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fencepost." +
       "v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030.fenc" +
-      "epost.v1.RequestKeyH\000R\007request\022+\n\014resume" +
-      "_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013u" +
-      "ntil_final\030\005 \001(\010R\nuntilFinal\022H\n\theartbea" +
-      "t\030\006 \001(\0132\031.google.protobuf.DurationB\017\272H\014\252" +
-      "\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006labels\030\010 \003(\tB?" +
-      "\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-]{0,62}=[" +
-      "^\\x00-\\x1f\\x7f]{0,128}$R\006labels\022@\n\006state" +
-      "s\030\t \003(\0162\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020\007" +
-      "\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H\002\010\001\"S\n\tHe" +
-      "artbeat\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
-      "TimestampR\004time\022\026\n\006behind\030\002 \001(\010R\006behind\"" +
-      "\327\001\n\017WatchTxResponse\022-\n\005event\030\001 \001(\0132\025.fen" +
-      "cepost.v1.TxEventH\000R\005event\022.\n\010snapshot\030\002" +
-      " \001(\0132\020.fencepost.v1.TxH\000R\010snapshot\0227\n\the" +
-      "artbeat\030\003 \001(\0132\027.fencepost.v1.HeartbeatH\000" +
-      "R\theartbeat\022!\n\014resume_token\030\004 \001(\tR\013resum" +
-      "eTokenB\t\n\007message*\306\001\n\007TxState\022\030\n\024TX_STAT" +
-      "E_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022" +
-      "TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE_TRACKIN" +
-      "G\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_STATE_CONF" +
-      "IRMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022TX" +
-      "_STATE_CANCELLED\020\007*\230\001\n\nTxSubState\022\034\n\030TX_" +
-      "SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB_STATE_" +
-      "PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n\030" +
-      "TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025TX_SUB_STA" +
-      "TE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EXECUTED_UN" +
-      "SPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EXE" +
-      "CUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXEC" +
-      "UTED_REVERTED\020\004*\366\003\n\013TxEventKind\022\035\n\031TX_EV" +
-      "ENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIND_" +
-      "QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022\033\n" +
-      "\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT_K" +
-      "IND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIND_INCLU" +
-      "DED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022\033\n\027TX_E" +
-      "VENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT_KIND_F" +
-      "AILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUESTE" +
-      "D\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX_E" +
-      "VENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNSTU" +
-      "CK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022\031\n\025TX_E" +
-      "VENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT_KIND_REP" +
-      "LACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIRMATIONS\020\020" +
-      "*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rT" +
-      "X_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*`\n\007" +
-      "TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED\020\000\022\021\n\rTX_" +
-      "SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDARD\020\002\022\021\n\rT" +
-      "X_SPEED_FAST\020\003*\215\001\n\rCancelOutcome\022\036\n\032CANC" +
-      "EL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OUTCO" +
-      "ME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQUEST" +
-      "ED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020\0032\347" +
-      "\006\n\tTxService\022`\n\010CreateTx\022\035.fencepost.v1." +
-      "CreateTxRequest\032\036.fencepost.v1.CreateTxR" +
-      "esponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:\001*\022u\n\rBatchC" +
-      "reateTx\022\".fencepost.v1.BatchCreateTxRequ" +
-      "est\032#.fencepost.v1.BatchCreateTxResponse" +
-      "\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001*\022u\n\005GetTx\022\032" +
-      ".fencepost.v1.GetTxRequest\032\033.fencepost.v" +
-      "1.GetTxResponse\"3\202\323\344\223\002-\022\022/api/v1/tx/{tx_" +
-      "id}Z\027\022\025/api/v1/tx/by-request\022Z\n\007ListTxs\022" +
-      "\034.fencepost.v1.ListTxsRequest\032\035.fencepos" +
-      "t.v1.ListTxsResponse\"\022\202\323\344\223\002\014\022\n/api/v1/tx" +
-      "\022o\n\010CancelTx\022\035.fencepost.v1.CancelTxRequ" +
-      "est\032\036.fencepost.v1.CancelTxResponse\"$\202\323\344" +
-      "\223\002\036\"\031/api/v1/tx/{tx_id}/cancel:\001*\022t\n\tSpe" +
-      "edUpTx\022\036.fencepost.v1.SpeedUpTxRequest\032\037" +
-      ".fencepost.v1.SpeedUpTxResponse\"&\202\323\344\223\002 \"" +
-      "\033/api/v1/tx/{tx_id}/speed-up:\001*\022\306\001\n\007Watc" +
-      "hTx\022\034.fencepost.v1.WatchTxRequest\032\035.fenc" +
-      "epost.v1.WatchTxResponse\"|\202\323\344\223\002v\022\031/api/v" +
-      "1/tx/{tx_id}/eventsZ\036\022\034/api/v1/tx/by-req" +
-      "uest/eventsZ\'\022%/api/v1/submitters/{submi" +
-      "tter}/eventsZ\020\022\016/api/v1/events0\001BT\n\020dev." +
-      "fencepost.v1P\001Z>github.com/fencepost/fen" +
-      "cepost/gen/go/fencepost/v1;fencepostv1b\006" +
-      "proto3"
+      "epost.v1.RequestKeyH\000R\007request\022\'\n\003txs\030\n " +
+      "\001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022+\n\014resum" +
+      "e_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013" +
+      "until_final\030\005 \001(\010R\nuntilFinal\022H\n\theartbe" +
+      "at\030\006 \001(\0132\031.google.protobuf.DurationB\017\272H\014" +
+      "\252\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006labels\030\010 \003(\tB" +
+      "?\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-]{0,62}=" +
+      "[^\\x00-\\x1f\\x7f]{0,128}$R\006labels\022@\n\006stat" +
+      "es\030\t \003(\0162\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020" +
+      "\007\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H\002\010\001\"1\n\005T" +
+      "xIds\022(\n\006tx_ids\030\001 \003(\tB\021\272H\016\222\001\013\010\001\020d\"\005r\003\260\001\001R" +
+      "\005txIds\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\004time\022\026\n\006behind\030\002 " +
+      "\001(\010R\006behind\"\327\001\n\017WatchTxResponse\022-\n\005event" +
+      "\030\001 \001(\0132\025.fencepost.v1.TxEventH\000R\005event\022." +
+      "\n\010snapshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010sn" +
+      "apshot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1" +
+      ".HeartbeatH\000R\theartbeat\022!\n\014resume_token\030" +
+      "\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxStat" +
+      "e\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_" +
+      "QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_S" +
+      "TATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022T" +
+      "X_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_F" +
+      "INAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230\001\n\nTxSub" +
+      "State\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024T" +
+      "X_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_IN" +
+      "CLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003\022\031" +
+      "\n\025TX_SUB_STATE_UNFUNDED\020\004*x\n\010Executed\022\030\n" +
+      "\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKN" +
+      "OWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCE" +
+      "SS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventK" +
+      "ind\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX" +
+      "_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_AL" +
+      "LOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035" +
+      "\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVEN" +
+      "T_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORG" +
+      "ED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_" +
+      "EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CAN" +
+      "CEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELL" +
+      "ED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVEN" +
+      "T_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEU" +
+      "ED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EV" +
+      "ENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CON" +
+      "FIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPEC" +
+      "IFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OP" +
+      "ERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIF" +
+      "IED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STA" +
+      "NDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOut" +
+      "come\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030" +
+      "CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUT" +
+      "COME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREA" +
+      "DY_FINAL\020\0032\205\007\n\tTxService\022`\n\010CreateTx\022\035.f" +
+      "encepost.v1.CreateTxRequest\032\036.fencepost." +
+      "v1.CreateTxResponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:" +
+      "\001*\022u\n\rBatchCreateTx\022\".fencepost.v1.Batch" +
+      "CreateTxRequest\032#.fencepost.v1.BatchCrea" +
+      "teTxResponse\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001" +
+      "*\022u\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032\033" +
+      ".fencepost.v1.GetTxResponse\"3\202\323\344\223\002-\022\022/ap" +
+      "i/v1/tx/{tx_id}Z\027\022\025/api/v1/tx/by-request" +
+      "\022Z\n\007ListTxs\022\034.fencepost.v1.ListTxsReques" +
+      "t\032\035.fencepost.v1.ListTxsResponse\"\022\202\323\344\223\002\014" +
+      "\022\n/api/v1/tx\022o\n\010CancelTx\022\035.fencepost.v1." +
+      "CancelTxRequest\032\036.fencepost.v1.CancelTxR" +
+      "esponse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx_id}/canc" +
+      "el:\001*\022t\n\tSpeedUpTx\022\036.fencepost.v1.SpeedU" +
+      "pTxRequest\032\037.fencepost.v1.SpeedUpTxRespo" +
+      "nse\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}/speed-up" +
+      ":\001*\022\344\001\n\007WatchTx\022\034.fencepost.v1.WatchTxRe" +
+      "quest\032\035.fencepost.v1.WatchTxResponse\"\231\001\202" +
+      "\323\344\223\002\222\001\022\031/api/v1/tx/{tx_id}/eventsZ\036\022\034/ap" +
+      "i/v1/tx/by-request/eventsZ\'\022%/api/v1/sub" +
+      "mitters/{submitter}/eventsZ\020\022\016/api/v1/ev" +
+      "entsZ\032\022\030/api/v1/tx/by-ids/events0\001BT\n\020de" +
+      "v.fencepost.v1P\001Z>github.com/fencepost/f" +
+      "encepost/gen/go/fencepost/v1;fencepostv1" +
+      "b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -555,15 +563,21 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
-    internal_static_fencepost_v1_Heartbeat_descriptor =
+        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "Txs", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
+    internal_static_fencepost_v1_TxIds_descriptor =
       getDescriptor().getMessageType(24);
+    internal_static_fencepost_v1_TxIds_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_TxIds_descriptor,
+        new java.lang.String[] { "TxIds", });
+    internal_static_fencepost_v1_Heartbeat_descriptor =
+      getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_Heartbeat_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Heartbeat_descriptor,
         new java.lang.String[] { "Time", "Behind", });
     internal_static_fencepost_v1_WatchTxResponse_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(26);
     internal_static_fencepost_v1_WatchTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxResponse_descriptor,

@@ -375,8 +375,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
-     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
+     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
      * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
@@ -502,8 +502,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
-     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
+     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
      * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
@@ -610,8 +610,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
-     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
+     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
      * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
@@ -719,8 +719,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or of those
-     * that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
+     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
+     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
      * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */

@@ -63,6 +63,7 @@ private static final long serialVersionUID = 0L;
     SUBMITTER(2),
     ALL(3),
     REQUEST(7),
+    TXS(10),
     TARGET_NOT_SET(0);
     private final int value;
     private TargetCase(int value) {
@@ -84,6 +85,7 @@ private static final long serialVersionUID = 0L;
         case 2: return SUBMITTER;
         case 3: return ALL;
         case 7: return REQUEST;
+        case 10: return TXS;
         case 0: return TARGET_NOT_SET;
         default: return null;
       }
@@ -305,6 +307,55 @@ private static final long serialVersionUID = 0L;
     return dev.fencepost.v1.RequestKey.getDefaultInstance();
   }
 
+  public static final int TXS_FIELD_NUMBER = 10;
+  /**
+   * <pre>
+   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+   * stream is refused, and the error tells which.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+   * @return Whether the txs field is set.
+   */
+  @java.lang.Override
+  public boolean hasTxs() {
+    return targetCase_ == 10;
+  }
+  /**
+   * <pre>
+   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+   * stream is refused, and the error tells which.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+   * @return The txs.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.TxIds getTxs() {
+    if (targetCase_ == 10) {
+       return (dev.fencepost.v1.TxIds) target_;
+    }
+    return dev.fencepost.v1.TxIds.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+   * stream is refused, and the error tells which.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.TxIdsOrBuilder getTxsOrBuilder() {
+    if (targetCase_ == 10) {
+       return (dev.fencepost.v1.TxIds) target_;
+    }
+    return dev.fencepost.v1.TxIds.getDefaultInstance();
+  }
+
   public static final int RESUME_TOKEN_FIELD_NUMBER = 4;
   @SuppressWarnings("serial")
   private volatile java.lang.Object resumeToken_ = "";
@@ -356,8 +407,9 @@ private static final long serialVersionUID = 0L;
   private boolean untilFinal_ = false;
   /**
    * <pre>
-   * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
-   * tell the event: name the final states among them to be told how it ended.
+   * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
+   * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
+   * be told how it ended. Of several that are final from the start, the snapshots tell it.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -474,10 +526,10 @@ private static final long serialVersionUID = 0L;
           };
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -490,10 +542,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -505,10 +557,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -521,10 +573,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -537,10 +589,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -599,6 +651,9 @@ private static final long serialVersionUID = 0L;
     for (int i = 0; i < states_.size(); i++) {
       output.writeEnumNoTag(states_.getInt(i));
     }
+    if (targetCase_ == 10) {
+      output.writeMessage(10, (dev.fencepost.v1.TxIds) target_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -647,6 +702,10 @@ private static final long serialVersionUID = 0L;
         size += com.google.protobuf.CodedOutputStream
           .computeUInt32SizeNoTag(dataSize);
       }statesMemoizedSerializedSize = dataSize;
+    }
+    if (targetCase_ == 10) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(10, (dev.fencepost.v1.TxIds) target_);
     }
     return size;
   }
@@ -702,6 +761,10 @@ private static final long serialVersionUID = 0L;
         if (!getRequest()
             .equals(other.getRequest())) return false;
         break;
+      case 10:
+        if (!getTxs()
+            .equals(other.getTxs())) return false;
+        break;
       case 0:
       default:
     }
@@ -749,6 +812,10 @@ private static final long serialVersionUID = 0L;
       case 7:
         hash = (37 * hash) + REQUEST_FIELD_NUMBER;
         hash = (53 * hash) + getRequest().hashCode();
+        break;
+      case 10:
+        hash = (37 * hash) + TXS_FIELD_NUMBER;
+        hash = (53 * hash) + getTxs().hashCode();
         break;
       case 0:
       default:
@@ -896,6 +963,9 @@ private static final long serialVersionUID = 0L;
       if (requestBuilder_ != null) {
         requestBuilder_.clear();
       }
+      if (txsBuilder_ != null) {
+        txsBuilder_.clear();
+      }
       resumeToken_ = "";
       untilFinal_ = false;
       heartbeat_ = null;
@@ -942,24 +1012,24 @@ private static final long serialVersionUID = 0L;
 
     private void buildPartial0(dev.fencepost.v1.WatchTxRequest result) {
       int from_bitField0_ = bitField0_;
-      if (((from_bitField0_ & 0x00000010) != 0)) {
+      if (((from_bitField0_ & 0x00000020) != 0)) {
         result.resumeToken_ = resumeToken_;
       }
-      if (((from_bitField0_ & 0x00000020) != 0)) {
+      if (((from_bitField0_ & 0x00000040) != 0)) {
         result.untilFinal_ = untilFinal_;
       }
       int to_bitField0_ = 0;
-      if (((from_bitField0_ & 0x00000040) != 0)) {
+      if (((from_bitField0_ & 0x00000080) != 0)) {
         result.heartbeat_ = heartbeatBuilder_ == null
             ? heartbeat_
             : heartbeatBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
-      if (((from_bitField0_ & 0x00000080) != 0)) {
+      if (((from_bitField0_ & 0x00000100) != 0)) {
         labels_.makeImmutable();
         result.labels_ = labels_;
       }
-      if (((from_bitField0_ & 0x00000100) != 0)) {
+      if (((from_bitField0_ & 0x00000200) != 0)) {
         states_.makeImmutable();
         result.states_ = states_;
       }
@@ -977,6 +1047,10 @@ private static final long serialVersionUID = 0L;
           requestBuilder_ != null) {
         result.target_ = requestBuilder_.build();
       }
+      if (targetCase_ == 10 &&
+          txsBuilder_ != null) {
+        result.target_ = txsBuilder_.build();
+      }
     }
 
     @java.lang.Override
@@ -993,7 +1067,7 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fencepost.v1.WatchTxRequest.getDefaultInstance()) return this;
       if (!other.getResumeToken().isEmpty()) {
         resumeToken_ = other.resumeToken_;
-        bitField0_ |= 0x00000010;
+        bitField0_ |= 0x00000020;
         onChanged();
       }
       if (other.getUntilFinal() != false) {
@@ -1005,7 +1079,7 @@ private static final long serialVersionUID = 0L;
       if (!other.labels_.isEmpty()) {
         if (labels_.isEmpty()) {
           labels_ = other.labels_;
-          bitField0_ |= 0x00000080;
+          bitField0_ |= 0x00000100;
         } else {
           ensureLabelsIsMutable();
           labels_.addAll(other.labels_);
@@ -1016,7 +1090,7 @@ private static final long serialVersionUID = 0L;
         if (states_.isEmpty()) {
           states_ = other.states_;
           states_.makeImmutable();
-          bitField0_ |= 0x00000100;
+          bitField0_ |= 0x00000200;
         } else {
           ensureStatesIsMutable();
           states_.addAll(other.states_);
@@ -1042,6 +1116,10 @@ private static final long serialVersionUID = 0L;
         }
         case REQUEST: {
           mergeRequest(other.getRequest());
+          break;
+        }
+        case TXS: {
+          mergeTxs(other.getTxs());
           break;
         }
         case TARGET_NOT_SET: {
@@ -1091,19 +1169,19 @@ private static final long serialVersionUID = 0L;
             } // case 26
             case 34: {
               resumeToken_ = input.readStringRequireUtf8();
-              bitField0_ |= 0x00000010;
+              bitField0_ |= 0x00000020;
               break;
             } // case 34
             case 40: {
               untilFinal_ = input.readBool();
-              bitField0_ |= 0x00000020;
+              bitField0_ |= 0x00000040;
               break;
             } // case 40
             case 50: {
               input.readMessage(
                   internalGetHeartbeatFieldBuilder().getBuilder(),
                   extensionRegistry);
-              bitField0_ |= 0x00000040;
+              bitField0_ |= 0x00000080;
               break;
             } // case 50
             case 58: {
@@ -1134,6 +1212,13 @@ private static final long serialVersionUID = 0L;
               input.popLimit(limit);
               break;
             } // case 74
+            case 82: {
+              input.readMessage(
+                  internalGetTxsFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              targetCase_ = 10;
+              break;
+            } // case 82
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1744,6 +1829,200 @@ private static final long serialVersionUID = 0L;
       return requestBuilder_;
     }
 
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.TxIds, dev.fencepost.v1.TxIds.Builder, dev.fencepost.v1.TxIdsOrBuilder> txsBuilder_;
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     * @return Whether the txs field is set.
+     */
+    @java.lang.Override
+    public boolean hasTxs() {
+      return targetCase_ == 10;
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     * @return The txs.
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.TxIds getTxs() {
+      if (txsBuilder_ == null) {
+        if (targetCase_ == 10) {
+          return (dev.fencepost.v1.TxIds) target_;
+        }
+        return dev.fencepost.v1.TxIds.getDefaultInstance();
+      } else {
+        if (targetCase_ == 10) {
+          return txsBuilder_.getMessage();
+        }
+        return dev.fencepost.v1.TxIds.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     */
+    public Builder setTxs(dev.fencepost.v1.TxIds value) {
+      if (txsBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        target_ = value;
+        onChanged();
+      } else {
+        txsBuilder_.setMessage(value);
+      }
+      targetCase_ = 10;
+      return this;
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     */
+    public Builder setTxs(
+        dev.fencepost.v1.TxIds.Builder builderForValue) {
+      if (txsBuilder_ == null) {
+        target_ = builderForValue.build();
+        onChanged();
+      } else {
+        txsBuilder_.setMessage(builderForValue.build());
+      }
+      targetCase_ = 10;
+      return this;
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     */
+    public Builder mergeTxs(dev.fencepost.v1.TxIds value) {
+      if (txsBuilder_ == null) {
+        if (targetCase_ == 10 &&
+            target_ != dev.fencepost.v1.TxIds.getDefaultInstance()) {
+          target_ = dev.fencepost.v1.TxIds.newBuilder((dev.fencepost.v1.TxIds) target_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          target_ = value;
+        }
+        onChanged();
+      } else {
+        if (targetCase_ == 10) {
+          txsBuilder_.mergeFrom(value);
+        } else {
+          txsBuilder_.setMessage(value);
+        }
+      }
+      targetCase_ = 10;
+      return this;
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     */
+    public Builder clearTxs() {
+      if (txsBuilder_ == null) {
+        if (targetCase_ == 10) {
+          targetCase_ = 0;
+          target_ = null;
+          onChanged();
+        }
+      } else {
+        if (targetCase_ == 10) {
+          targetCase_ = 0;
+          target_ = null;
+        }
+        txsBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     */
+    public dev.fencepost.v1.TxIds.Builder getTxsBuilder() {
+      return internalGetTxsFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.TxIdsOrBuilder getTxsOrBuilder() {
+      if ((targetCase_ == 10) && (txsBuilder_ != null)) {
+        return txsBuilder_.getMessageOrBuilder();
+      } else {
+        if (targetCase_ == 10) {
+          return (dev.fencepost.v1.TxIds) target_;
+        }
+        return dev.fencepost.v1.TxIds.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+     * stream is refused, and the error tells which.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.TxIds, dev.fencepost.v1.TxIds.Builder, dev.fencepost.v1.TxIdsOrBuilder> 
+        internalGetTxsFieldBuilder() {
+      if (txsBuilder_ == null) {
+        if (!(targetCase_ == 10)) {
+          target_ = dev.fencepost.v1.TxIds.getDefaultInstance();
+        }
+        txsBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.TxIds, dev.fencepost.v1.TxIds.Builder, dev.fencepost.v1.TxIdsOrBuilder>(
+                (dev.fencepost.v1.TxIds) target_,
+                getParentForChildren(),
+                isClean());
+        target_ = null;
+      }
+      targetCase_ = 10;
+      onChanged();
+      return txsBuilder_;
+    }
+
     private java.lang.Object resumeToken_ = "";
     /**
      * <pre>
@@ -1799,7 +2078,7 @@ private static final long serialVersionUID = 0L;
         java.lang.String value) {
       java.util.Objects.requireNonNull(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000010;
+      bitField0_ |= 0x00000020;
       onChanged();
       return this;
     }
@@ -1813,7 +2092,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder clearResumeToken() {
       resumeToken_ = getDefaultInstance().getResumeToken();
-      bitField0_ = (bitField0_ & ~0x00000010);
+      bitField0_ = (bitField0_ & ~0x00000020);
       onChanged();
       return this;
     }
@@ -1831,7 +2110,7 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       checkByteStringIsUtf8(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000010;
+      bitField0_ |= 0x00000020;
       onChanged();
       return this;
     }
@@ -1839,8 +2118,9 @@ private static final long serialVersionUID = 0L;
     private boolean untilFinal_ ;
     /**
      * <pre>
-     * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
-     * tell the event: name the final states among them to be told how it ended.
+     * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
+     * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
+     * be told how it ended. Of several that are final from the start, the snapshots tell it.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -1852,8 +2132,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
-     * tell the event: name the final states among them to be told how it ended.
+     * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
+     * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
+     * be told how it ended. Of several that are final from the start, the snapshots tell it.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -1863,21 +2144,22 @@ private static final long serialVersionUID = 0L;
     public Builder setUntilFinal(boolean value) {
 
       untilFinal_ = value;
-      bitField0_ |= 0x00000020;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
-     * tell the event: name the final states among them to be told how it ended.
+     * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
+     * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
+     * be told how it ended. Of several that are final from the start, the snapshots tell it.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
      * @return This builder for chaining.
      */
     public Builder clearUntilFinal() {
-      bitField0_ = (bitField0_ & ~0x00000020);
+      bitField0_ = (bitField0_ & ~0x00000040);
       untilFinal_ = false;
       onChanged();
       return this;
@@ -1895,7 +2177,7 @@ private static final long serialVersionUID = 0L;
      * @return Whether the heartbeat field is set.
      */
     public boolean hasHeartbeat() {
-      return ((bitField0_ & 0x00000040) != 0);
+      return ((bitField0_ & 0x00000080) != 0);
     }
     /**
      * <pre>
@@ -1926,7 +2208,7 @@ private static final long serialVersionUID = 0L;
       } else {
         heartbeatBuilder_.setMessage(value);
       }
-      bitField0_ |= 0x00000040;
+      bitField0_ |= 0x00000080;
       onChanged();
       return this;
     }
@@ -1944,7 +2226,7 @@ private static final long serialVersionUID = 0L;
       } else {
         heartbeatBuilder_.setMessage(builderForValue.build());
       }
-      bitField0_ |= 0x00000040;
+      bitField0_ |= 0x00000080;
       onChanged();
       return this;
     }
@@ -1957,7 +2239,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder mergeHeartbeat(com.google.protobuf.Duration value) {
       if (heartbeatBuilder_ == null) {
-        if (((bitField0_ & 0x00000040) != 0) &&
+        if (((bitField0_ & 0x00000080) != 0) &&
           heartbeat_ != null &&
           heartbeat_ != com.google.protobuf.Duration.getDefaultInstance()) {
           getHeartbeatBuilder().mergeFrom(value);
@@ -1968,7 +2250,7 @@ private static final long serialVersionUID = 0L;
         heartbeatBuilder_.mergeFrom(value);
       }
       if (heartbeat_ != null) {
-        bitField0_ |= 0x00000040;
+        bitField0_ |= 0x00000080;
         onChanged();
       }
       return this;
@@ -1981,7 +2263,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
      */
     public Builder clearHeartbeat() {
-      bitField0_ = (bitField0_ & ~0x00000040);
+      bitField0_ = (bitField0_ & ~0x00000080);
       heartbeat_ = null;
       if (heartbeatBuilder_ != null) {
         heartbeatBuilder_.dispose();
@@ -1998,7 +2280,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
      */
     public com.google.protobuf.Duration.Builder getHeartbeatBuilder() {
-      bitField0_ |= 0x00000040;
+      bitField0_ |= 0x00000080;
       onChanged();
       return internalGetHeartbeatFieldBuilder().getBuilder();
     }
@@ -2044,7 +2326,7 @@ private static final long serialVersionUID = 0L;
       if (!labels_.isModifiable()) {
         labels_ = new com.google.protobuf.LazyStringArrayList(labels_);
       }
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
     }
     /**
      * <pre>
@@ -2110,7 +2392,7 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       ensureLabelsIsMutable();
       labels_.set(index, value);
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }
@@ -2128,7 +2410,7 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       ensureLabelsIsMutable();
       labels_.add(value);
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }
@@ -2146,7 +2428,7 @@ private static final long serialVersionUID = 0L;
       ensureLabelsIsMutable();
       com.google.protobuf.AbstractMessageLite.Builder.addAll(
           values, labels_);
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }
@@ -2161,7 +2443,7 @@ private static final long serialVersionUID = 0L;
     public Builder clearLabels() {
       labels_ =
         com.google.protobuf.LazyStringArrayList.emptyList();
-      bitField0_ = (bitField0_ & ~0x00000080);;
+      bitField0_ = (bitField0_ & ~0x00000100);;
       onChanged();
       return this;
     }
@@ -2180,7 +2462,7 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       ensureLabelsIsMutable();
       labels_.add(value);
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }
@@ -2190,14 +2472,14 @@ private static final long serialVersionUID = 0L;
       if (!states_.isModifiable()) {
         states_ = makeMutableCopy(states_);
       }
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2209,10 +2491,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2223,10 +2505,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2238,10 +2520,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2260,10 +2542,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2279,10 +2561,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2301,10 +2583,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2312,16 +2594,16 @@ private static final long serialVersionUID = 0L;
      */
     public Builder clearStates() {
       states_ = emptyIntList();
-      bitField0_ = (bitField0_ & ~0x00000100);
+      bitField0_ = (bitField0_ & ~0x00000200);
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2334,10 +2616,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2349,10 +2631,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2369,10 +2651,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -2387,10 +2669,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-     * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-     * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-     * A resume_token belongs to its states.
+     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+     * has told what there is so far. A resume_token belongs to its states.
      * </pre>
      *
      * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>

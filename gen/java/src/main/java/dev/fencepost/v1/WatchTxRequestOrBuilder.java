@@ -124,6 +124,39 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
+   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+   * stream is refused, and the error tells which.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+   * @return Whether the txs field is set.
+   */
+  boolean hasTxs();
+  /**
+   * <pre>
+   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+   * stream is refused, and the error tells which.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+   * @return The txs.
+   */
+  dev.fencepost.v1.TxIds getTxs();
+  /**
+   * <pre>
+   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
+   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
+   * stream is refused, and the error tells which.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
+   */
+  dev.fencepost.v1.TxIdsOrBuilder getTxsOrBuilder();
+
+  /**
+   * <pre>
    * The last resume_token received; empty starts anew.
    * </pre>
    *
@@ -144,8 +177,9 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * End the stream with OK after the final event. Only for one transaction. With states it ends there too, also if they do not have the final state and so do not
-   * tell the event: name the final states among them to be told how it ended.
+   * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
+   * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
+   * be told how it ended. Of several that are final from the start, the snapshots tell it.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -223,10 +257,10 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -235,10 +269,10 @@ public interface WatchTxRequestOrBuilder extends
   java.util.List<dev.fencepost.v1.TxState> getStatesList();
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -247,10 +281,10 @@ public interface WatchTxRequestOrBuilder extends
   int getStatesCount();
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -260,10 +294,10 @@ public interface WatchTxRequestOrBuilder extends
   dev.fencepost.v1.TxState getStates(int index);
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
@@ -273,10 +307,10 @@ public interface WatchTxRequestOrBuilder extends
   getStatesValueList();
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are; empty: all. STUCK and FAILED_FINAL are what somebody should
-   * look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on with what is left out, so a stream
-   * that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it has told what there is so far.
-   * A resume_token belongs to its states.
+   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
+   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
+   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
+   * has told what there is so far. A resume_token belongs to its states.
    * </pre>
    *
    * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>

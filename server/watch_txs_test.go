@@ -1,0 +1,495 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+func watchIDs(ids ...string) *pb.WatchTxRequest {
+	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids}}}
+}
+
+// untilFinal asks for a stream that ends by itself.
+func untilFinal(ask *pb.WatchTxRequest) *pb.WatchTxRequest {
+	ask.UntilFinal = true
+	return ask
+}
+
+// madeUp is an id of an account that no transaction has.
+func madeUp(t testing.TB, of txn.SubmitterID, seconds int) txn.TxID {
+	t.Helper()
+	id, err := txn.NewTxID(time.Unix(int64(seconds), 0), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// reversed names the same transactions in another order and spelling.
+func reversed(ids []string) (same []string) {
+	for _, id := range slices.Backward(ids) {
+		same = append(same, strings.ToUpper(id))
+	}
+	return same
+}
+
+// begins reads the snapshots of a stream, and the heartbeat that ends them.
+func begins(t testing.TB, stream pb.TxService_WatchTxClient) (versions map[string]uint64, token string) {
+	t.Helper()
+	versions = map[string]uint64{}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.GetSnapshot() == nil {
+			if m.GetHeartbeat() == nil || m.GetResumeToken() == "" {
+				t.Fatalf("after the snapshots comes %v", m)
+			}
+			return versions, m.GetResumeToken()
+		}
+		versions[m.GetSnapshot().GetTxId()] = m.GetSnapshot().GetVersion()
+	}
+}
+
+// eventsOf lists what the ledger has of some transactions beyond the versions that snapshots showed.
+func (k *kit) eventsOf(versions map[string]uint64) map[string]bool {
+	all := map[string]bool{}
+	for id, version := range versions {
+		for key := range k.eventsWhere("WHERE e.tx_id = $1 AND e.seq > $2", id, int64(version)) {
+			all[key] = true
+		}
+	}
+	return all
+}
+
+// A watch of several transactions, of several accounts, tells all of theirs and nothing of the many others, while all of them go on; and so does one that is resumed
+// after any of its messages, on either node. Rings are tiny, so that most of it is read from the ledger.
+func TestWatchSeveralAmongManyOthers(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
+	nodes := []*node{k.serve(limits(tiny)), k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") })}
+	names := []string{"alice", "bob", "carol"}
+	var owners []*owner
+	var ids []string
+	for _, name := range names {
+		owners = append(owners, k.own(k.register(name)))
+		for i := range 6 {
+			if id := nodes[0].create(name, rand()).GetTxId(); i%2 == 0 && name != "carol" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	owners[0].live(txID(t, ids[0])) // which is final when the stream begins
+	watcher := collect(t, nodes[0].watch(watchIDs(ids...)))
+	shown, _ := begins(t, watcher.stream)
+	if len(shown) != len(ids) || shown[ids[0]] != 5 {
+		t.Fatalf("of %v it shows %v", ids, shown)
+	}
+	var working sync.WaitGroup
+	ctx, stop := context.WithCancel(k.ctx)
+	defer working.Wait()
+	defer stop()
+	for i, o := range owners {
+		working.Go(func() { o.work(ctx) })
+		working.Go(func() {
+			for range 4 {
+				nodes[i%2].create(names[i], rand())
+			}
+		})
+	}
+	k.eventually("the end of all that is watched", func() bool { return len(k.eventsOf(shown)) == 4*(len(ids)-1) })
+	want := k.eventsOf(shown)
+	watcher.upTo(len(want))
+	watcher.compare("the watch of several", want)
+	for i, m := range watcher.got[:len(watcher.got)-1] {
+		delete(want, fmt.Sprint(m.GetEvent().GetTxId(), "/", m.GetEvent().GetSeq()))
+		ask := watchIDs(reversed(ids)...)
+		ask.ResumeToken = m.GetResumeToken()
+		collect(t, nodes[i%2].watch(ask)).upTo(len(want)).compare(fmt.Sprintf("resumed after message %d", i), want)
+	}
+}
+
+// A watch of several that goes until they are final ends once all of them are, and has told everything by then: those that were final from the start as snapshots.
+// Resumed after any of its messages, on another node too, it tells the rest and ends.
+func TestWatchSeveralUntilFinal(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	tiny := limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 })
+	n, other := k.serve(tiny), k.serve(tiny, func(o *Options) { o.Store = k.open("b") })
+	var ids []string
+	for range 4 {
+		ids = append(ids, n.create("alice", rand()).GetTxId())
+	}
+	o.live(txID(t, ids[2]))
+	stream := n.watch(untilFinal(watchIDs(ids...)))
+	shown, token := begins(t, stream)
+	if len(shown) != 4 || shown[ids[2]] != 5 {
+		t.Fatalf("it shows %v", shown)
+	}
+	for _, i := range []int{3, 0, 1} {
+		o.live(txID(t, n.create("alice", rand()).GetTxId()))
+		o.live(txID(t, ids[i]))
+	}
+	told := toTheEnd(t, stream)
+	var want []string
+	for _, i := range []int{3, 0, 1} {
+		for seq := range 4 {
+			want = append(want, fmt.Sprint(ids[i], "/", seq+2))
+		}
+	}
+	if got := keysOf(told); !slices.Equal(got, want) {
+		t.Fatalf("it tells %v, want %v", got, want)
+	}
+	for i := range len(want) + 1 {
+		ask := untilFinal(watchIDs(reversed(ids)...))
+		if ask.ResumeToken = token; i > 0 {
+			ask.ResumeToken = told[i-1].GetResumeToken()
+		}
+		if got := keysOf(toTheEnd(t, other.watch(ask))); !slices.Equal(got, want[i:]) {
+			t.Errorf("resumed after %d events it tells %v", i, got)
+		}
+	}
+	// All are final from the start.
+	again := other.watch(untilFinal(watchIDs(ids...)))
+	if shown, _ := begins(t, again); len(shown) != 4 || shown[ids[0]] != 5 {
+		t.Errorf("of what is final it shows %v", shown)
+	}
+	if rest := toTheEnd(t, again); len(rest) != 0 {
+		t.Errorf("of what is final it tells %v", rest)
+	}
+}
+
+func keysOf(all []*pb.WatchTxResponse) (keys []string) {
+	for _, m := range all {
+		if e := m.GetEvent(); e != nil {
+			keys = append(keys, fmt.Sprint(e.GetTxId(), "/", e.GetSeq()))
+		}
+	}
+	return keys
+}
+
+// With states a watch of several shows and tells only those; it ends with the transactions all the same, told or not.
+func TestWatchSeveralByStates(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n, other := k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })
+	ids := []string{n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId(), n.create("alice", "r3").GetTxId()}
+	first := txID(t, ids[0])
+	o.allocate(first)
+	o.submit(first)
+	o.stick(first)
+	ask := func(states ...pb.TxState) *pb.WatchTxRequest {
+		r := untilFinal(watchIDs(ids...))
+		r.States = states
+		return r
+	}
+	stuck, both := n.watch(ask(stuckState)), n.watch(ask(confirmedState, stuckState))
+	for _, stream := range []pb.TxService_WatchTxClient{stuck, both} {
+		if shown, _ := begins(t, stream); len(shown) != 1 || shown[ids[0]] != 4 {
+			t.Errorf("it shows %v", shown)
+		}
+	}
+	o.unstick(first)
+	o.include(first)
+	o.confirm(first)
+	o.live(txID(t, ids[1]))
+	o.struggle(txID(t, ids[2]))
+	told := toTheEnd(t, stuck)
+	if got := keysOf(told); !slices.Equal(got, []string{ids[2] + "/4"}) {
+		t.Errorf("of what is stuck it tells %v", got)
+	}
+	if got := keysOf(toTheEnd(t, both)); !slices.Equal(got, []string{ids[0] + "/7", ids[1] + "/5", ids[2] + "/4", ids[2] + "/7"}) {
+		t.Errorf("of what is stuck or confirmed it tells %v", got)
+	}
+	resume := ask(stuckState)
+	resume.ResumeToken = told[len(told)-1].GetResumeToken()
+	if rest := toTheEnd(t, other.watch(resume)); len(keysOf(rest)) != 0 {
+		t.Errorf("resumed it tells %v", rest)
+	}
+}
+
+// Of several, one that left a final state again is not final: the watch goes on, whether it was there before or is resumed.
+func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	one, two := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
+	live := n.watch(untilFinal(watchIDs(one, two)))
+	_, token := begins(t, live)
+	o.live(txID(t, one))
+	o.move(txID(t, one), txn.EventReorged, txn.Stuck, func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
+	o.live(txID(t, two))
+	resume := untilFinal(watchIDs(one, two))
+	resume.ResumeToken = token
+	streams := []pb.TxService_WatchTxClient{live, n.watch(resume)}
+	for _, stream := range streams {
+		for range 9 {
+			if _, err := stream.Recv(); err != nil {
+				t.Fatalf("it ends too early: %v", err)
+			}
+		}
+	}
+	o.move(txID(t, one), txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
+		s.Executed = txn.Success
+		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 10, BlockHash: txn.Hash{10}, Success: true}
+	})
+	for i, stream := range streams {
+		if got := keysOf(toTheEnd(t, stream)); !slices.Equal(got, []string{one + "/7"}) {
+			t.Errorf("after the reorg stream %d tells %v", i, got)
+		}
+	}
+}
+
+// midway is the real store, and what happens just before or after it tells how far transactions have come.
+type midway struct {
+	Store
+	before, after func()
+}
+
+func (m midway) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.Standing, error) {
+	m.before()
+	standings, err := m.Store.Standings(ctx, ids)
+	m.after()
+	return standings, err
+}
+
+// What ends while a stream begins, or is resumed, is told or shown before the stream ends, and ends it: whatever comes first.
+func TestWatchSeveralWhileTheyEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	for _, when := range []string{"before", "after"} {
+		for _, resumed := range []bool{false, true} {
+			id := n.create("alice", rand()).GetTxId()
+			_, token := begins(t, n.watch(watchIDs(id)))
+			for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include} {
+				step(txID(t, id))
+			}
+			between := k.serve(limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }), func(opts *Options) {
+				s := midway{k.open(rand()), func() {}, func() {}}
+				if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
+					s.before = confirm
+				} else {
+					s.after = confirm
+				}
+				opts.Store = s
+			})
+			ask := untilFinal(watchIDs(id))
+			if resumed {
+				ask.ResumeToken = token
+			}
+			all := toTheEnd(t, between.watch(ask))
+			last := all[len(all)-1]
+			if shown := all[0].GetSnapshot().GetVersion(); resumed && last.GetEvent().GetSeq() != 5 || !resumed && shown != 5 && last.GetEvent().GetSeq() != 5 {
+				t.Errorf("%s, resumed %v: it tells %v", when, resumed, all)
+			}
+		}
+	}
+}
+
+// What happened to others costs a watch of several nothing when it is resumed, and its token, which stands for any number of them, moves on with that.
+func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	s := newCounting(k.store, 2)
+	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }), func(o *Options) { o.Store = s })
+	ids := []string{n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()}
+	_, token := begins(t, n.watch(watchIDs(ids...)))
+	for range 5 {
+		o.live(txID(t, n.create("alice", rand()).GetTxId()))
+	}
+	o.allocate(txID(t, ids[1]))
+	s.own.Store(0)
+	ask := watchIDs(ids...)
+	ask.ResumeToken, ask.Heartbeat = token, durationpb.New(time.Second)
+	stream := n.watch(ask)
+	m, err := stream.Recv()
+	k.must(err)
+	if e := m.GetEvent(); e.GetTxId() != ids[1] || e.GetSeq() != 2 || s.own.Load() != 1 {
+		t.Errorf("after %d reads it tells %v", s.own.Load(), m)
+	}
+	if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil || m.GetHeartbeat().GetBehind() {
+		t.Errorf("then comes %v: %v", m, err)
+	}
+	many := make(idSet, 100)
+	for i := range many {
+		many[i] = madeUp(t, 1, i)
+	}
+	slices.SortFunc(many, compareIDs)
+	some := many[:2]
+	if a, b := prefix(target{txs: &many}), prefix(target{txs: &some}); len(a) != len(b) || a == b {
+		t.Errorf("the tokens of 100 begin with %q, those of 2 with %q", a, b)
+	}
+}
+
+// Whoever names several is told which of them do not exist, which are named twice, and which are no business of theirs: of that in the words for one of them, and
+// before the ledger is asked for any.
+func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	ofAlice, bob := k.register("alice"), k.register("bob")
+	caller := role{token: "caller-0123456789abcdef"}
+	n := k.serve(func(o *Options) {
+		o.Callers = []Caller{{Name: "caller", Tokens: []string{caller.token}, Submitters: []string{"alice"}}, {Name: "all", Tokens: []string{"all-0123456789abcdef"}, Submitters: []string{AllSubmitters}}}
+	})
+	create := func(name string) string {
+		r, err := n.txs.CreateTx(role{token: "all-0123456789abcdef"}.in(k.ctx), createFor(name))
+		k.must(err)
+		return r.GetTx().GetTxId()
+	}
+	mine, theirs := create("alice"), create("bob")
+	gone, goneToo := madeUp(t, ofAlice, 1).String(), madeUp(t, ofAlice, 2).String()
+	never := madeUp(t, bob, 1).String()
+	const foreign = "7b0c9a52-6f0e-4a39-9d0c-0c8ad1a0f001"
+	told := func(ask *pb.WatchTxRequest, code codes.Code, reason string) string {
+		t.Helper()
+		stream, err := n.txs.WatchTx(caller.in(k.ctx), ask)
+		k.must(err)
+		_, err = stream.Recv()
+		return wantStatus(t, err, code, reason).Message()
+	}
+	for _, id := range []string{theirs, never} {
+		one := told(watchID(id), codes.PermissionDenied, "PERMISSION_DENIED")
+		if several := told(watchIDs(mine, foreign, gone, id), codes.PermissionDenied, "PERMISSION_DENIED"); several != one {
+			t.Errorf("of one it is told %q, of several %q", one, several)
+		}
+	}
+	if one, several := told(watchID(gone), codes.NotFound, "TX_NOT_FOUND"), told(watchIDs(mine, gone), codes.NotFound, "TX_NOT_FOUND"); several != one {
+		t.Errorf("of one it is told %q, of several %q", one, several)
+	}
+	if says := told(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(says, "transactions "+gone+", "+goneToo+": there is no such") {
+		t.Errorf("of two that are gone it is told %q", says)
+	}
+	lost := []string{mine}
+	for i := range 20 {
+		lost = append(lost, madeUp(t, ofAlice, i).String())
+	}
+	if says := told(watchIDs(lost...), codes.NotFound, "TX_NOT_FOUND"); !strings.Contains(says, " and 4 more: ") {
+		t.Errorf("of twenty that are gone it is told %q", says)
+	}
+	twice := told(watchIDs(mine, strings.ToUpper(mine)), codes.InvalidArgument, "INVALID_FIELD")
+	if want := "txs.tx_ids[1]: names " + mine + " again; name each once"; twice != want {
+		t.Errorf("of one that is named twice it is told %q", twice)
+	}
+	stream, err := n.txs.WatchTx(caller.in(k.ctx), watchIDs(mine))
+	k.must(err)
+	_, token := begins(t, stream)
+	two := watchIDs(mine, gone)
+	two.ResumeToken = token
+	told(two, codes.InvalidArgument, "INVALID_FIELD")
+	restored := watchIDs(gone) // which a restored ledger lacks
+	restored.ResumeToken = manyToken(target{txs: &idSet{txID(t, gone)}}, store.Position{Epoch: 99, Seen: "1:1:"})
+	told(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
+}
+
+// severalRefusals are what a watch of several can be asked wrongly.
+func severalRefusals(other, tx, alien string) []refusal {
+	ask := func(ids []string, change func(*pb.WatchTxRequest)) proto.Message {
+		r := watchIDs(ids...)
+		change(r)
+		return r
+	}
+	token := func(text string) func(*pb.WatchTxRequest) { return func(r *pb.WatchTxRequest) { r.ResumeToken = text } }
+	ofOthers := manyToken(target{txs: &idSet{{1}}}, store.Position{Epoch: 1, Seen: "1:1:"})
+	return []refusal{
+		bad("none of several", watchTx, watchIDs(), "txs.tx_ids", "at least 1 item"),
+		bad("too many of several", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...), "txs.tx_ids", "no more than 100 item"),
+		bad("not a UUID among several", watchTx, watchIDs(other, "1"), "txs.tx_ids[1]", "must be a valid UUID"),
+		bad("one of several twice", watchTx, watchIDs(tx, strings.ToUpper(tx)), "txs.tx_ids[1]", "names "+tx+" again"),
+		noTx("UUIDs of somebody else among several", watchTx, watchIDs(tx, other)),
+		bad("labels of several", watchTx, ask([]string{tx}, func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b"} }), "labels", "leave them out"),
+		bad("token of one, for several", watchTx, ask([]string{tx}, token(alien)), "resume_token", "stream of something else"),
+		bad("token of others, for several", watchTx, ask([]string{tx}, token(ofOthers)), "resume_token", "stream of something else"),
+		bad("token of several, for all", watchTx, watchBad(token(ofOthers)), "resume_token", "stream of something else"),
+		bad("token of several mangled", watchTx, ask([]string{tx}, token("i.what")), "resume_token", "stream of something else"),
+		unknown("a field of tomorrow among several", watchTx, ask([]string{tx}, func(r *pb.WatchTxRequest) { with(r.GetTxs(), 9) }), "txs.9", "TxIds"),
+	}
+}
+
+// Several are watched over HTTP as one is.
+func TestWatchSeveralAsLines(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	one, two := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
+	const path = "/api/v1/tx/by-ids/events"
+	l := n.stream(path + "?tx_ids=" + one + "&tx_ids=" + two + "&until_final=true")
+	if a, b := l.message(), l.message(); a.GetSnapshot().GetTxId() != two || b.GetSnapshot().GetTxId() != one {
+		t.Errorf("it begins with %v and %v", a, b)
+	}
+	l.message()
+	o.live(txID(t, one))
+	o.live(txID(t, two))
+	token := ""
+	for range 8 {
+		m := l.message()
+		if m.GetEvent() == nil {
+			t.Fatalf("it goes on with %v", m)
+		}
+		token = m.GetResumeToken()
+	}
+	if line, more := l.next(); more {
+		t.Errorf("after the last event comes %q", line)
+	}
+	for _, name := range []string{"tx_ids", "txIds", "txs.tx_ids", "txs.txIds"} {
+		again := n.stream(path + "?" + name + "=" + two + "&" + name + "=" + one + "&until_final=true&resume_token=" + token)
+		if again.code != http.StatusNoContent {
+			t.Errorf("%s: resumed after the end it answers %d", name, again.code)
+		}
+	}
+	for query, reason := range map[string]string{"": "INVALID_FIELD", "?tx_ids=17": "INVALID_FIELD", "?tx_ids=" + one + "&tx_ids=" + one: "INVALID_FIELD", "?submitter=alice": "UNKNOWN_FIELD"} {
+		n.http("GET", path+query, "").wantError(t, 400, codes.InvalidArgument, reason)
+	}
+	n.http("GET", path+"?tx_ids="+madeUp(t, o.id, 1).String(), "").wantError(t, 404, codes.NotFound, "TX_NOT_FOUND")
+	hundred := make([]string, 100)
+	for i := range hundred {
+		hundred[i] = madeUp(t, o.id, i).String()
+	}
+	n.http("GET", path+"?tx_ids="+strings.Join(hundred, "&tx_ids="), "").wantError(t, 404, codes.NotFound, "TX_NOT_FOUND")
+}
+
+// Ends count only what is new.
+func TestEndsGoByTheNewestEvent(t *testing.T) {
+	t.Parallel()
+	a, b := txn.TxID{1}, txn.TxID{2}
+	e := newEnds(idSet{a, b})
+	for i, step := range []struct {
+		info store.Standing
+		id   txn.TxID
+		over bool
+	}{
+		{store.Standing{Version: 5, State: txn.Confirmed}, a, false},
+		{store.Standing{Version: 4, State: txn.Tracking}, a, false},
+		{store.Standing{Version: 1, State: txn.Confirmed}, txn.TxID{3}, false},
+		{store.Standing{Version: 2, State: txn.Cancelled}, b, true},
+		{store.Standing{Version: 3, State: txn.Tracking}, b, false},
+		{store.Standing{Version: 2, State: txn.Cancelled}, b, false},
+		{store.Standing{Version: 4, State: txn.Failed}, b, true},
+	} {
+		if e.note(step.id, step.info.Version, step.info.State); e.over() != step.over {
+			t.Errorf("step %d: over is %v", i, !step.over)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// What is read of transactions that are named is what a read of everything has of them: page by page, in the same order.
+func TestReadsOfNamedTransactions(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	alice, bob := k.submitter(s, "alice"), k.submitter(s, "bob")
+	var ids []txn.TxID
+	for i, of := range []txn.SubmitterID{alice, bob, alice, bob, alice, alice} {
+		ids = append(ids, k.queue(s, of, "r"+string(rune('0'+i))).ID)
+	}
+	named := []txn.TxID{ids[4], ids[1], ids[0]} // in whatever order
+	gone, err := txn.NewTxID(time.Now(), alice)
+	k.must(err)
+	cancelled, err := s.CancelQueuedFor(k.ctx, ids[1], Ask{})
+	if k.must(err); !cancelled {
+		t.Fatal("it was not cancelled")
+	}
+
+	epoch, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	all, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 100)
+	k.must(err)
+	want := slices.DeleteFunc(all, func(e EventInfo) bool { return !slices.Contains(named, e.Tx) })
+	for _, limit := range []int{1, 2, 100} {
+		var got []EventInfo
+		for at := (Position{Epoch: epoch}); ; {
+			page, err := s.EventsSinceOf(k.ctx, "1:1:", head, at.After, append([]txn.TxID{gone}, named...), limit)
+			k.must(err)
+			if got = append(got, page...); len(page) < limit {
+				break
+			}
+			at.After = page[limit-1].Key()
+		}
+		if !slices.EqualFunc(got, want, func(a, b EventInfo) bool {
+			return a.Key() == b.Key() && a.SubmitterName == b.SubmitterName && a.State == b.State
+		}) || len(got) != 4 {
+			t.Errorf("pages of %d: events %v, want %v", limit, got, want)
+		}
+	}
+	if news, err := s.EventsSinceOf(k.ctx, head, head, EventKey{}, named, 100); err != nil || len(news) != 0 {
+		t.Errorf("after the head: %v: %v", news, err)
+	}
+
+	for _, filter := range []TxFilter{{IDs: named, Limit: 2}, {IDs: named, Limit: 100, MaxBytes: 1}, {IDs: append([]txn.TxID{gone}, named...), Limit: 100}} {
+		var got []txn.TxID
+		for {
+			page, err := s.Txs(k.ctx, filter)
+			k.must(err)
+			for _, info := range page {
+				got = append(got, info.ID)
+			}
+			if filter.Ends(page) {
+				break
+			}
+			filter.Before = page[len(page)-1].ID
+		}
+		if want := []txn.TxID{ids[4], ids[1], ids[0]}; !slices.Equal(got, want) {
+			t.Errorf("pages of %d: %v, want %v", filter.Limit, got, want)
+		}
+	}
+	open, err := s.Txs(k.ctx, TxFilter{IDs: named, States: []txn.State{txn.Queued}, Limit: 100})
+	if k.must(err); len(open) != 2 || open[0].ID != ids[4] || open[0].SubmitterName != "alice" {
+		t.Errorf("of those in the queue: %v", open)
+	}
+
+	standings, err := s.Standings(k.ctx, append([]txn.TxID{gone}, named...))
+	if k.must(err); len(standings) != 3 || standings[ids[1]] != (Standing{2, txn.Cancelled}) || standings[ids[0]] != (Standing{1, txn.Queued}) {
+		t.Errorf("standings: %v", standings)
+	}
+}
+
+// However much else there is, what is named is found by its keys, also by a plan that is made for whatever is named.
+func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	tx := k.queue(s, id, "r1").ID
+	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`, id)
+	k.exec(`INSERT INTO managed_tx SELECT (jsonb_populate_record(t, jsonb_build_object('tx_id', gen_random_uuid(), 'request_id', 'other-' || n, 'queue_seq', t.queue_seq + n))).*
+		FROM managed_tx t, generate_series(1, 5000) n WHERE t.tx_id = $1`, tx)
+	k.exec("ANALYZE tx_event")
+	k.exec("ANALYZE managed_tx")
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	of, named := keys([]txn.TxID{tx})
+	tap := &textTap{DBTX: k.db.Pool}
+	for name, read := range map[string]func(*db.Queries) (int, error){
+		"the feed": func(q *db.Queries) (int, error) {
+			rows, err := q.EventsSinceOf(k.ctx, db.EventsSinceOfParams{SubmitterIds: of, TxIds: named, Since: "1:1:", Until: head, AfterXid: "0", MaxRows: 10})
+			return len(rows), err
+		},
+		"the list": func(q *db.Queries) (int, error) {
+			p := listParams(TxFilter{Limit: 10})
+			rows, err := q.ListTxsByID(k.ctx, db.ListTxsByIDParams{SubmitterIds: of, TxIds: named, Before: p.Before, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes})
+			return len(rows), err
+		},
+		"the standings": func(q *db.Queries) (int, error) {
+			rows, err := q.Standings(k.ctx, db.StandingsParams{SubmitterIds: of, TxIds: named})
+			return len(rows), err
+		},
+	} {
+		e := &explain{DBTX: k.db.Pool, t: t}
+		rows, err := read(db.New(e))
+		k.must(err)
+		_, err = read(db.New(tap))
+		k.must(err)
+		for _, plan := range []string{e.plan, tap.kept(k)} {
+			if rows != 1 || strings.Contains(plan, "Seq Scan on tx_event") || strings.Contains(plan, "Seq Scan on managed_tx") || strings.Contains(plan, "tx_event_feed") {
+				t.Errorf("%s: %d rows, plan:\n%s", name, rows, plan)
+			}
+		}
+	}
+}
