@@ -43,8 +43,8 @@ func (t target) labelSet() map[string]string {
 	return set
 }
 
-// signs are the targets by which a stream is found: one for each state that it tells, and of several labels the first alone. The stream of one transaction follows all
-// of its events, whatever it tells.
+// signs are the targets by which a stream is found: one for each state that it tells, and of several labels the first alone. The stream of one transaction, or of several,
+// is found by each of these and follows all of their events, whatever it tells.
 func (t target) signs() (signs []target) {
 	if t.txs != nil {
 		for _, id := range *t.txs {
