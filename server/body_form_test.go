@@ -116,10 +116,13 @@ func TestCallsInAFormThatIsNotSpoken(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.code, a.body)
 		}
 	}
-	for _, path := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.Nothing/CreateTx", "/", "/fencepost.v1.TxService"} {
-		if a := n.http("POST", path, "{}"); a.code != http.StatusNotFound {
+	for _, path := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.Nothing/CreateTx", "/fencepost.v1.TxService"} {
+		if a := n.http("POST", path, "{}"); a.code != http.StatusNotImplemented || !strings.Contains(string(a.body), "UNKNOWN_METHOD") {
 			t.Errorf("%s: %d %s", path, a.code, a.body)
 		}
+	}
+	if a := n.http("POST", "/", "{}"); a.code != http.StatusNotFound {
+		t.Errorf("/: %d %s", a.code, a.body)
 	}
 	n.http("POST", healthpb.Health_Check_FullMethodName, "{}").want(t, http.StatusOK, "status", "SERVING")
 }

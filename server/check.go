@@ -70,7 +70,7 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 }
 
 // mostItems is more than any list or map of a request may have, but for a batch. One that has more is not looked into: something may be wrong with each of its items.
-const mostItems = 64
+const mostItems = 128
 
 func tooMany(field protoreflect.FieldDescriptor, items int) bool {
 	return items > mostItems && field.FullName() != batchRequests

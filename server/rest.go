@@ -74,6 +74,9 @@ func checkURL(u *url.URL) error {
 	return checkOnce(query)
 }
 
+// listParameters may be given more than once.
+var listParameters = []string{"labels", "states", "tx_ids", "txs.tx_ids"}
+
 // checkOnce refuses a parameter that is given twice, unless it is one of a list.
 func checkOnce(query url.Values) error {
 	given := map[string]int{}
@@ -81,7 +84,7 @@ func checkOnce(query url.Values) error {
 		given[snakeCase(name)] += len(values)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name] > 1 && name != "labels" && name != "states" {
+		if given[name] > 1 && !slices.Contains(listParameters, name) {
 			return invalidField(name, "is given %d times; give it once", given[name])
 		}
 	}

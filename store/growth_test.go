@@ -74,7 +74,7 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 	old, busy := k.submitter(s, "old"), k.submitter(s, "busy")
 	k.past(old, long, 3)
 	k.past(busy, 10, waiting)
-	k.exec("VACUUM ANALYZE managed_tx")
+	k.vacuum("managed_tx")
 	open := []string{string(txn.Queued), string(txn.Allocated), string(txn.Tracking), string(txn.Stuck)}
 	for _, id := range []txn.SubmitterID{old, busy} {
 		ids := []int32{int32(id)}
@@ -136,7 +136,7 @@ func TestThoseThatLieIdleCostNothing(t *testing.T) {
 	busy, waits := k.submitter(s, "busy"), k.submitter(s, "waits")
 	k.past(busy, 10, 20_000)
 	k.queue(s, waits, "r1")
-	k.exec("VACUUM ANALYZE managed_tx, submitter, submitter_lease")
+	k.vacuum("managed_tx", "submitter", "submitter_lease")
 	looks := func(when string, most int, want ...txn.SubmitterID) {
 		t.Helper()
 		meter := &pagesRead{DBTX: k.session(), t: t}
@@ -157,7 +157,7 @@ func TestThoseThatLieIdleCostNothing(t *testing.T) {
 		t.Errorf("%d pages are looked at for 256 submitters: %s", meter.pages, meter.plan)
 	}
 	k.exec(`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity' WHERE submitter_id <> ALL ($1)`, []int32{int32(waits), 1, 2})
-	k.exec("VACUUM submitter_lease")
+	k.vacuum("submitter_lease")
 	looks("nearly all owned", 200, waits)
 }
 
@@ -175,7 +175,7 @@ func TestALongQueueIsCountedInPart(t *testing.T) {
 	for name, n := range map[string]int{"none": 0, "few": 3, "all": CountedQueue, "one-more": CountedQueue + 1, "long": 30_000} {
 		k.past(k.submitter(s, name), 2, n)
 	}
-	k.exec("VACUUM ANALYZE managed_tx")
+	k.vacuum("managed_tx")
 	list, err := s.Submitters(k.ctx, nil, "", 10)
 	k.must(err)
 	if len(list) != len(want) {

@@ -176,6 +176,17 @@ func (k *kit) eventually(what string, holds func() bool) {
 	}
 }
 
+// vacuum waits until all of the tables is known to be visible to everybody: for as long as a test beside this one holds an old snapshot, the rest is read from the table too.
+func (k *kit) vacuum(tables ...string) {
+	k.t.Helper()
+	for _, table := range tables {
+		k.eventually(table+" is visible to all", func() bool {
+			k.exec("VACUUM ANALYZE " + table)
+			return value[bool](k, "SELECT relallvisible = relpages FROM pg_class WHERE oid = $1::REGCLASS", table)
+		})
+	}
+}
+
 // waiting waits until a session of the role waits for a lock.
 func (k *kit) waiting(s *Store, role string) {
 	k.t.Helper()

@@ -283,7 +283,7 @@ func TestUnwatchedInTurn(t *testing.T) {
 		k.exec(`UPDATE managed_tx SET receipt_tx_hash = $2, receipt_block = 7, receipt_block_hash = $2, receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1
 			WHERE submitter_id = $1 AND nonce = 19`, int32(id), make([]byte, 32))
 	}
-	k.exec("VACUUM ANALYZE managed_tx, submitter, submitter_lease")
+	k.vacuum("managed_tx", "submitter", "submitter_lease")
 	var found []txn.SubmitterID
 	for looks, after := 0, txn.SubmitterID(0); looks == 0 || after != 0; looks++ {
 		idle, next, err := s.Unowned(k.ctx, 31337, after, 10)

@@ -402,7 +402,7 @@ func TestCountsAndPagesAreCheap(t *testing.T) {
 	k.history(id, 20_000, "CONFIRMED", "SUCCESS", true)
 	k.history(id, 5_000, "CANCELLED", "NO", true)
 	k.history(id, 300, "QUEUED", "UNKNOWN", false)
-	k.exec("VACUUM ANALYZE managed_tx")
+	k.vacuum("managed_tx")
 	meter := &meteredReads{DBTX: k.session(), t: t}
 	queries := db.New(meter)
 	rows, err := queries.QueueDepths(k.ctx, db.QueueDepthsParams{SubmitterIds: []int32{int32(id), 4711}, Most: 1000})
