@@ -17,6 +17,11 @@ func TestReceiptsTellWhichFormIsInTheBlock(t *testing.T) {
 		request := "in the block: " + string(form)
 		tx := n.create("alice", request)
 		feed := n.watch(watchSubmitter("alice"))
+		for begun := false; !begun; { // else it may begin with what it is to be told of
+			m, err := feed.Recv()
+			k.must(err)
+			begun = m.GetHeartbeat() != nil
+		}
 		id := txID(t, tx.GetTxId())
 		o.allocate(id)
 		o.submit(id)

@@ -111,22 +111,22 @@ func (t target) shows() (states []txn.State) {
 const snapshotBytes = 256 << 10
 
 // snapshots shows the transactions that are not final, or are named, and in a state that is asked for, newest first, page by page.
-func (w *watch) snapshots() error {
-	ctx := w.stream.Context()
+func (m *many) snapshots() error {
+	ctx := m.stream.Context()
 	filter := store.TxFilter{
-		Submitter: w.target.submitter, Names: rightsIn(ctx).only(), Labels: w.target.labelSet(), States: w.target.states.of(w.target.shows()), Limit: w.limits.PageEvents,
+		Submitter: m.target.submitter, Names: rightsIn(ctx).only(), Labels: m.target.labelSet(), States: m.target.states.of(m.target.shows()), Limit: m.limits.PageEvents,
 		MaxBytes: snapshotBytes,
 	}
-	if w.target.txs != nil {
-		filter.IDs = *w.target.txs
+	if m.target.txs != nil {
+		filter.IDs = *m.target.txs
 	}
 	if len(filter.States) == 0 { // which the store takes for all
 		return nil
 	}
 	for {
 		var page []store.TxInfo
-		err := w.patiently(ctx, func(ctx context.Context) (err error) {
-			page, err = w.store.Txs(ctx, filter)
+		err := m.patiently(ctx, func(ctx context.Context) (err error) {
+			page, err = m.store.Txs(ctx, filter)
 			return err
 		})
 		if err != nil {
@@ -134,8 +134,9 @@ func (w *watch) snapshots() error {
 		}
 		ends := filter.Ends(page)
 		for i, info := range page {
+			m.ends.shown(&info)
 			filter.Before, page[i] = info.ID, store.TxInfo{} // what is sent is not held while the client takes the rest
-			if err := w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Snapshot{Snapshot: wireTx(info)}}); err != nil {
+			if err := m.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Snapshot{Snapshot: wireTx(info)}}); err != nil {
 				return err
 			}
 		}

@@ -134,5 +134,13 @@ func (e *ends) note(id txn.TxID, seq int64, state txn.State) {
 	}
 }
 
+// shown notes how far one has come that is shown, which may be further than where it stood when the stream began: what happened since comes as an event as well, but later
+// than what is shown.
+func (e *ends) shown(info *store.TxInfo) {
+	if e != nil {
+		e.note(info.ID, info.Version, info.State)
+	}
+}
+
 // over tells whether all are final. A nil one never is.
 func (e *ends) over() bool { return e != nil && e.open == 0 }

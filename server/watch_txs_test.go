@@ -307,6 +307,39 @@ func TestWatchSeveralWhileTheyEnd(t *testing.T) {
 	}
 }
 
+// What turns out not to be final while a stream begins is waited for, since the stream shows it.
+func TestWatchSeveralDoesNotEndWithWhatItShows(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	text := k.serve().create("alice", "r").GetTxId()
+	id := txID(t, text)
+	o.live(id)
+	n := k.serve(limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }), func(opts *Options) {
+		opts.Store = midway{k.open(rand()), func() {}, func() {
+			o.move(id, txn.EventReorged, txn.Stuck, func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
+		}}
+	})
+	stream := n.watch(untilFinal(watchIDs(text)))
+	shown, err := stream.Recv()
+	k.must(err)
+	if s := shown.GetSnapshot(); s.GetState() != pb.TxState_TX_STATE_STUCK {
+		t.Fatalf("it shows %v", shown)
+	}
+	beat, err := stream.Recv()
+	if k.must(err); beat.GetHeartbeat() == nil {
+		t.Fatalf("%v comes instead of a heartbeat", beat)
+	}
+	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
+		s.Executed = txn.Success
+		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 10, BlockHash: txn.Hash{10}, Success: true}
+	})
+	all := toTheEnd(t, stream)
+	if len(all) == 0 || all[len(all)-1].GetEvent().GetState() != pb.TxState_TX_STATE_CONFIRMED {
+		t.Errorf("it ends with %v", all)
+	}
+}
+
 // What happened to others costs a watch of several nothing when it is resumed, and its token, which stands for any number of them, moves on with that.
 func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
 	t.Parallel()
