@@ -57,7 +57,10 @@ func (w watch) addDelays(ctx context.Context, b *bench, s *service, came []arriv
 	var sinceCommit, sinceWritten load.Latencies
 	var latest arrival
 	for _, a := range came {
-		sinceCommit, sinceWritten = append(sinceCommit, a.at.Sub(commits[a.event])), append(sinceWritten, a.at.Sub(a.written))
+		if committed, known := commits[a.event]; known {
+			sinceCommit = append(sinceCommit, a.at.Sub(committed))
+		}
+		sinceWritten = append(sinceWritten, a.at.Sub(a.written))
 		if a.at.Sub(a.written) > latest.at.Sub(latest.written) {
 			latest = a
 		}

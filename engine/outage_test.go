@@ -241,3 +241,39 @@ func TestACrashRightAfterAnOutage(t *testing.T) {
 	<-crashed
 	w.has(first, "its end is taken back", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 }
+
+// What is audited far below the head, and lower than a window reaches, is compared at once and not a few blocks with each look at the head: an owner that goes
+// meanwhile would leave it to nobody.
+func TestWhatIsDeepIsComparedWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	chain, policy := chaintest.New(chaintest.Options{}), quick
+	policy.AuditDepth = 80
+	chain.MineEmpty(400)
+	track := newTracker(ChainOptions{Chain: chain, Policy: policy, PollInterval: time.Hour}, clock.Real{}, slog.New(slog.DiscardHandler))
+	blocks := []uint64{325} // the rest lies beneath
+	for number := uint64(100); number < 200; number++ {
+		blocks = append(blocks, number)
+	}
+	woken := make(chan struct{}, 1)
+	track.audit(1, blocks, func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var running sync.WaitGroup
+	running.Go(func() { track.run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	for left := blocks; len(left) > 0; {
+		select {
+		case <-woken:
+			_, _, canonical := track.view()
+			left = slices.DeleteFunc(slices.Clone(blocks), func(number uint64) bool { _, known := canonical(number); return known })
+		case <-ctx.Done():
+			t.Fatalf("%d of %d blocks are compared with nothing", len(left), len(blocks))
+		}
+	}
+}

@@ -135,11 +135,11 @@ func (r *router) jittered(d time.Duration) time.Duration {
 // orphans lists submitters without an owner that have work. Who should own one depends on its chain, so in worker-queue mode each chain is asked for by itself.
 func (r *router) orphans(ctx context.Context, room int) ([]txn.SubmitterID, error) {
 	if r.e.Mode == Basic {
-		return r.e.Store.Orphans(ctx, r.chains, room)
+		return r.e.Store.Orphans(ctx, r.chains, r.count(), room)
 	}
 	var all []txn.SubmitterID
 	for i, chain := range r.chains {
-		ids, err := r.e.Store.Orphans(ctx, r.chains[i:i+1], orphanLimit)
+		ids, err := r.e.Store.Orphans(ctx, r.chains[i:i+1], r.count(), orphanLimit)
 		if err != nil {
 			return nil, err
 		}
@@ -170,11 +170,11 @@ func (r *router) findUnwatched(ctx context.Context) (u unwatched, err error) {
 			return u, err
 		}
 		unknown := r.calm.unknown(chain, above, idle)
-		ids, err := r.e.Store.Unwatched(ctx, unknown, above)
+		ids, work, err := r.e.Store.Unwatched(ctx, unknown, above)
 		if err != nil {
 			return u, err
 		}
-		r.calm.learn(chain, idle, ids)
+		r.calm.learn(chain, idle, slices.Concat(ids, work))
 		u.next[chain] = next
 		r.learnAll(ids, chain)
 		u.ids = append(u.ids, ids...)
@@ -207,10 +207,10 @@ func (c calm) unknown(chain txn.ChainID, above uint64, idle []store.Unowned) (id
 	return ids
 }
 
-// learn takes the end of such a look, which has found that some need an owner.
-func (c calm) learn(chain txn.ChainID, idle []store.Unowned, needed []txn.SubmitterID) {
+// learn takes the end of such a look, which has found that some are not calm: they need an owner, or have something that may become final.
+func (c calm) learn(chain txn.ChainID, idle []store.Unowned, not []txn.SubmitterID) {
 	for _, one := range idle {
-		if one.Settled && !slices.Contains(needed, one.ID) {
+		if one.Settled && !slices.Contains(not, one.ID) {
 			c[chain].tokens[one.ID] = one.Token
 		}
 	}

@@ -84,6 +84,9 @@ func (t *tracker) wakeAudits(next window, beneath map[uint64]txn.Hash) {
 	}
 	for _, a := range t.audits {
 		a.wake()
+		if slices.Min(a.blocks) < next.first().Number {
+			t.nudgeNow() // what is deeper is read in the next pass, which need not wait for a block
+		}
 	}
 }
 

@@ -34,11 +34,23 @@ func apart(step func() error) (err error) {
 	return err
 }
 
-// shallow is a handler of statistics that takes its steps apart for a stream that is about to wait.
-type shallow struct{ stats.Handler }
+// shallow is a handler of statistics that takes its steps apart for a stream that is about to wait, and goes by the names of methods that there are: what a stranger
+// calls a method must not become a series of its own, or a text that no metric may have.
+type shallow struct {
+	stats.Handler
+	serves func(path string) bool
+}
+
+// otherMethod is what all that there is not is called, as OpenTelemetry has it for rpc.method.
+const otherMethod = "/_OTHER"
 
 // TagRPC gives the call a context.
 func (s shallow) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	if !s.serves(info.FullMethodName) {
+		other := *info
+		other.FullMethodName = otherMethod
+		info = &other
+	}
 	if info.FullMethodName != pb.TxService_WatchTx_FullMethodName {
 		return s.Handler.TagRPC(ctx, info)
 	}

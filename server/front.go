@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -234,12 +233,6 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 		code = body.http
 	}
 	refuse(w, code, s)
-}
-
-// serves tells whether a path is that of a method.
-func (f *front) serves(path string) bool {
-	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return slices.ContainsFunc(f.inner.GetServiceInfo()[service].Methods, func(m grpc.MethodInfo) bool { return m.Name == method })
 }
 
 // unknown answers what is neither a path of the JSON API nor a call of a method.

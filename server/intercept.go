@@ -138,7 +138,7 @@ type call struct {
 }
 
 func (s *Server) begin(method string) *call {
-	return &call{server: s, id: uuid.NewString(), method: method, start: s.clock.Now()}
+	return &call{server: s, id: uuid.NewString(), method: clip(method, longestField), start: s.clock.Now()}
 }
 
 // end turns what the handler left, be it a panic, into what the caller gets, and logs the call: never its content.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
@@ -73,5 +75,40 @@ func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 		if n := strings.Count(log.String(), line); n != 1 {
 			t.Errorf("%d lines with %q in\n%s", n, line, log)
 		}
+	}
+}
+
+// What a stranger calls a method becomes no text of a metric: each would be a series, and one that is no UTF-8 would keep all of them from being read.
+func TestMethodsThatThereAreNotAreOneInTheMetrics(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	reader := sdk.NewManualReader()
+	n := k.serve(func(o *Options) { o.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(reader)) })
+	for _, method := range []string{"/grpc.health.v1.Health/\xff\xfe", "/grpc.health.v1.Health/" + strings.Repeat("x", 5000), "/fencepost.v1.TxService/Nothing"} {
+		err := n.conn.Invoke(k.ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+		wantStatus(t, err, codes.Unimplemented, "UNKNOWN_METHOD")
+	}
+	_, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{})
+	k.must(err)
+	methods := func() map[string]bool {
+		all, found := metricdata.ResourceMetrics{}, map[string]bool{}
+		k.must(reader.Collect(k.ctx, &all))
+		for _, scope := range all.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				calls, is := m.Data.(metricdata.Histogram[float64])
+				if !is || !strings.HasPrefix(m.Name, "rpc.") {
+					continue
+				}
+				for _, point := range calls.DataPoints {
+					method, _ := point.Attributes.Value("rpc.method")
+					found[method.AsString()] = true
+				}
+			}
+		}
+		return found
+	}
+	k.eventually("the calls are counted", func() bool { return len(methods()) >= 2 })
+	if got := slices.Sorted(maps.Keys(methods())); !slices.Equal(got, []string{"_OTHER", "fencepost.v1.TxService/ListTxs"}) {
+		t.Errorf("calls are counted as %q", got)
 	}
 }

@@ -86,6 +86,7 @@ type Server struct {
 	grpc      *grpc.Server // for gRPC, with a transport of its own
 	inner     *grpc.Server // for all that is transcoded
 	http      *http.Server
+	methods   map[string]bool // by path
 	creds     credentials.TransportCredentials
 
 	// draining ends, with errDraining as its cause, when the node begins to stop.
@@ -120,6 +121,7 @@ func New(o Options) (*Server, error) {
 	s.grpc, s.inner = grpc.NewServer(s.options(o)...), grpc.NewServer(append(s.common(o), grpc.ForceServerCodecV2(newDecoder()), grpc.ChainUnaryInterceptor(markCreated))...)
 	s.register(s.grpc)
 	s.register(s.inner)
+	s.methods = methodsOf(s.inner)
 	front, err := newFront(s, s.inner, o.AllowedOrigins)
 	if err != nil {
 		return nil, err
@@ -132,7 +134,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) common(o Options) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
-		grpc.StatsHandler(shallow{otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider))}),
+		grpc.StatsHandler(shallow{otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider)), s.serves}),
 		grpc.ChainUnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 		grpc.UnknownServiceHandler(noMethod),
@@ -189,6 +191,20 @@ func (s *Server) register(to *grpc.Server) {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_NOT_SERVING)
 	}
 }
+
+// methodsOf are the paths of all methods of a server.
+func methodsOf(of *grpc.Server) map[string]bool {
+	all := map[string]bool{}
+	for service, info := range of.GetServiceInfo() {
+		for _, m := range info.Methods {
+			all["/"+service+"/"+m.Name] = true
+		}
+	}
+	return all
+}
+
+// serves tells whether a path is that of a method.
+func (s *Server) serves(path string) bool { return s.methods[path] }
 
 // healthNames are the services that health tells of; the empty name is the node as a whole. Health says whether this process takes calls. It does not
 // follow the database: a node that restarts because the database is down heals nothing.

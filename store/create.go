@@ -162,7 +162,9 @@ func (j *createJob) key() int64 { return 0 }
 
 // end tells who waits that nothing changes any more.
 func (j *createJob) end() {
-	j.over.Store(true)
+	if j.over.Swap(true) {
+		panic("store: a transaction was created twice") // its caller would be told of another one as created
+	}
 	if j.call.left.Add(-1) == 0 {
 		close(j.call.ended)
 	}

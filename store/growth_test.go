@@ -137,10 +137,10 @@ func TestThoseThatLieIdleCostNothing(t *testing.T) {
 	k.past(busy, 10, 20_000)
 	k.queue(s, waits, "r1")
 	k.vacuum("managed_tx", "submitter", "submitter_lease")
-	looks := func(when string, most int, want ...txn.SubmitterID) {
+	looks := func(when string, owned, most int, want ...txn.SubmitterID) {
 		t.Helper()
 		meter := &pagesRead{DBTX: k.session(), t: t}
-		found, err := db.New(meter).Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: manyFree})
+		found, err := db.New(meter).Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: mostFree(owned)})
 		k.must(err)
 		if got := submitters(found); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", when, got, want)
@@ -149,7 +149,7 @@ func TestThoseThatLieIdleCostNothing(t *testing.T) {
 			t.Errorf("%s: %d pages are looked at, %d at most are needed: %s", when, meter.pages, most, meter.plan)
 		}
 	}
-	looks("nearly all idle", 60, busy, waits)
+	looks("nearly all idle", 2, 60, busy, waits)
 	meter := &pagesRead{DBTX: k.session(), t: t}
 	_, err := db.New(meter).Unowned(k.ctx, db.UnownedParams{ChainID: 31337, After: 1000, MaxRows: 256})
 	k.must(err)
@@ -158,7 +158,12 @@ func TestThoseThatLieIdleCostNothing(t *testing.T) {
 	}
 	k.exec(`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity' WHERE submitter_id <> ALL ($1)`, []int32{int32(waits), 1, 2})
 	k.vacuum("submitter_lease")
-	looks("nearly all owned", 200, waits)
+	looks("nearly all owned", 1000, 200, waits)
+	// Most have an owner and work, and some hundreds lie idle.
+	k.exec("UPDATE submitter_lease SET expires_at = '-infinity' WHERE submitter_id BETWEEN 3 AND 400")
+	k.exec("UPDATE managed_tx SET submitter_id = 1000 + n FROM (SELECT tx_id, row_number() OVER () AS n FROM managed_tx WHERE submitter_id = $1 AND nonce IS NULL LIMIT 3000) q WHERE managed_tx.tx_id = q.tx_id", int32(busy))
+	k.vacuum("managed_tx", "submitter_lease")
+	looks("many at work, hundreds idle", 1500, 3000, waits)
 }
 
 // TestALongQueueIsCountedInPart: who asks how submitters stand hears of a few exactly how many wait, and of many that they are many. Of a queue of any length that

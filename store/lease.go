@@ -136,12 +136,16 @@ func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 // Nowhere is a block that no chain comes to: nobody is needed for what is final above it.
 const Nowhere = math.MaxInt64
 
-// manyFree is how many free leases are too many to be asked one by one whether they have work.
-const manyFree = 256
+// fewFree is how many free leases are asked one by one whether they have work, at least.
+const fewFree = 256
 
-// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first.
-func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID, limit int) ([]txn.SubmitterID, error) {
-	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit), Crowd: manyFree})
+// mostFree is how many free leases are too many for that.
+func mostFree(owned int) int64 { return int64(max(fewFree, 4*owned)) }
+
+// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either the free leases are looked at or all
+// submitters that have work, those with an owner too: of these there are about as many as owned, and one costs as much as a few free ones.
+func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID, owned, limit int) ([]txn.SubmitterID, error) {
+	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit), Crowd: mostFree(owned)})
 	if err != nil {
 		return nil, s.failed(ctx, "look for orphans", err)
 	}
@@ -173,16 +177,23 @@ func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.Submit
 }
 
 // Unwatched are those of these submitters that need an owner because of final transactions alone, in blocks which a reorg could reach, above the one that is given:
-// without an owner nobody would see it.
-func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID, above uint64) ([]txn.SubmitterID, error) {
+// without an owner nobody would see it. Those that work have something that is not final yet, and may need one for that later.
+func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID, above uint64) (needed, work []txn.SubmitterID, err error) {
 	if len(ids) == 0 || above >= Nowhere {
-		return nil, nil
+		return nil, nil, nil
 	}
 	rows, err := s.own().Unwatched(ctx, db.UnwatchedParams{SubmitterIds: plain(ids), Above: int64(above)})
 	if err != nil {
-		return nil, s.failed(ctx, "look for final transactions that nobody watches", err)
+		return nil, nil, s.failed(ctx, "look for final transactions that nobody watches", err)
 	}
-	return submitters(rows), nil
+	for _, r := range rows {
+		if id := txn.SubmitterID(r.SubmitterID); r.Reached {
+			needed = append(needed, id)
+		} else {
+			work = append(work, id)
+		}
+	}
+	return needed, work, nil
 }
 
 func submitters(rows []int32) []txn.SubmitterID {

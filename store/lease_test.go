@@ -129,7 +129,7 @@ func TestOrphans(t *testing.T) {
 	k.must(err)
 	orphans := func(chains ...txn.ChainID) []txn.SubmitterID {
 		t.Helper()
-		found, err := s.Orphans(k.ctx, chains, 10)
+		found, err := s.Orphans(k.ctx, chains, 0, 10)
 		k.must(err)
 		crowded, err := s.own().Orphans(k.ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: 10, Crowd: 1})
 		k.must(err)
@@ -198,8 +198,11 @@ func TestUnwatched(t *testing.T) {
 	k.must(s.Release(k.ctx, []*Lease{l}))
 	unwatched := func(above uint64) []txn.SubmitterID {
 		t.Helper()
-		found, err := s.Unwatched(k.ctx, []txn.SubmitterID{final, queued}, above)
+		found, work, err := s.Unwatched(k.ctx, []txn.SubmitterID{final, queued}, above)
 		k.must(err)
+		if above < Nowhere && !slices.Equal(work, []txn.SubmitterID{queued}) {
+			t.Errorf("%v have something to do, want %v", work, queued)
+		}
 		return found
 	}
 	for above, want := range map[uint64][]txn.SubmitterID{
@@ -223,7 +226,7 @@ func TestUnwatched(t *testing.T) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
 	}
-	if found, err := s.Unwatched(k.ctx, nil, 0); err != nil || len(found) > 0 {
+	if found, _, err := s.Unwatched(k.ctx, nil, 0); err != nil || len(found) > 0 {
 		t.Errorf("of none: %v, %v", found, err)
 	}
 }
@@ -292,7 +295,7 @@ func TestUnwatchedInTurn(t *testing.T) {
 		for _, one := range idle {
 			ids = append(ids, one.ID)
 		}
-		ids, err = s.Unwatched(k.ctx, ids, 6)
+		ids, _, err = s.Unwatched(k.ctx, ids, 6)
 		k.must(err)
 		if found = append(found, ids...); looks > 3 {
 			t.Fatal("it does not come to the end")

@@ -256,7 +256,7 @@ func TestDialMakesEveryConnection(t *testing.T) {
 	_, l := k.owned(s, "alice")
 	_, err := s.Renew(k.ctx, []*Lease{l})
 	k.must(err)
-	_, err = s.Orphans(k.ctx, nil, 1)
+	_, err = s.Orphans(k.ctx, nil, 0, 1)
 	k.must(err)
 	s.Notify(1)
 	k.eventually("all connections", func() bool {

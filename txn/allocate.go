@@ -94,15 +94,20 @@ func HasUnusedSlot(s Submitter, open []Tx) bool {
 // unusedSlot is the lowest slot that none of the open transactions has. A released one has given its own back.
 func unusedSlot(s Submitter, open []Tx) (int16, bool) {
 	for slot := range int16(s.Limit) {
-		used := false
-		for i := range open {
-			used = used || !open[i].Released && open[i].Slot == slot
-		}
-		if !used {
+		if !hasSlot(open, slot) {
 			return slot, true
 		}
 	}
 	return 0, false
+}
+
+func hasSlot(open []Tx, slot int16) bool {
+	for i := range open {
+		if !open[i].Released && open[i].Slot == slot {
+			return true
+		}
+	}
+	return false
 }
 
 // start begins the sequence of nonces, once, from an account that stands still.

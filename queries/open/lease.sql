@@ -65,9 +65,9 @@ UPDATE submitter_lease l
 RETURNING l.submitter_id;
 
 -- Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either most submitters lie idle, or most have an
--- owner; and this is asked again and again. So it goes by what there is less of: each of the leases that are free, as long as these are no crowd; else from one
--- submitter that has work to the next, along the indexes of what is queued, open or asked, where all entries of one are passed over in one step. Of each
--- the first is asked for, in the order of its index: for EXISTS the planner may read all that is queued.
+-- owner; and this is asked again and again. So it goes by what there is less of, as far as the asker knows: each of the leases that are free, as long as these are no
+-- crowd beside the submitters that have work; else from one submitter that has work to the next, along the indexes of what is queued, open or asked, where all entries
+-- of one are passed over in one step. Of each the first is asked for, in the order of its index: for EXISTS the planner may read all that is queued.
 -- name: Orphans :many
 WITH RECURSIVE free AS MATERIALIZED (
     SELECT l.submitter_id FROM submitter_lease l WHERE l.expires_at <= clock_timestamp() LIMIT @crowd::BIGINT
@@ -127,19 +127,26 @@ SELECT l.submitter_id, l.fencing_token, (l.expires_at <= clock_timestamp() - mak
  ORDER BY l.submitter_id
  LIMIT @max_rows::INT;
 
--- Unwatched tells which of these submitters have final transactions that a reorg could still reach: the newest of them is in a block above this one, or has ended
+-- Unwatched tells which of these submitters have something to be done, and which have final transactions that a reorg could still reach: the newest of them is in a block above this one, or has ended
 -- as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does not, since what ran before it was given back to the queue is in an
 -- older block.
 -- name: Unwatched :many
-SELECT w.submitter_id::INT AS submitter_id
-  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) w
- WHERE (SELECT max(f.receipt_block) FROM (
-               SELECT t.receipt_block FROM managed_tx t
-                WHERE t.submitter_id = w.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
-                ORDER BY t.nonce DESC
-                LIMIT 8) f) > @above::BIGINT
-    OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = w.submitter_id AND t.ended_block IS NOT NULL) > @above::BIGINT
- ORDER BY 1;
+SELECT w.submitter_id, w.reached
+  FROM (SELECT k.submitter_id::INT AS submitter_id,
+               coalesce((SELECT max(f.receipt_block) FROM (
+                                SELECT t.receipt_block FROM managed_tx t
+                                 WHERE t.submitter_id = k.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+                                 ORDER BY t.nonce DESC
+                                 LIMIT 8) f) > @above::BIGINT
+                        OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = k.submitter_id AND t.ended_block IS NOT NULL) > @above::BIGINT,
+                        FALSE)::BOOLEAN AS reached,
+               (SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id = k.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                 ORDER BY t.queue_seq LIMIT 1) IS NOT NULL
+               OR (SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id = k.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
+                    ORDER BY t.nonce LIMIT 1) IS NOT NULL AS works
+          FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) k) w
+ WHERE w.reached OR w.works
+ ORDER BY w.submitter_id;
 
 -- TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps
 -- its locks, and no timeout of the server ends it.

@@ -175,9 +175,9 @@ type OrphansParams struct {
 }
 
 // Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either most submitters lie idle, or most have an
-// owner; and this is asked again and again. So it goes by what there is less of: each of the leases that are free, as long as these are no crowd; else from one
-// submitter that has work to the next, along the indexes of what is queued, open or asked, where all entries of one are passed over in one step. Of each
-// the first is asked for, in the order of its index: for EXISTS the planner may read all that is queued.
+// owner; and this is asked again and again. So it goes by what there is less of, as far as the asker knows: each of the leases that are free, as long as these are no
+// crowd beside the submitters that have work; else from one submitter that has work to the next, along the indexes of what is queued, open or asked, where all entries
+// of one are passed over in one step. Of each the first is asked for, in the order of its index: for EXISTS the planner may read all that is queued.
 func (q *Queries) Orphans(ctx context.Context, arg OrphansParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, orphans, arg.ChainIds, arg.MaxRows, arg.Crowd)
 	if err != nil {
@@ -373,38 +373,50 @@ func (q *Queries) Unowned(ctx context.Context, arg UnownedParams) ([]UnownedRow,
 }
 
 const unwatched = `-- name: Unwatched :many
-SELECT w.submitter_id::INT AS submitter_id
-  FROM (SELECT unnest($1::INT[]) AS submitter_id) w
- WHERE (SELECT max(f.receipt_block) FROM (
-               SELECT t.receipt_block FROM managed_tx t
-                WHERE t.submitter_id = w.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
-                ORDER BY t.nonce DESC
-                LIMIT 8) f) > $2::BIGINT
-    OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = w.submitter_id AND t.ended_block IS NOT NULL) > $2::BIGINT
- ORDER BY 1
+SELECT w.submitter_id, w.reached
+  FROM (SELECT k.submitter_id::INT AS submitter_id,
+               coalesce((SELECT max(f.receipt_block) FROM (
+                                SELECT t.receipt_block FROM managed_tx t
+                                 WHERE t.submitter_id = k.submitter_id AND t.nonce IS NOT NULL AND t.receipt_block IS NOT NULL
+                                 ORDER BY t.nonce DESC
+                                 LIMIT 8) f) > $1::BIGINT
+                        OR (SELECT max(t.ended_block) FROM managed_tx t WHERE t.submitter_id = k.submitter_id AND t.ended_block IS NOT NULL) > $1::BIGINT,
+                        FALSE)::BOOLEAN AS reached,
+               (SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id = k.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                 ORDER BY t.queue_seq LIMIT 1) IS NOT NULL
+               OR (SELECT t.submitter_id FROM managed_tx t WHERE t.submitter_id = k.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
+                    ORDER BY t.nonce LIMIT 1) IS NOT NULL AS works
+          FROM (SELECT unnest($2::INT[]) AS submitter_id) k) w
+ WHERE w.reached OR w.works
+ ORDER BY w.submitter_id
 `
 
 type UnwatchedParams struct {
-	SubmitterIds []int32
 	Above        int64
+	SubmitterIds []int32
 }
 
-// Unwatched tells which of these submitters have final transactions that a reorg could still reach: the newest of them is in a block above this one, or has ended
+type UnwatchedRow struct {
+	SubmitterID int32
+	Reached     bool
+}
+
+// Unwatched tells which of these submitters have something to be done, and which have final transactions that a reorg could still reach: the newest of them is in a block above this one, or has ended
 // as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does not, since what ran before it was given back to the queue is in an
 // older block.
-func (q *Queries) Unwatched(ctx context.Context, arg UnwatchedParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, unwatched, arg.SubmitterIds, arg.Above)
+func (q *Queries) Unwatched(ctx context.Context, arg UnwatchedParams) ([]UnwatchedRow, error) {
+	rows, err := q.db.Query(ctx, unwatched, arg.Above, arg.SubmitterIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int32
+	var items []UnwatchedRow
 	for rows.Next() {
-		var submitter_id int32
-		if err := rows.Scan(&submitter_id); err != nil {
+		var i UnwatchedRow
+		if err := rows.Scan(&i.SubmitterID, &i.Reached); err != nil {
 			return nil, err
 		}
-		items = append(items, submitter_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
