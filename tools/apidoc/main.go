@@ -79,6 +79,10 @@ curl -sS "http://127.0.0.1:9090/api/v1/tx/$TX_ID"
 curl -sS -X POST -H 'Content-Type: application/json' -d '{"reason": "not needed any more"}' "http://127.0.0.1:9090/api/v1/tx/$TX_ID/cancel"
 ` + "```" + `
 
+Several transactions are watched on one stream by their ids, 100 at most, here until both are final (OTHER_ID is the ` + "`txId`" + ` of another answer):
+
+    curl -sSN "http://127.0.0.1:9090/api/v1/tx/by-ids/events?tx_ids=$TX_ID&tx_ids=$OTHER_ID&until_final=true"
+
 Bytes are base64: the ` + "`data`" + ` there is the call data 0xd09de08a, as ` + "`printf d09de08a | xxd -r -p | base64 -w0`" + ` writes it. Hex is refused.
 
 CreateTx answers 202 when it has queued the transaction, and 200 when the request came before and the transaction is there already; all else that succeeds is 200. Without
@@ -222,13 +226,15 @@ const reasonsHead = `<!-- Generated from proto by ` + "`make generate`" + `; do 
 # Errors
 
 An error is a google.rpc.Status. Its message is a sentence that names the thing, the reason and the remedy. Its details hold a google.rpc.ErrorInfo of the domain
-` + "`fencepost.dev`" + ` with one of these reasons; a google.rpc.BadRequest with the fields that are at fault (the first 16, where more are); a google.rpc.RetryInfo where the same
-call will do later, which over HTTP is the header Retry-After as well; and a google.rpc.RequestInfo where the log has more. Over HTTP the body is the status as
-JSON.
+` + "`fencepost.dev`" + ` with one of these reasons; a google.rpc.BadRequest with the fields that are at fault (as many as fit, 16 at most; the message says if there are more);
+a google.rpc.RetryInfo where the same call will do later, which over HTTP is the header Retry-After as well; and a google.rpc.RequestInfo where the log has more. Over
+HTTP the body is the status as JSON.
 
 A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed. Nor has what the transport of gRPC,
 gRPC-Web or Connect refuses by itself, before anything of the node's sees it: a message that says of itself that it is larger than payload.max_bytes and 4 MiB more
-(RESOURCE_EXHAUSTED; do not repeat it), or a frame that is none. What is asked for over HTTP that is no path of the API gets 404 and a sentence.
+(RESOURCE_EXHAUSTED; do not repeat it), or a frame that is none. What is asked for over HTTP that is no path of the API gets 404 and a sentence; a method
+that is called in a form that is not spoken (the text form of gRPC-Web, or no Content-Type) gets 415 and a sentence that says which forms are, and a GET of Connect or
+gRPC-Web gets 405. These are plain text and have no reason either.
 
 | reason | code | HTTP | when, and what to do |
 |---|---|---|---|
