@@ -156,8 +156,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-   * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is hex
-   * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
+   * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
+   * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
    * </pre>
    *
    * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -745,8 +745,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is hex
-     * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
+     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
+     * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -759,8 +759,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is hex
-     * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
+     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
+     * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -777,8 +777,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is hex
-     * without its "0x" from 32 digits on; what is shorter looks like base64, and nobody can tell.
+     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
+     * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
