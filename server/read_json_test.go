@@ -200,7 +200,7 @@ func TestMistakesOfParameters(t *testing.T) {
 	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET", "tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
 		a := n.http("DELETE", "/api/v1/"+path, "")
 		s := a.wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
-		if says := "use " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get("Allow") != allowed || !strings.HasSuffix(s.Message(), says) {
+		if says := "DELETE /api/v1/" + path + ": this path takes " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get("Allow") != allowed || s.Message() != says {
 			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"), s.Message())
 		}
 	}
