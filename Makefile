@@ -44,7 +44,7 @@ generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Write all generated code and doc
 	@# grpc-protobuf brings these two packages to Java, so ours would be there twice.
 	rm -rf gen/java/src/main/java/com/google
 	$(BUF) generate --template buf.gen.docs.yaml
-	mv .cache/openapi/fencepost.swagger.yaml docs/openapi.yaml
+	go run -C tools ./openapi ../.cache/openapi/fencepost.swagger.yaml ../docs/openapi.yaml
 	@# sqlc leaves the file of a deleted query file behind, so all go first; not before it said that it can write them.
 	sqlc compile
 	rm -f store/internal/db/*.sql.go

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -117,8 +118,14 @@ func TestCallsInAFormThatIsNotSpoken(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.Nothing/CreateTx", "/fencepost.v1.TxService"} {
-		if a := n.http("POST", path, "{}"); a.code != http.StatusNotImplemented || !strings.Contains(string(a.body), "UNKNOWN_METHOD") {
+		if a := n.http("POST", path, "{}"); a.code != http.StatusNotImplemented || !strings.Contains(string(a.body), "UNKNOWN_METHOD") || !strings.Contains(a.field(t, "message"), fmt.Sprintf("method %q: this node has no such method", path)) {
 			t.Errorf("%s: %d %s", path, a.code, a.body)
+		}
+	}
+	for _, name := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.TxService/" + strings.Repeat("é", 5000), "/fencepost.v1.TxService/\xff\xfe"} {
+		s := wantStatus(t, n.conn.Invoke(n.ctx, name, &pb.GetTxRequest{}, &pb.GetTxResponse{}), codes.Unimplemented, "UNKNOWN_METHOD")
+		if says := s.Message(); !strings.HasPrefix(says, `method "/fencepost.v1.TxService/`) || len(says) > 400 || !utf8.ValidString(says) {
+			t.Errorf("a method of %d bytes is answered %q", len(name), says)
 		}
 	}
 	if a := n.http("POST", "/", "{}"); a.code != http.StatusNotFound {

@@ -60,7 +60,7 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 			if field == "" {
 				field = "request"
 			}
-			found = append(found, violation{field, sentence(v)})
+			found = append(found, violation{field, sentence(request.ProtoReflect().Descriptor(), v)})
 		}
 	}
 	if len(found) == 0 {
@@ -82,7 +82,7 @@ const labelKey = "1 to 63 of a-z, 0-9, \"-\", \"_\", \".\" and \"/\", starting w
 var labelText = regexp.MustCompile(`^labels\[[0-9]+\]$`)
 
 // sentence says what must hold, where the rule's own words are about the rule and not about the value.
-func sentence(v *protovalidate.Violation) string {
+func sentence(of protoreflect.MessageDescriptor, v *protovalidate.Violation) string {
 	field := protovalidate.FieldPathString(v.Proto.GetField())
 	switch rule := v.Proto.GetRuleId(); {
 	case rule == "string.pattern" && labelText.MatchString(field):
@@ -90,9 +90,11 @@ func sentence(v *protovalidate.Violation) string {
 	case rule == "string.pattern" && strings.HasPrefix(field, "labels["):
 		return "must have a key of " + labelKey
 	case rule == "required" && v.FieldDescriptor == nil:
-		return "names nothing; set exactly one of its fields"
-	case rule == "required":
+		return "names nothing; set " + oneOf(of, field)
+	case rule == "required", rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "":
 		return "is missing; set it"
+	case rule == "string.uuid", rule == "string.uuid_empty":
+		return "must be a valid UUID: the tx_id that CreateTx answered"
 	case rule == "enum.not_in" && v.FieldDescriptor != nil && !v.FieldDescriptor.IsList():
 		return "must not be unspecified; name one"
 	case rule == "enum.not_in":
@@ -105,6 +107,20 @@ func sentence(v *protovalidate.Violation) string {
 		return "must be 1 to 64 of a-z, 0-9, \"-\", \"_\" and \".\", starting with a letter"
 	}
 	return v.Proto.GetMessage()
+}
+
+// oneOf lists what can be set of a oneof, of which one thing must be.
+func oneOf(of protoreflect.MessageDescriptor, name string) string {
+	choice := of.Oneofs().ByName(protoreflect.Name(name))
+	if choice == nil {
+		return "exactly one of its fields"
+	}
+	var names []string
+	for i := range choice.Fields().Len() {
+		names = append(names, string(choice.Fields().Get(i).Name()))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // clean tells that a message has nothing of what a finder finds, without a path to anything: most messages have not.

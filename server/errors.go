@@ -42,6 +42,10 @@ func onRequest(submitter, request string, err error) error {
 	return on(fmt.Sprintf("request_id %q of submitter %q", request, submitter), err)
 }
 
+func noMethodOf(name string) error {
+	return on(fmt.Sprintf("method %q", clip(name, longestField)), errNoMethod)
+}
+
 func on(thing string, err error) error {
 	if err == nil {
 		return nil

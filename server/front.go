@@ -175,7 +175,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		transcode.ServeHTTP(w, f.asConnectCall(r))
 		return
 	}
-	rest := &restWriter{ResponseWriter: w}
+	rest := &restWriter{ResponseWriter: w, asked: r.Method + " " + r.URL.Path}
 	transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
 }
@@ -243,7 +243,7 @@ func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if ours(r.URL.Path) {
-		f.refuseHTTP(w, r, errNoMethod)
+		f.refuseHTTP(w, r, noMethodOf(r.URL.Path))
 		return
 	}
 	http.Error(w, fmt.Sprintf("there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it", r.Method, r.URL.Path), http.StatusNotFound)

@@ -3,12 +3,14 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -108,8 +110,11 @@ func TestSpellingsOfJSON(t *testing.T) {
 		a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind)
 		if s := a.wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"); !strings.Contains(s.Message(), "send Content-Type: application/json") || strings.Contains(s.Message(), "?") {
 			t.Errorf("%s: %v", kind, s)
+		} else {
+			wantFault(t, s, "Content-Type", "is not supported; send")
 		}
 	}
+	wantFault(t, n.http("POST", "/api/v1/tx", body, "Content-Encoding", "br").wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"), "Content-Encoding", "not supported; send")
 }
 
 // With HTTP alone a transaction is created, found, listed and cancelled.
@@ -172,6 +177,38 @@ func TestJSONOfSubmitters(t *testing.T) {
 	n.http("POST", "/api/v1/submitters/eip155:31337:"+recipient+"/resume", `{}`).want(t, http.StatusOK, "submitter.status", "SUBMITTER_STATUS_ACTIVE")
 	stop()
 	<-worked
+}
+
+// An answer ends its line, as long as it says; one of Connect is as Connect has it, and one that is packed as it was packed.
+func TestAnswersEndTheirLine(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
+	for _, c := range []struct {
+		method, path, body string
+		ends               bool
+	}{
+		{"POST", "/api/v1/tx", body, true}, {"GET", "/api/v1/tx/by-request?submitter=alice&request_id=r", "", true}, {"GET", "/api/v1/submitters", "", true},
+		{"GET", "/api/v1/tx/17", "", true}, {"POST", pb.TxService_CreateTx_FullMethodName, body, false},
+	} {
+		a := n.http(c.method, c.path, c.body, "Accept-Encoding", "identity")
+		if lines := bytes.Count(a.body, []byte{'\n'}); bytes.HasSuffix(a.body, []byte("}\n")) != c.ends || c.ends != (lines == 1) {
+			t.Errorf("%s %s: %d %q", c.method, c.path, a.code, a.body)
+		}
+		if length := a.header.Get("Content-Length"); length != strconv.Itoa(len(a.body)) {
+			t.Errorf("%s %s: Content-Length is %q, and there are %d bytes", c.method, c.path, length, len(a.body))
+		}
+	}
+	packed := n.http("GET", "/api/v1/submitters", "", "Accept-Encoding", "gzip")
+	if packed.header.Get("Content-Encoding") == "gzip" {
+		r, err := gzip.NewReader(bytes.NewReader(packed.body))
+		n.must(err)
+		packed.body, err = io.ReadAll(r)
+		n.must(err)
+	}
+	packed.want(t, 200, "nextPageToken", "")
 }
 
 // Every refusal is a google.rpc.Status with a reason, whoever found the fault.

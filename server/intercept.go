@@ -71,7 +71,10 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 }
 
 // noMethod answers a call of a method that there is not. It comes behind the door and the interceptor, as all do: a stranger is not told which methods there are.
-func noMethod(any, grpc.ServerStream) error { return errNoMethod }
+func noMethod(_ any, stream grpc.ServerStream) error {
+	name, _ := grpc.MethodFromServerStream(stream)
+	return noMethodOf(name)
+}
 
 // checkedStream checks what it receives, and its context ends when the node begins to stop.
 type checkedStream struct {

@@ -6,16 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// checkJSON refuses what protojson takes for something else than its caller means, and says of the usual mistakes which field they are in, which protojson does
-// not. Above all: hex is base64 to it, with bits left over that it drops, so it would send other call data than the caller has.
+// checkJSON refuses what protojson takes for something else than its caller means, and says of what is of another type than its field which field that is, which
+// protojson does not. Above all: hex is base64 to it, with bits left over that it drops, so it would send other call data than the caller has.
 //
 // It says nothing of all else that is wrong, for protojson to say. It looks into no more than the contract describes, so it is no deeper than that.
 func checkJSON(text []byte, of protoreflect.MessageDescriptor) error {
@@ -50,7 +55,7 @@ func (jsonReader) refusal(err error) error {
 }
 
 // opens reads the beginning of an object or a list. A null stands for none.
-func (r jsonReader) opens(with json.Delim) (bool, error) {
+func (r jsonReader) opens(with json.Delim, path string) (bool, error) {
 	token, err := r.Token()
 	switch {
 	case err != nil:
@@ -59,14 +64,15 @@ func (r jsonReader) opens(with json.Delim) (bool, error) {
 		return true, nil
 	case token == nil:
 		return false, nil
+	case path == "": // all of it
+		return false, errNotMine
+	case with == '[':
+		return false, invalidField(path, "must be a list; write it in [ and ]")
 	}
-	return false, errNotMine
+	return false, invalidField(path, "must be an object; write it in { and }, with the names of its fields")
 }
 
 func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) error {
-	if of.ParentFile().Package() == "google.protobuf" { // times and masks, which are strings in JSON
-		return r.scalar(nil, path)
-	}
 	return r.object(path, func(name string) (protoreflect.FieldDescriptor, string, error) {
 		field := of.Fields().ByJSONName(name)
 		if field == nil {
@@ -81,7 +87,7 @@ func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) erro
 
 // object reads an object, of whose names it is told what they are.
 func (r jsonReader) object(path string, known func(string) (protoreflect.FieldDescriptor, string, error), value func(protoreflect.FieldDescriptor, string) error) error {
-	open, err := r.opens('{')
+	open, err := r.opens('{', path)
 	if !open {
 		return err
 	}
@@ -119,7 +125,7 @@ func (r jsonReader) field(field protoreflect.FieldDescriptor, path string) error
 }
 
 func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error {
-	open, err := r.opens('[')
+	open, err := r.opens('[', path)
 	if !open {
 		return err
 	}
@@ -136,42 +142,104 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 }
 
 func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error {
-	if field.Message() != nil {
-		return r.message(field.Message(), path)
+	if of := field.Message(); of != nil && of.ParentFile().Package() != "google.protobuf" { // times and masks are strings in JSON
+		return r.message(of, path)
 	}
-	return r.scalar(field, path)
-}
-
-// scalar reads what has no parts. There is no field of a message that is a string in JSON.
-func (r jsonReader) scalar(field protoreflect.FieldDescriptor, path string) error {
 	token, err := r.Token()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if _, hasParts := token.(json.Delim); hasParts {
-		return errNotMine
-	}
-	if field == nil {
+	case token == nil:
 		return nil
 	}
 	text, isText := token.(string)
 	switch {
 	case field.Kind() == protoreflect.BytesKind && isText:
 		return checkBase64(text, path)
-	case field.Kind() == protoreflect.StringKind && !isText && token != nil:
-		return invalidField(path, "%s", wantedText(field))
-	case field.Enum() != nil && isText && field.Enum().Values().ByName(protoreflect.Name(text)) == nil:
+	case fits(field, token):
+		return nil
+	case field.Enum() != nil:
 		return noSuchName(path, field)
+	}
+	return invalidField(path, "%s", wanted(field))
+}
+
+// fits tells whether what has no parts is a value of a field.
+func fits(field protoreflect.FieldDescriptor, token json.Token) bool {
+	text, isText := token.(string)
+	number, isNumber := token.(json.Number)
+	_, isTruth := token.(bool)
+	switch {
+	case field.Enum() != nil && isText:
+		return field.Enum().Values().ByName(protoreflect.Name(text)) != nil
+	case field.Kind() == protoreflect.StringKind:
+		return isText
+	case field.Kind() == protoreflect.BoolKind:
+		return isTruth
+	case !isText && !isNumber:
+		return false
+	}
+	into := readable(field)
+	if into == nil {
+		return true // for protojson to say
+	}
+	written := []byte(number)
+	if isText {
+		written, _ = json.Marshal(text) // a text always can be
+	}
+	return protojson.Unmarshal(written, into) == nil
+}
+
+// readable is a message that protojson reads just as a value of a field, so that what is judged here is what it takes: a number may be in quotes, and be 2e4.
+func readable(field protoreflect.FieldDescriptor) proto.Message {
+	switch field.Kind() {
+	case protoreflect.Int32Kind, protoreflect.EnumKind:
+		return &wrapperspb.Int32Value{}
+	case protoreflect.Int64Kind:
+		return &wrapperspb.Int64Value{}
+	case protoreflect.Uint32Kind:
+		return &wrapperspb.UInt32Value{}
+	case protoreflect.Uint64Kind:
+		return &wrapperspb.UInt64Value{}
+	case protoreflect.BytesKind:
+		return &wrapperspb.BytesValue{}
+	case protoreflect.MessageKind:
+		if kind, err := protoregistry.GlobalTypes.FindMessageByName(field.Message().FullName()); err == nil {
+			return kind.New().Interface()
+		}
 	}
 	return nil
 }
 
-// wantedText says what belongs where there is a number or a truth value.
-func wantedText(field protoreflect.FieldDescriptor) string {
+// wanted says what belongs where there is something else.
+func wanted(field protoreflect.FieldDescriptor) string {
+	switch field.Kind() {
+	case protoreflect.BoolKind:
+		return "must be true or false, without quotes"
+	case protoreflect.BytesKind:
+		return "bytes are base64, which is a string; write it in quotes"
+	case protoreflect.Int32Kind:
+		return fmt.Sprintf("must be a whole number, %d at most", math.MaxInt32)
+	case protoreflect.Int64Kind:
+		return fmt.Sprintf("must be a whole number, %d at most", math.MaxInt64)
+	case protoreflect.Uint32Kind:
+		return fmt.Sprintf("must be a whole number, from 0 to %d", uint32(math.MaxUint32))
+	case protoreflect.Uint64Kind:
+		return fmt.Sprintf("must be a whole number, from 0 to %d", uint64(math.MaxUint64))
+	case protoreflect.MessageKind:
+		return wantedKnown[field.Message().Name()]
+	}
 	if field.Name() == "max_fee" || field.FullName() == "fencepost.v1.Payload.value" {
 		return `is a decimal string of wei: a whole number in quotes, for example "1000000000000000000" for one ether`
 	}
 	return "is a string; write it in quotes"
+}
+
+// wantedKnown are the messages that are strings in JSON.
+var wantedKnown = map[protoreflect.Name]string{
+	"Timestamp": "must be a time like 2026-01-02T15:04:05Z, in quotes",
+	"Duration":  "must be a time in seconds like 15s or 0.5s, in quotes",
+	"FieldMask": "must be one string; " + maskRemedy,
 }
 
 // hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has any other letter. Base64 of 32 letters that happens to have none but

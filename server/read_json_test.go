@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -159,9 +160,26 @@ func TestMistakesOfJSON(t *testing.T) {
 		{"tx", `{"labels":{"a":1}}`, "INVALID_FIELD", `labels["a"]`, "in quotes"},
 		{"tx/batch", `{"requests":[{},` + in(`"nonce":"1"`) + `]}`, "UNKNOWN_FIELD", "requests[1].payload.nonce", "Fencepost assigns the nonce"},
 		{"submitters/alice/exit-protect", `{"decision":"STOP"}`, "INVALID_FIELD", "decision", "must be one of PROTECTION_DECISION_"},
-		{"tx", `{"terms":{"notAfter":7}}`, "INVALID_FIELD", "request", "is not the JSON of its message"},
+		{"tx", in(`"gasLimit":"lots"`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number, from 0 to 18446744073709551615"},
+		{"tx", in(`"gasLimit":-1`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
+		{"tx", in(`"gasLimit":true`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
+		{"tx", in(`"gasLimit":{"a":1}`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
+		{"tx", in(`"gasLimit":"18446744073709551616"`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
+		{"tx", in(`"data":7`), "INVALID_FIELD", "payload.data", "base64"},
+		{"tx", in(`"data":["AA=="]`), "INVALID_FIELD", "payload.data", "base64"},
+		{"tx", in(`"to":["0x"]`), "INVALID_FIELD", "payload.to", "in quotes"},
+		{"tx", `{"terms":{"notAfter":7}}`, "INVALID_FIELD", "terms.not_after", "must be a time like 2026-01-02T15:04:05Z"},
+		{"tx", `{"terms":{"notAfter":"tomorrow"}}`, "INVALID_FIELD", "terms.not_after", "must be a time like 2026-01-02T15:04:05Z"},
+		{"tx", `{"terms":{"notAfter":{"seconds":1}}}`, "INVALID_FIELD", "terms.not_after", "must be a time like"},
+		{"tx", `{"terms":{"cancelLate":"yes"}}`, "INVALID_FIELD", "terms.cancel_late", "must be true or false"},
+		{"tx", `{"terms":{"speed":true}}`, "INVALID_FIELD", "terms.speed", "must be one of "},
+		{"tx", `{"terms":{"speed":1.5}}`, "INVALID_FIELD", "terms.speed", "must be one of "},
+		{"tx", `{"payload":7}`, "INVALID_FIELD", "payload", "must be an object"},
+		{"tx", `{"labels":["a"]}`, "INVALID_FIELD", "labels", "must be an object"},
+		{"tx/batch", `{"requests":{}}`, "INVALID_FIELD", "requests", "must be a list"},
+		{"tx/batch", `{"requests":[{},` + in(`"gasLimit":"lots"`) + `]}`, "INVALID_FIELD", "requests[1].payload.gas_limit", "must be a whole number"},
 		{"tx", `[]`, "INVALID_FIELD", "request", "is not the JSON of its message"},
-		{"tx", `{"payload":[` + strings.Repeat("[", 20_000), "INVALID_FIELD", "request", "is not the JSON of its message"},
+		{"tx", `{"payload":[` + strings.Repeat("[", 20_000), "INVALID_FIELD", "payload", "must be an object"},
 	} {
 		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument, c.reason)
 		wantFault(t, s, c.field, c.says)
@@ -182,8 +200,50 @@ func TestMistakesOfParameters(t *testing.T) {
 	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET", "tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
 		a := n.http("DELETE", "/api/v1/"+path, "")
 		s := a.wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
-		if says := "use " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get("Allow") != allowed || !strings.HasSuffix(s.Message(), says) {
+		if says := "DELETE /api/v1/" + path + ": this path takes " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get("Allow") != allowed || s.Message() != says {
 			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"), s.Message())
 		}
+	}
+}
+
+// What is judged field by field is what protojson takes: no more, and no less.
+func TestFitsAsProtojsonReads(t *testing.T) {
+	t.Parallel()
+	values := []string{
+		`null`, `true`, `"true"`, `0`, `-0`, `1`, `-1`, `1.0`, `1.5`, `2e4`, `"2e4"`, `"1"`, `" 1"`, `"1 "`, `""`, `"x"`, `2147483647`, `2147483648`, `-2147483648`, `4294967295`, `4294967296`,
+		`9223372036854775808`, `"18446744073709551615"`, `18446744073709551616`, `1e400`, `"2026-01-02T15:04:05Z"`, `"2026-01-02T15:04:05+02:00"`, `"2026-01-02 15:04:05Z"`,
+		`"0000-01-02T15:04:05Z"`, `"1s"`, `"0.5s"`, `"1m"`, `"1"`, `"maxFee"`, `"max_fee"`, `"AQI="`, `{}`, `[]`, `"TX_STATE_STUCK"`, `"TX_VIEW_BASIC"`, `"SPEED_FAST"`, `99`,
+	}
+	looked := 0
+	var look func(of, top protoreflect.MessageDescriptor, wrap func(string) string)
+	look = func(of, top protoreflect.MessageDescriptor, wrap func(string) string) {
+		for i := range of.Fields().Len() {
+			field := of.Fields().Get(i)
+			inside := func(value string) string { return wrap(`{"` + field.JSONName() + `":` + value + "}") }
+			if field.IsList() || field.IsMap() {
+				continue
+			}
+			if field.Message() != nil && field.Message().ParentFile().Package() != "google.protobuf" {
+				look(field.Message(), top, inside)
+				continue
+			}
+			for _, value := range values {
+				if looked++; field.Kind() == protoreflect.BytesKind && strings.HasPrefix(value, `"`) {
+					continue // TestHexIsNoBase64: more is refused than by protojson
+				}
+				text := []byte(inside(value))
+				mine, whole := checkJSON(text, top), protojson.Unmarshal(text, newMessage(t, top))
+				if (mine == nil) != (whole == nil) {
+					t.Errorf("%s of %s: %v, and protojson: %v", text, top.Name(), mine, whole)
+				}
+			}
+		}
+	}
+	for _, request := range requests() {
+		of := request.ProtoReflect().Descriptor()
+		look(of, of, func(value string) string { return value })
+	}
+	if looked < 1000 {
+		t.Errorf("only %d values looked at", looked)
 	}
 }

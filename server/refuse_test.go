@@ -192,11 +192,11 @@ func createRefusals() []refusal {
 	c := createBad
 	return append(append(payloadRefusals(), termsRefusals()...),
 		bad("no payload", createTx, c(func(r *pb.CreateTxRequest) { r.Payload = nil }), "payload", "is missing"),
-		bad("no request_id", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "" }), "request_id", "at least 1 character"),
+		bad("no request_id", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "" }), "request_id", "is missing; set it"),
 		bad("request_id too long", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = strings.Repeat("é", 129) }), "request_id", "at most 128 characters"),
 		bad("request_id with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "a\x00b" }), "request_id", "NUL"),
 		bad("request_id with a line break", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "a\nb" }), "request_id", "control characters"),
-		bad("no submitter", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "" }), "submitter", "at least 1 character"),
+		bad("no submitter", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "" }), "submitter", "is missing; set it"),
 		bad("submitter with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "a\x00" }), "submitter", "NUL"),
 		bad("account id malformed", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:x:0x12" }), "submitter", "eip155:<chain id>"),
 		bad("account id mistyped", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + mistyped }), "submitter", "EIP-55 checksum"),
@@ -221,12 +221,12 @@ func byID(id string) *pb.GetTxRequest {
 
 func readRefusals(other string) []refusal {
 	return []refusal{
-		bad("nothing named", getTx, &pb.GetTxRequest{}, "key", "set exactly one"),
-		bad("not a UUID", getTx, byID("17"), "tx_id", "must be a valid UUID"),
+		bad("nothing named", getTx, &pb.GetTxRequest{}, "key", "set tx_id or request"),
+		bad("not a UUID", getTx, byID("17"), "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
 		noTx("a UUID of somebody else", getTx, byID(other)),
 		noTx("never created", getTx, byKey("alice", "never")),
 		noSubmitter(getTx, byKey("nobody", "r1")),
-		bad("no request_id", getTx, byKey("alice", ""), "request.request_id", "at least 1 character"),
+		bad("no request_id", getTx, byKey("alice", ""), "request.request_id", "is missing; set it"),
 		bad("account id mistyped", getTx, byKey("eip155:1:"+mistyped, "r1"), "request.submitter", "EIP-55"),
 		bad("a view that does not exist", getTx, &pb.GetTxRequest{Key: byID(other).Key, View: 9}, "view", "defined enum"),
 		unknown("a field inside", getTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: with(&pb.RequestKey{}, 5)}}, "request.5", "RequestKey"),
@@ -254,13 +254,13 @@ func readRefusals(other string) []refusal {
 		bad("token of another time", listTxs, &pb.ListTxsRequest{CreatedFrom: &timestamppb.Timestamp{}, PageToken: pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16))},
 			"page_token", "another filter"),
 
-		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
+		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
 		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
 		bad("reason too long", cancelTx, &pb.CancelTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
 		bad("operator too long", cancelTx, &pb.CancelTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
 		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9", "CancelTxRequest"),
 
-		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID"),
+		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
 		bad("reason too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
 		bad("reason with a NUL", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: "\x00"}, "reason", "NUL"),
 		bad("operator too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
@@ -272,8 +272,8 @@ func readRefusals(other string) []refusal {
 func watchRefusals(other string, alien, expired string) []refusal {
 	w := watchBad
 	return []refusal{
-		bad("nothing named", watchTx, &pb.WatchTxRequest{}, "target", "set exactly one"),
-		bad("not a UUID", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: "1"}}, "tx_id", "must be a valid UUID"),
+		bad("nothing named", watchTx, &pb.WatchTxRequest{}, "target", "set tx_id, submitter, all, request or txs"),
+		bad("not a UUID", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: "1"}}, "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
 		noTx("a UUID of somebody else", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}}),
 		noTx("never created", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{Submitter: "alice", RequestId: "never"}}}),
 		noSubmitter(watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "nobody"}}),
@@ -337,7 +337,7 @@ func submitterRefusals() []refusal {
 		listCommands: func(name string) proto.Message { return &pb.ListCommandsRequest{Submitter: name} },
 	} {
 		refusals = append(refusals,
-			bad("no submitter", method, ask(""), "submitter", "at least 1 character"),
+			bad("no submitter", method, ask(""), "submitter", "is missing; set it"),
 			bad("account id mistyped", method, ask("eip155:1:"+mistyped), "submitter", "EIP-55"),
 			noSubmitter(method, ask("nobody")),
 			unknown("a field of tomorrow", method, with(ask("alice"), 50), "50", "update the server"))
@@ -386,7 +386,7 @@ func resolveBad(change func(*pb.ResolveStuckRequest)) proto.Message {
 func decisionRefusals() []refusal {
 	long, e, r := strings.Repeat("a", 513), exitBad, resolveBad
 	return []refusal{
-		bad("no reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice"}, "reason", "at least 1 character"),
+		bad("no reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice"}, "reason", "is missing; set it"),
 		bad("blank reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: " \t\u00a0\u200b\n"}, "reason", "must say why; it is blank"),
 		bad("reason too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: long}, "reason", "at most 512"),
 		bad("operator too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r", Operator: long}, "operator", "at most 128"),
@@ -394,7 +394,7 @@ func decisionRefusals() []refusal {
 		bad("no protection", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 0 }), "protection_id", "greater than 0"),
 		bad("no decision", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
 		bad("decision of tomorrow", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 9 }), "decision", "defined enum"),
-		bad("no reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "" }), "reason", "at least 1 character"),
+		bad("no reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "" }), "reason", "is missing; set it"),
 		bad("blank reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "   " }), "reason", "must say why; it is blank"),
 		bad("operator with a NUL", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		{"a protection that never was", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 2 }), codes.Aborted, "PROTECTION_CHANGED", "",
@@ -402,9 +402,9 @@ func decisionRefusals() []refusal {
 		{"an account that never started", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Submitter = "alice" }), codes.Aborted, "PROTECTION_CHANGED", "",
 			"it never had a protection 1; none is in force now, so there is nothing to decide"},
 
-		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }), "tx_id", "must be a valid UUID"),
+		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }), "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
 		bad("no decision", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
-		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }), "reason", "at least 1 character"),
+		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }), "reason", "is missing; set it"),
 		bad("blank reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "   " }), "reason", "must say why; it is blank"),
 		bad("operator with a NUL", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		noTx("a UUID of somebody else", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),

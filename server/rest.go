@@ -114,7 +114,9 @@ func byRequest(query url.Values) url.Values {
 // a google.rpc.Status with a reason, also where the transcoder made it.
 type restWriter struct {
 	http.ResponseWriter
+	asked string // method and path
 	code  int
+	line  bool         // the answer lacks its newline
 	error bytes.Buffer // held back until the end
 }
 
@@ -130,7 +132,16 @@ func (w *restWriter) WriteHeader(code int) {
 		}
 	}
 	if w.code = code; code < http.StatusBadRequest {
+		w.endLine()
 		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// endLine makes room for the newline that an answer ends with, so that those of a terminal do not run together. What is packed is left as it is.
+func (w *restWriter) endLine() {
+	length, err := strconv.Atoi(w.Header().Get("Content-Length"))
+	if w.line = err == nil && isJSON(w.Header().Get("Content-Type")) && w.Header().Get("Content-Encoding") == ""; w.line {
+		w.Header().Set("Content-Length", strconv.Itoa(length+1))
 	}
 }
 
@@ -153,9 +164,12 @@ func (w *restWriter) Flush() {
 // Unwrap is for http.ResponseController.
 func (w *restWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end tells the error, if there was one.
+// end ends an answer, or tells the error if there was one.
 func (w *restWriter) end() {
 	if w.code < http.StatusBadRequest {
+		if w.line {
+			_, _ = w.ResponseWriter.Write([]byte{'\n'}) // the caller has gone, or will see
+		}
 		return
 	}
 	var told statuspb.Status
@@ -166,7 +180,8 @@ func (w *restWriter) end() {
 	case strings.HasPrefix(told.GetMessage(), isTooLarge) && reasonOf(status.FromProto(&told)) != "": // once unpacked
 		w.code = http.StatusRequestEntityTooLarge
 	case w.code == http.StatusUnsupportedMediaType:
-		told.Message = unsupported.ReplaceAllString(told.GetMessage(), `Content-Type "$1" is not supported`) + "; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip"
+		refuse(w.ResponseWriter, w.code, statusOf(notSpoken(told.GetMessage()), ""))
+		return
 	case w.code == http.StatusMethodNotAllowed:
 		told.Message = w.notAllowed()
 	case told.GetCode() == int32(codes.ResourceExhausted) && reasonOf(status.FromProto(&told)) == "":
@@ -189,7 +204,16 @@ func (w *restWriter) notAllowed() string {
 	methods := strings.FieldsFunc(w.Header().Get("Allow"), func(r rune) bool { return r == ',' || r == ' ' })
 	slices.Sort(methods)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	return "path: it has no such method; use " + strings.Join(methods, " or ")
+	return clip(w.asked, longestField) + ": this path takes " + strings.Join(methods, " or ")
+}
+
+// notSpoken refuses a body for the form that it is in.
+func notSpoken(says string) error {
+	field := "Content-Type"
+	if !unsupported.MatchString(says) {
+		field = "Content-Encoding"
+	}
+	return invalidField(field, "%s; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip", unsupported.ReplaceAllString(says, `"$1" is not supported`))
 }
 
 // unsupported is what the transcoder says of a body in a form that it does not know.

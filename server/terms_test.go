@@ -142,7 +142,7 @@ func TestSpeedUpTx(t *testing.T) {
 	end()
 	o.include(txID(t, id))
 	o.deciding(at(0))
-	refused(id, "it is in a block already")
+	refused(id, "it is in a block already, so nothing is left to speed up; watch it")
 	o.confirm(txID(t, id))
 	refused(id, "it is CONFIRMED, which is final; there is nothing to speed up")
 	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
@@ -249,7 +249,7 @@ func TestResolveRetry(t *testing.T) {
 	o.allocate(txID(t, id))
 	o.submit(txID(t, id))
 	end := o.deciding(at(0))
-	if _, err := n.resolve(id, retry); !strings.Contains(fmt.Sprint(err), "it is not STUCK") {
+	if _, err := n.resolve(id, retry); !strings.Contains(fmt.Sprint(err), "it is not STUCK, so nothing waits for this decision; look at its state") {
 		t.Errorf("of what is on its way: %v", err)
 	}
 	for spell := 1; spell <= 2; spell++ {

@@ -265,7 +265,7 @@ func TestWhatIsNotHandedBack(t *testing.T) {
 	w = originalSent(t)
 	w.include(w.view.Open[0].Attempts[0].Hash, true)
 	step, _ := retry(&w.view, w.view.Commands[0])
-	if r, ok := step.(Record); !ok || !strings.Contains(r.Change.Commands[0].Result, "in a block already") {
+	if r, ok := step.(Record); !ok || !strings.Contains(r.Change.Commands[0].Result, "in a block already, so nothing is left to hand over; watch it") {
 		t.Errorf("%+v", step)
 	}
 }

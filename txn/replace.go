@@ -328,7 +328,7 @@ func speedUp(v *View, c Command) (Step, bool) {
 	case !ok:
 		return refuse(c, "it is not in flight: it has no nonce yet, or is final")
 	case tx.Receipt != nil:
-		return refuse(c, "it is in a block already")
+		return refuse(c, "it is in a block already, so nothing is left to speed up; watch it until it is final")
 	case v.Cursor.Protected != nil:
 		return refuse(c, "the submitter is protected: nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
@@ -339,11 +339,13 @@ func speedUp(v *View, c Command) (Step, bool) {
 	return replace(v, tx, Bump, c.ID), true
 }
 
+const notStuck = "it is not STUCK, so nothing waits for this decision; look at its state, and speed up or cancel what is in flight"
+
 // retry counts the hand-overs of a STUCK transaction anew. One that shall not run any more is handed over again itself.
 func retry(v *View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if !ok || tx.State != Stuck {
-		return refuse(c, "it is not STUCK")
+		return refuse(c, notStuck)
 	}
 	if ranAnyway(tx.Reason) {
 		return refuse(c, "it ran, although it was given up; it ends by itself once its nonce is used")
@@ -367,7 +369,7 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 	seen := v.seen(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return refuse(c, "it is in a block already")
+		return refuse(c, "it is in a block already, so nothing is left to hand over; watch it until it is final")
 	case !seen.Known || !v.earlier(tx).Known:
 		return nil, false // the receipts are being looked up
 	case !mayGo(v, tx):

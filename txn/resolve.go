@@ -13,7 +13,7 @@ func resolve(v *View, c Command) (Step, bool) {
 		return retry(v, c)
 	case ActionBump, ActionCancel:
 		if !ok || tx.State != Stuck {
-			return refuse(c, "it is not STUCK")
+			return refuse(c, notStuck)
 		}
 		c.Kind = map[Action]CommandKind{ActionBump: CommandSpeedUp, ActionCancel: CommandCancel}[c.Action]
 		return obey(v, c)

@@ -228,7 +228,7 @@ const reasonsHead = `<!-- Generated from proto by ` + "`make generate`" + `; do 
 An error is a google.rpc.Status. Its message is a sentence that names the thing, the reason and the remedy. Its details hold a google.rpc.ErrorInfo of the domain
 ` + "`fencepost.dev`" + ` with one of these reasons; a google.rpc.BadRequest with the fields that are at fault (as many as fit, 16 at most; the message says if there are more);
 a google.rpc.RetryInfo where the same call will do later, which over HTTP is the header Retry-After as well; and a google.rpc.RequestInfo where the log has more. Over
-HTTP the body is the status as JSON.
+HTTP the body is the status as JSON. Of a body of the JSON API that is no JSON by its head (415), the field at fault is the header, Content-Type or Content-Encoding.
 
 A call that the caller itself ended has no reason: CANCELLED (499), or DEADLINE_EXCEEDED (504) when its own deadline passed. Nor has what the transport of gRPC,
 gRPC-Web or Connect refuses by itself, before anything of the node's sees it: a message that says of itself that it is larger than payload.max_bytes and 4 MiB more

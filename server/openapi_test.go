@@ -1,0 +1,110 @@
+package server
+
+import (
+	"encoding/json"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// schema is what the description of the JSON API says of an object.
+type schema struct {
+	Ref        string            `yaml:"$ref"`
+	AllOf      []schema          `yaml:"allOf"`
+	Properties map[string]schema `yaml:"properties"`
+}
+
+type described struct {
+	Paths map[string]struct {
+		Get *struct {
+			ID         string `yaml:"operationId"`
+			Parameters []struct {
+				Name, In string
+				Required bool
+			}
+			Responses map[string]struct{ Schema schema }
+		}
+	}
+	Definitions map[string]schema
+}
+
+// names are those of all fields that an object may have.
+func (d *described) names(of schema) map[string]bool {
+	all := map[string]bool{}
+	for name := range of.Properties {
+		all[name] = true
+	}
+	parts := of.AllOf
+	if name, isRef := strings.CutPrefix(of.Ref, "#/definitions/"); isRef {
+		parts = append(parts, d.Definitions[name])
+	}
+	for _, part := range parts {
+		for name := range d.names(part) {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+// A client that is made from the description reads every line of a watch, and asks for nothing that the node refuses there.
+func TestOpenAPIDescribesWatches(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d described
+	if err := yaml.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	id := n.create("alice", "r1").GetTxId()
+	samples := map[string]string{"txId": id, "txIds": id, "submitter": "alice", "requestId": "r1", "untilFinal": "true", "heartbeat": "5s", "labels": "a=b", "states": "TX_STATE_QUEUED", "resumeToken": "", "view": "TX_VIEW_BASIC"}
+	watches := 0
+	for path, operations := range d.Paths {
+		if path != pathByRequest && (operations.Get == nil || !strings.HasPrefix(operations.Get.ID, "TxService_WatchTx")) {
+			continue
+		}
+		watches++
+		fields, needed := d.names(operations.Get.Responses["200"].Schema), url.Values{}
+		at := strings.NewReplacer("{txId}", id, "{submitter}", "alice").Replace(path)
+		for _, p := range operations.Get.Parameters {
+			if p.In == "query" && p.Required {
+				needed.Set(p.Name, samples[p.Name])
+			}
+		}
+		for _, p := range operations.Get.Parameters {
+			sample, known := samples[p.Name]
+			if !known {
+				t.Errorf("%s: %s is no parameter of any watch", path, p.Name)
+			}
+			query, _ := url.ParseQuery(needed.Encode())
+			if p.In == "query" && (sample != "" || p.Required) {
+				query.Set(p.Name, sample)
+			}
+			l := n.stream(at + "?" + query.Encode())
+			line, _ := l.next()
+			var got map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(line), &got); err != nil || l.code != 200 {
+				t.Errorf("%s?%s: %d %s (%v)", path, query.Encode(), l.code, line, err)
+			}
+			for name := range got {
+				if !fields[name] {
+					t.Errorf("%s answers %s, of which %q is not described (%v)", path, line, name, fields)
+				}
+			}
+			l.body.Close()
+		}
+		if path != pathByRequest && !fields["error"] {
+			t.Errorf("%s: the error that ends a stream is not described", path)
+		}
+	}
+	if watches != 6 {
+		t.Errorf("%d paths looked at, want 6", watches)
+	}
+}
