@@ -140,13 +140,13 @@ chaos: $(BIN)/gotestsum $(BIN)/geth ## Hurt three nodes under load at random for
 	PG_BIN=$$(scripts/setup); export PG_BIN CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) CHAOS_MODE=$(CHAOS_MODE); \
 	  gotestsum --format standard-verbose -- -count=1 -timeout 12h -run '^TestChaos/^$(CHAOS_CHAIN)$$' ./e2e
 
-# How much: small (under two minutes), full, counts, or watchers, which are ten thousand. ROUNDS: how often; unset is by size. ONLY: an expression for the names of scenarios.
+# How much: counts, small (under two minutes), watchers, growth or full. ROUNDS: how often; unset is by size. ONLY: an expression for the names of scenarios, which ARGS=-list prints.
 SIZE ?= small
 ROUNDS ?= 0
 ONLY ?=
 
 .PHONY: bench
-bench: ## Measure this machine's limits and Fencepost in one run, and print the ratios; SIZE=full takes long, SIZE=watchers has 10,000 of them, SIZE=growth compares small ledgers with large ones, ARGS=-json prints JSON
+bench: ## Measure this machine's limits and Fencepost in one run, and print the ratios; SIZE=full takes long, SIZE=watchers has 10,000 of them, SIZE=growth compares small ledgers with large ones, ONLY=NAME runs a part, ARGS=-list tells which parts there are, ARGS=-json prints JSON
 	go build -o bin/bench ./bench
 	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/bench -size $(SIZE) -rounds $(ROUNDS) -only '$(ONLY)' $(ARGS)
 

@@ -141,10 +141,20 @@ func (p *probe) sleep() {
 	}
 }
 
-// add ends it and adds what it saw.
-func (p *probe) add(b *bench, name string) {
+// probed does something with a probe beside it, which ends with it whatever comes of it, and adds what the probe saw if it went well.
+func (b *bench) probed(name string, do func() error) error {
+	p := startProbe(b.db.dir)
+	err := do()
 	close(p.end)
 	p.done.Wait()
+	if err == nil {
+		p.add(b, name)
+	}
+	return err
+}
+
+// add adds what it saw; it has ended.
+func (p *probe) add(b *bench, name string) {
 	if p.fault != nil {
 		b.say("  the disk could not be looked at: %v", p.fault)
 	}

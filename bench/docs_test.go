@@ -44,6 +44,17 @@ func TestThePageOnPerformance(t *testing.T) {
 			t.Errorf("%q measures nothing", line[0])
 		}
 	}
+	for size, s := range sizes {
+		if !strings.Contains(string(text), "\n| `"+size+"` | ") {
+			t.Errorf("the page does not tell of size %s", size)
+		}
+		for _, name := range s.names() {
+			family, _, _ := strings.Cut(name, ".")
+			if !strings.Contains(string(text), "`"+name+"`") && !strings.Contains(string(text), "`"+family+"`") {
+				t.Errorf("the page does not tell of %s, which size %s measures", name, size)
+			}
+		}
+	}
 	all, err := readBudgets("budgets.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -46,6 +46,7 @@ type flags struct {
 	size     string
 	only     string
 	rounds   int
+	list     bool
 	json     bool
 	check    bool
 	budgets  string
@@ -56,7 +57,8 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(errs)
 	set.StringVar(&f.size, "size", "small", "how much: "+strings.Join(sizeNames(), ", "))
-	set.StringVar(&f.only, "only", "", "run the scenarios whose names match this expression")
+	set.StringVar(&f.only, "only", "", "run the scenarios whose names match this expression (-list shows them); a ratio needs what it is measured against too, as in 'limit|accept'")
+	set.BoolVar(&f.list, "list", false, "print the sizes and the names of their scenarios, and run none")
 	set.IntVar(&f.rounds, "rounds", 0, "how often each scenario runs; the median counts (default: by size)")
 	set.BoolVar(&f.json, "json", false, "print JSON")
 	set.BoolVar(&f.check, "check", false, "fail when a count is over its budget, or was not taken")
@@ -86,6 +88,10 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if f.list {
+		printScenarios(out)
+		return nil
+	}
 	size, known := sizes[f.size]
 	if !known {
 		return fmt.Errorf("size %q is none of %s", f.size, strings.Join(sizeNames(), ", "))
@@ -93,6 +99,9 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	only, err := regexp.Compile(f.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
+	}
+	if len(size.matching(only)) == 0 {
+		return fmt.Errorf("-only %q is none of the scenarios of size %s, which are %s", f.only, f.size, strings.Join(size.names(), ", "))
 	}
 	budgets, err := readBudgets(f.budgets)
 	if err != nil {
@@ -106,6 +115,9 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	err = b.runAll(ctx, only)
 	err = errors.Join(err, b.db.stop(context.WithoutCancel(ctx)))
 	b.results.compare(against())
+	if missing := b.results.missing(against()); f.only != "" && len(missing) > 0 {
+		b.say("there are no ratios to what was not measured: %s", strings.Join(missing, ", "))
+	}
 	broken := budgets.judge(b.results, f.check || size.check)
 	if f.json {
 		err = errors.Join(err, b.results.printJSON(out))
@@ -122,10 +134,7 @@ func (b *bench) runAll(ctx context.Context, only *regexp.Regexp) error {
 		rounds = b.flags.rounds
 	}
 	for round := range rounds {
-		for _, s := range b.size.scenarios() {
-			if !only.MatchString(s.name) {
-				continue
-			}
+		for _, s := range b.size.matching(only) {
 			b.say("round %d of %d: %s", round+1, rounds, s.name)
 			if err := s.run(ctx, b); err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)

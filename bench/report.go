@@ -59,6 +59,17 @@ func (r *results) compare(against map[string]string) {
 	}
 }
 
+// missing are the limits of numbers that have no ratio, as they were not measured.
+func (r *results) missing(against map[string]string) []string {
+	limits := map[string]bool{}
+	for name, limit := range against {
+		if r.by[name] != nil && r.by[limit] == nil {
+			limits[limit] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(limits))
+}
+
 // print shows the numbers as a table.
 func (r *results) print(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
@@ -83,6 +86,25 @@ func (s size) scenarios() (all []scenario) {
 		all = append(all, scenario{"takeover", takeover})
 	}
 	return all
+}
+
+// matching are the scenarios that are asked for.
+func (s size) matching(only *regexp.Regexp) []scenario {
+	return slices.DeleteFunc(s.scenarios(), func(one scenario) bool { return !only.MatchString(one.name) })
+}
+
+func (s size) names() (all []string) {
+	for _, one := range s.scenarios() {
+		all = append(all, one.name)
+	}
+	return all
+}
+
+// printScenarios shows what can be asked for.
+func printScenarios(w io.Writer) {
+	for _, name := range sizeNames() {
+		fmt.Fprintf(w, "%s: %s\n", name, strings.Join(sizes[name].names(), " "))
+	}
 }
 
 // against tells which limit a number is measured against.

@@ -85,17 +85,26 @@ func (w watch) hold(ctx context.Context, b *bench, s *service, c *crowd) error {
 		return err
 	}
 	c.take()
-	p, rate := startProbe(s.b.db.dir), w.events/eventsOfLife
-	paced := s.pace(ctx, pace{prefix: "paced", rate: rate, count: int(b.size.steady.Seconds() * float64(rate))})
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), crowdLimit)
-	defer cancel()
-	after, err := s.measure(limited)
+	var came []arrival
+	var paced error
+	err = s.b.probed(w.name()+".", func() error {
+		rate := w.events / eventsOfLife
+		paced = s.pace(ctx, pace{prefix: "paced", rate: rate, count: int(b.size.steady.Seconds() * float64(rate))})
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), crowdLimit)
+		defer cancel()
+		after, err := s.measure(limited)
+		if err != nil {
+			return err
+		}
+		came = c.take()
+		w.report(b, len(came), before, after)
+		return nil
+	})
 	if err != nil {
 		return errors.Join(paced, err)
 	}
-	came := c.take()
-	w.report(b, len(came), before, after)
-	p.add(b, w.name()+".")
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), crowdLimit)
+	defer cancel()
 	return errors.Join(paced, w.addDelays(limited, b, s, came))
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +37,8 @@ type benchReport struct {
 	Call      benchTimes  `json:"call"`     // of CreateTx
 	Steps     []benchStep `json:"steps"`    // from acceptance on
 	Delivery  benchTimes  `json:"delivery"` // from an event's statement to this watcher
+	NoBlock   int         `json:"in_no_block"`
+	NotFinal  int         `json:"not_final"` // of those that are in a block
 }
 
 // benchStep is how far the transactions came.
@@ -59,11 +63,16 @@ func (p *program) benchCommand() *cobra.Command {
 	var flags clientFlags
 	c := &cobra.Command{
 		Use: "bench", Short: "Measure a running service with transactions of its own", Args: arguments(),
-		Long: `Create transactions on a running service as fast as it takes them, watch what becomes of them, and print rates and times.
+		Long: `Create transactions on a running service as fast as it takes them, watch until all are final, and print rates and times.
+
+An account has one nonce in flight: it sends about one transaction in a block, and the others wait in its queue, which is most of their times. --wait must be long
+enough for that: 100 on one account take 100 blocks and the confirmations of the last one. Those that are in no block by then stay queued and are sent later; the command tells how many,
+and fails. More accounts send side by side; --count 1 shows the times without a queue.
 
 It sends real transactions from the accounts named, which cost real fees: use a chain and accounts for testing. To compare Fencepost with the limits of a machine,
 run make bench in a checkout of its source.`,
-		Example: "  fencepost bench --submitter alice --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 200 --callers 16",
+		Example: "  fencepost bench --submitter alice --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 100 --callers 16\n" +
+			"  fencepost bench --submitter alice --submitter bob --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 500 --wait 15m",
 	}
 	c.Flags().StringArrayVar(&f.submitters, "submitter", nil, "account that sends, by name or account id; repeat it for several, which take turns")
 	c.Flags().StringVar(&f.to, "to", "", "recipient of every transaction")
@@ -71,26 +80,26 @@ run make bench in a checkout of its source.`,
 	c.Flags().Uint64Var(&f.gas, "gas-limit", 21_000, "gas limit; 0 has Fencepost estimate each")
 	c.Flags().IntVar(&f.callers, "callers", 16, "calls at the same time")
 	c.Flags().IntVar(&f.count, "count", 100, "transactions")
-	c.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait for the last of them to be in a block")
+	c.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how long to wait, once all are accepted, for the last of them to be final")
 	flags.add(c)
 	c.RunE = p.calling(&flags, func(ctx context.Context, node *client, _ []string) error {
 		if len(f.submitters) == 0 || f.to == "" || f.callers < 1 || f.count < 1 {
 			return misused(c, "--submitter and --to are needed, and --callers and --count of at least 1")
 		}
-		report, err := p.bench(ctx, node, f)
+		report, left, err := p.bench(ctx, node, f)
 		if err != nil {
 			return err
 		}
-		return p.print(report, report.table())
+		return errors.Join(p.print(report, report.table(len(f.submitters))), p.judge(f, left))
 	})
 	return c
 }
 
-// bench creates, and watches until all are in a block or the wait is over.
-func (p *program) bench(ctx context.Context, node *client, f benchFlags) (*benchReport, error) {
+// bench creates, and watches until all are final or the wait is over.
+func (p *program) bench(ctx context.Context, node *client, f benchFlags) (*benchReport, benchLeft, error) {
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	b := &benchRun{accepted: map[string]time.Time{}, early: map[string][]load.Seen{}, since: map[pb.TxEventKind]load.Latencies{}, all: make(chan struct{}), count: f.count}
+	b := newBenchRun(f.count)
 	var watchers, begun sync.WaitGroup
 	defer watchers.Wait()
 	defer stop(nil)
@@ -105,21 +114,58 @@ func (p *program) bench(ctx context.Context, node *client, f benchFlags) (*bench
 		})
 	}
 	begun.Wait()
+	watchers.Go(func() { p.tellProgress(watching, b) })
 	done, err := load.Create(watching, []*grpc.ClientConn{node.conn}, load.Plan{
 		Submitters: f.submitters, Callers: f.callers, Count: f.count, Prefix: "bench-" + uuid.NewString(), Created: b.created,
 		Payload: &pb.Payload{To: f.to, Value: f.value, GasLimit: f.gas},
 	})
 	if err != nil {
-		return nil, node.explain(errors.Unwrap(err))
+		if left := b.left(); left.accepted > 0 {
+			p.note("%d of %d were accepted before this ended, and stay with %s", left.accepted, f.count, left.names())
+		}
+		return nil, benchLeft{}, node.explain(errors.Unwrap(err))
 	}
-	if err := p.awaitBlocks(watching, b, f.wait); err != nil {
-		return nil, err
+	if err := p.awaitFinal(watching, b, f.wait); err != nil {
+		return nil, benchLeft{}, err
 	}
-	return b.report(done), nil
+	left := b.left()
+	return b.report(done, left), left, nil
 }
 
-// awaitBlocks waits until everything is in a block; that it takes longer is no failure, but what is to be seen.
-func (p *program) awaitBlocks(ctx context.Context, b *benchRun, atMost time.Duration) error {
+// benchTold is how often a run says how far it has come.
+const benchTold = 5 * time.Second
+
+// tellProgress says on standard error how far a run has come, until ctx ends.
+func (p *program) tellProgress(ctx context.Context, b *benchRun) {
+	began := p.clock.Now()
+	for clock.Sleep(ctx, p.clock, benchTold) == nil {
+		left := b.left()
+		p.note("after %s: %d of %d accepted, %d in no block, %d in a block and not final, %d final", p.clock.Now().Sub(began).Round(time.Second),
+			left.accepted, b.count, left.noBlock, left.notFinal, left.accepted-left.noBlock-left.notFinal)
+	}
+}
+
+// judge tells what was not waited for, and fails when the times are not those of all transactions.
+func (p *program) judge(f benchFlags, left benchLeft) error {
+	if left.notFinal > 0 {
+		p.note("%d of %d are in a block and were not final after %s, so CONFIRMED has fewer; a longer --wait sees them", left.notFinal, f.count, f.wait)
+	}
+	var unwell []string
+	if left.noBlock > 0 {
+		unwell = append(unwell, fmt.Sprintf("%d of %d were in no block after %s; they stay queued on %s and are sent later: wait for them (\"fencepost tx list --submitter %s --state QUEUED\" tells which they are), "+
+			"or cancel each with \"fencepost tx cancel TX_ID\"; next time give a longer --wait, or a lower --count", left.noBlock, f.count, f.wait, left.names(), left.name()))
+	}
+	if left.failed > 0 {
+		unwell = append(unwell, fmt.Sprintf("%d of %d ended FAILED or CANCELLED; \"fencepost tx list --submitter %s --state FAILED --state CANCELLED\" tells why", left.failed, f.count, left.name()))
+	}
+	if len(unwell) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(unwell, "; "))
+}
+
+// awaitFinal waits until everything is final, or for as long as that may take; judge says what is left then.
+func (p *program) awaitFinal(ctx context.Context, b *benchRun, atMost time.Duration) error {
 	limit, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := make(chan error, 1)
@@ -132,21 +178,41 @@ func (p *program) awaitBlocks(ctx context.Context, b *benchRun, atMost time.Dura
 	}
 }
 
+// benchTx is what is known of a transaction.
+type benchTx struct {
+	submitter string
+	at        time.Time
+	seen      map[pb.TxEventKind]bool
+}
+
+func (t *benchTx) final() bool {
+	return t.seen[pb.TxEventKind_TX_EVENT_KIND_CONFIRMED] || t.failed()
+}
+
+func (t *benchTx) failed() bool {
+	return t.seen[pb.TxEventKind_TX_EVENT_KIND_FAILED] || t.seen[pb.TxEventKind_TX_EVENT_KIND_CANCELLED]
+}
+
 // benchRun gathers what callers and watchers see.
 type benchRun struct {
 	mu       sync.Mutex
-	accepted map[string]time.Time
+	accepted map[string]*benchTx
 	early    map[string][]load.Seen // of transactions whose call is not answered yet
 	since    map[pb.TxEventKind]load.Latencies
 	delay    load.Latencies
+	final    int
 	count    int
 	all      chan struct{}
+}
+
+func newBenchRun(count int) *benchRun {
+	return &benchRun{accepted: map[string]*benchTx{}, early: map[string][]load.Seen{}, since: map[pb.TxEventKind]load.Latencies{}, all: make(chan struct{}), count: count}
 }
 
 func (b *benchRun) created(tx *pb.Tx) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.accepted[tx.GetTxId()] = tx.GetCreateTime().AsTime()
+	b.accepted[tx.GetTxId()] = &benchTx{submitter: tx.GetSubmitter(), at: tx.GetCreateTime().AsTime(), seen: map[pb.TxEventKind]bool{}}
 	early := b.early[tx.GetTxId()]
 	delete(b.early, tx.GetTxId())
 	for _, e := range early {
@@ -164,38 +230,93 @@ func (b *benchRun) saw(e load.Seen) {
 const maxEarly = 4096
 
 func (b *benchRun) note(e load.Seen) {
-	at, known := b.accepted[e.GetTxId()]
+	tx, known := b.accepted[e.GetTxId()]
 	if !known {
 		if len(b.early) < maxEarly {
 			b.early[e.GetTxId()] = append(b.early[e.GetTxId()], e)
 		}
 		return
 	}
-	kind := e.GetKind()
-	b.since[kind] = append(b.since[kind], e.GetTime().AsTime().Sub(at))
 	b.delay = append(b.delay, e.Delay())
-	if kind == pb.TxEventKind_TX_EVENT_KIND_INCLUDED && len(b.since[kind]) == b.count {
-		close(b.all)
+	kind, was := e.GetKind(), tx.final()
+	if tx.seen[kind] { // again, after a reorg: it is counted once
+		return
+	}
+	tx.seen[kind] = true
+	b.since[kind] = append(b.since[kind], e.GetTime().AsTime().Sub(tx.at))
+	if tx.final() && !was {
+		b.final++
+		if b.final == b.count {
+			close(b.all)
+		}
 	}
 }
 
-func (b *benchRun) report(done load.Accepted) *benchReport {
+// benchLeft is how far the transactions of a run have come, and who has those that are in no block.
+type benchLeft struct {
+	accepted, noBlock, notFinal, failed int
+	submitters                          map[string]bool // of those that are in no block, or failed
+}
+
+func (b *benchRun) left() benchLeft {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := &benchReport{Accepted: done.Count, PerSecond: done.Rate(), Call: timesOf(done.Latency), Delivery: timesOf(b.delay)}
+	left := benchLeft{accepted: len(b.accepted), submitters: map[string]bool{}}
+	for _, tx := range b.accepted {
+		switch {
+		case tx.failed():
+			left.failed++
+		case tx.final():
+			continue
+		case tx.seen[pb.TxEventKind_TX_EVENT_KIND_INCLUDED]:
+			left.notFinal++
+			continue
+		default:
+			left.noBlock++
+		}
+		left.submitters[tx.submitter] = true
+	}
+	return left
+}
+
+func (l benchLeft) names() string { return strings.Join(slices.Sorted(maps.Keys(l.submitters)), ", ") }
+
+// name is the only submitter, or the place of one.
+func (l benchLeft) name() string {
+	if len(l.submitters) == 1 {
+		return l.names()
+	}
+	return "NAME"
+}
+
+func (b *benchRun) report(done load.Accepted, left benchLeft) *benchReport {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &benchReport{Accepted: done.Count, PerSecond: done.Rate(), Call: timesOf(done.Latency), Delivery: timesOf(b.delay), NoBlock: left.noBlock, NotFinal: left.notFinal}
 	for _, kind := range []pb.TxEventKind{
 		pb.TxEventKind_TX_EVENT_KIND_ALLOCATED, pb.TxEventKind_TX_EVENT_KIND_SUBMITTED, pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
+		pb.TxEventKind_TX_EVENT_KIND_FAILED, pb.TxEventKind_TX_EVENT_KIND_CANCELLED,
 	} {
+		if n := len(b.since[kind]); n == 0 && kind > pb.TxEventKind_TX_EVENT_KIND_CONFIRMED {
+			continue // rows of bad ends are there when there are such
+		}
 		r.Steps = append(r.Steps, benchStep{strings.TrimPrefix(kind.String(), "TX_EVENT_KIND_"), len(b.since[kind]), timesOf(b.since[kind])})
 	}
 	return r
 }
 
-func (r *benchReport) table() func(io.Writer) error {
+func (r *benchReport) table(submitters int) func(io.Writer) error {
 	ms := func(v float64) string { return fmt.Sprintf("%.1f ms", v) }
 	rows := [][]string{{"CreateTx", fmt.Sprintf("%d (%.0f/s)", r.Accepted, r.PerSecond), ms(r.Call.P50), ms(r.Call.P99)}}
 	for _, s := range r.Steps {
 		rows = append(rows, []string{"accepted to " + s.Event, fmt.Sprint(s.Count), ms(s.Times.P50), ms(s.Times.P99)})
 	}
-	return table([]string{"WHAT", "COUNT", "P50", "P99"}, append(rows, []string{"event to watcher", "", ms(r.Delivery.P50), ms(r.Delivery.P99)}))
+	rows = append(rows, []string{"event to watcher", "", ms(r.Delivery.P50), ms(r.Delivery.P99)})
+	return func(w io.Writer) error {
+		err := table([]string{"WHAT", "COUNT", "P50", "P99"}, rows)(w)
+		if r.Accepted <= submitters {
+			return err
+		}
+		return errors.Join(err, line("each account has one nonce in flight, so most of the times from \"accepted\" on is waiting in its queue; --count 1 shows them without")(w))
+	}
 }

@@ -1,18 +1,136 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
 
-// What nobody works for is accepted and goes no further: the command says so, and does not wait for ever.
+	"github.com/fencepost/fencepost/bench/load"
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
+)
+
+// A run ends when all are final, and counts each of them in each step.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
+	l.work()
 	var report benchReport
-	l.unmarshal(l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "7", "--callers", "3", "--wait", "50ms", "--json"), &report)
-	if report.Accepted != 7 || report.PerSecond <= 0 || report.Call.P99 < report.Call.P50 || len(report.Steps) != 4 || report.Steps[0].Count != 0 {
+	l.unmarshal(l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "7", "--callers", "3", "--json"), &report)
+	if report.Accepted != 7 || report.PerSecond <= 0 || report.Call.P99 < report.Call.P50 || len(report.Steps) != 4 || report.NoBlock != 0 || report.NotFinal != 0 {
 		t.Errorf("%+v", report)
 	}
-	l.rows(l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "2", "--wait", "50ms"), `CreateTx +2 \(.*`, `accepted to INCLUDED +0 .*`)
+	for _, s := range report.Steps {
+		if s.Count != 7 {
+			t.Errorf("%s has %d of 7", s.Event, s.Count)
+		}
+	}
+	const queueing = "each account has one nonce in flight"
+	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "2"); !strings.Contains(out, queueing) {
+		t.Errorf("it does not say what the times are of:\n%s", out)
+	}
+	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "1"); strings.Contains(out, queueing) {
+		t.Errorf("one alone waits for nothing:\n%s", out)
+	}
 	l.bad(exitFailed, "SUBMITTER_NOT_FOUND", "bench", "--submitter", "nobody", "--to", recipient, "--wait", "50ms")
 	l.bad(exitUsage, "--submitter and --to are needed", "bench", "--count", "7")
+}
+
+// What nobody works for is accepted and goes no further: the command shows what there is, says how many were left and where, and fails.
+func TestBenchThatIsNotFinished(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	line := []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "7", "--wait", "50ms"}
+	out, errs, code := l.start(line...).end()
+	l.rows(out, `WHAT .*`, `CreateTx +7 \(.*`, `accepted to ALLOCATED +0 .*`, `accepted to SUBMITTED +0 .*`, `accepted to INCLUDED +0 .*`, `accepted to CONFIRMED +0 .*`, `event to watcher .*`, `each account .*`)
+	const says = "fencepost: 7 of 7 were in no block after 50ms; they stay queued on alice and are sent later: wait for them (\"fencepost tx list --submitter alice --state QUEUED\""
+	if code != exitFailed || !strings.HasPrefix(errs, says) {
+		t.Errorf("gave %d: %s", code, errs)
+	}
+	out, errs, code = l.start(append(line, "--json")...).end()
+	var report benchReport
+	l.unmarshal(out, &report)
+	if code != exitFailed || report.NoBlock != 7 || !strings.Contains(errs, "7 of 7 were in no block") {
+		t.Errorf("gave %d, %+v: %s", code, report, errs)
+	}
+}
+
+// TestBenchJudges: what is in a block and not final is told, and is no failure; what ended badly is one; a reorg makes nothing count twice.
+func TestBenchJudges(t *testing.T) {
+	t.Parallel()
+	const (
+		included, reorged    = pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_REORGED
+		confirmed, cancelled = pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.TxEventKind_TX_EVENT_KIND_CANCELLED
+	)
+	for name, c := range map[string]struct {
+		came         [2][]pb.TxEventKind // of each of two
+		told, failed string
+		all          bool
+	}{
+		"both final":    {came: [2][]pb.TxEventKind{{included, confirmed}, {included, confirmed}}, all: true},
+		"one not final": {came: [2][]pb.TxEventKind{{included, confirmed}, {included}}, told: "1 of 2 are in a block and were not final after 1m0s"},
+		"one again":     {came: [2][]pb.TxEventKind{{included, reorged, included, confirmed}, {}}, failed: "1 of 2 were in no block after 1m0s; they stay queued on s1 and"},
+		"neither":       {failed: "2 of 2 were in no block after 1m0s; they stay queued on s0, s1 and"},
+		"one cancelled": {came: [2][]pb.TxEventKind{{included, confirmed}, {cancelled}}, failed: "1 of 2 ended FAILED or CANCELLED; \"fencepost tx list --submitter s1 ", all: true},
+	} {
+		b, inBlock := newBenchRun(2), 0
+		for i, kinds := range c.came {
+			id := fmt.Sprint("x", i)
+			if slices.Contains(kinds, included) {
+				inBlock++
+			}
+			for n, kind := range kinds {
+				if n == 1 { // the first came before the answer
+					b.created(&pb.Tx{TxId: id, Submitter: fmt.Sprint("s", i)})
+				}
+				b.saw(load.Seen{TxEvent: &pb.TxEvent{TxId: id, Kind: kind}})
+			}
+			if len(kinds) < 2 {
+				b.created(&pb.Tx{TxId: id, Submitter: fmt.Sprint("s", i)})
+			}
+		}
+		var errs output
+		p := &program{err: &errs}
+		err := p.judge(benchFlags{count: 2, wait: time.Minute}, b.left())
+		if (err == nil) != (c.failed == "") || err != nil && !strings.HasPrefix(err.Error(), c.failed) || (errs.String() == "") != (c.told == "") || !strings.Contains(errs.String(), c.told) {
+			t.Errorf("%s: %v, told %q", name, err, errs.String())
+		}
+		ended := false
+		select {
+		case <-b.all:
+			ended = true
+		default:
+		}
+		if ended != c.all || len(b.since[included]) != inBlock {
+			t.Errorf("%s: ended %v, %d in a block, want %v, %d", name, ended, len(b.since[included]), c.all, inBlock)
+		}
+	}
+}
+
+func TestBenchTellsHowFarItIs(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	fake := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	var out, errs output
+	p := &program{in: strings.NewReader(""), out: &out, err: &errs, clock: fake, environ: []string{serverVariable + "=" + l.addr}}
+	code := make(chan int, 1)
+	go func() {
+		code <- p.run(l.ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"})
+	}()
+	l.eventually("telling of three", func() bool {
+		fake.Advance(benchTold / 5)
+		return strings.Contains(errs.String(), "s: 3 of 3 accepted, 3 in no block, 0 in a block and not final, 0 final\n")
+	})
+	l.eventually("giving up", func() bool {
+		fake.Advance(benchTold)
+		return len(code) > 0
+	})
+	if !strings.Contains(errs.String(), "3 of 3 were in no block after 5m0s") {
+		t.Error(errs.String())
+	}
 }

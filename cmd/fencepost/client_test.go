@@ -136,7 +136,7 @@ func (l *ledger) live(id txn.TxID, success bool) {
 	})
 }
 
-// work carries out commands and lives what is queued until the test ends. What carries the word "bad" comes to a bad end.
+// work carries out commands and lives what is queued until the test ends. What has a request id that begins with "bad" comes to a bad end.
 func (l *ledger) work() {
 	ctx, cancel := context.WithCancel(l.ctx)
 	var working sync.WaitGroup
@@ -151,7 +151,7 @@ func (l *ledger) work() {
 				l.commit(txn.Change{Status: status, Commands: []txn.CommandResult{{ID: c.ID, Result: txn.Applied}}})
 			}
 			for _, tx := range inboxes[l.id].Queue {
-				l.live(tx.ID, !strings.Contains(tx.RequestID, "bad"))
+				l.live(tx.ID, !strings.HasPrefix(tx.RequestID, "bad"))
 			}
 		}
 	})
