@@ -31,7 +31,16 @@ final class Patience implements ClientInterceptor {
     private static final int MAX_ATTEMPTS = 5;
 
     /** How a call or a watch ends whose client is closed. */
-    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one");
+    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one").withCause(new Closed());
+
+    /** The mark of an end that the client itself made. It has no stack: one stands for all. */
+    static final class Closed extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        private Closed() {
+            super("the client is closed", null, false, false);
+        }
+    }
 
     /** Spreads calls over the addresses of the target, and repeats those that are UNAVAILABLE: the request did not get there, or may be repeated. */
     static final Map<String, ?> SERVICE_CONFIG = Map.of(
@@ -73,7 +82,7 @@ final class Patience implements ClientInterceptor {
     /** Ends the calls under way, and refuses those that come later. */
     void close() {
         closed = true;
-        calls.forEach(call -> call.cancel(CLOSED.getDescription(), null));
+        calls.forEach(call -> call.cancel(CLOSED.getDescription(), CLOSED.getCause()));
     }
 
     /** Tells a caller the end of a call where it listens: a thread that waits in a blocking stub is woken by nothing else. */
@@ -131,7 +140,7 @@ final class Patience implements ClientInterceptor {
             if (over) {
                 calls.remove(this);
             } else if (closed) {
-                cancel(CLOSED.getDescription(), null);
+                cancel(CLOSED.getDescription(), CLOSED.getCause());
             }
         }
     }
@@ -165,7 +174,7 @@ final class Patience implements ClientInterceptor {
             calls.add(this);
             begin();
             if (closed) {
-                cancel(CLOSED.getDescription(), null);
+                cancel(CLOSED.getDescription(), CLOSED.getCause());
             }
         }
 
