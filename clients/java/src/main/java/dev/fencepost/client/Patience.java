@@ -31,14 +31,19 @@ final class Patience implements ClientInterceptor {
     private static final int MAX_ATTEMPTS = 5;
 
     /** How a call or a watch ends whose client is closed. */
-    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one").withCause(new Closed());
+    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one").withCause(Own.MARK);
 
-    /** The mark of an end that the client itself made. It has no stack: one stands for all. */
-    static final class Closed extends RuntimeException {
+    /** The mark of an end that the client, or its caller, made: the same code comes from the network. It has no stack: one stands for all. */
+    static final class Own extends RuntimeException {
         private static final long serialVersionUID = 1;
+        private static final Own MARK = new Own();
 
-        private Closed() {
-            super("the client is closed", null, false, false);
+        private Own() {
+            super("ended on this side", null, false, false);
+        }
+
+        static Throwable or(Throwable cause) {
+            return cause == null ? MARK : cause;
         }
     }
 
@@ -82,7 +87,7 @@ final class Patience implements ClientInterceptor {
     /** Ends the calls under way, and refuses those that come later. */
     void close() {
         closed = true;
-        calls.forEach(call -> call.cancel(CLOSED.getDescription(), CLOSED.getCause()));
+        calls.forEach(call -> call.cancel(CLOSED.getDescription(), null));
     }
 
     /** Tells a caller the end of a call where it listens: a thread that waits in a blocking stub is woken by nothing else. */
@@ -126,6 +131,11 @@ final class Patience implements ClientInterceptor {
         }
 
         @Override
+        public void cancel(String reason, Throwable cause) {
+            super.cancel(reason, Own.or(cause));
+        }
+
+        @Override
         public void start(Listener<A> listener, Metadata headers) {
             super.start(new SimpleForwardingClientCallListener<>(listener) {
                 @Override
@@ -140,7 +150,7 @@ final class Patience implements ClientInterceptor {
             if (over) {
                 calls.remove(this);
             } else if (closed) {
-                cancel(CLOSED.getDescription(), CLOSED.getCause());
+                cancel(CLOSED.getDescription(), null);
             }
         }
     }
@@ -174,7 +184,7 @@ final class Patience implements ClientInterceptor {
             calls.add(this);
             begin();
             if (closed) {
-                cancel(CLOSED.getDescription(), CLOSED.getCause());
+                cancel(CLOSED.getDescription(), null);
             }
         }
 
@@ -216,9 +226,9 @@ final class Patience implements ClientInterceptor {
 
         @Override
         public void cancel(String reason, Throwable cause) {
-            if (cancelsPause(reason, cause)) {
+            if (cancelsPause(reason, Own.or(cause))) {
                 calls.remove(this);
-                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(cause));
+                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(Own.or(cause)));
             }
         }
 

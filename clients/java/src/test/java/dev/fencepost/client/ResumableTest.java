@@ -13,6 +13,10 @@ import com.google.rpc.RetryInfo;
 import dev.fencepost.v1.GetTxRequest;
 import dev.fencepost.v1.TxServiceGrpc;
 import dev.fencepost.v1.WatchTxRequest;
+import io.grpc.CallOptions;
+import io.grpc.ClientCall;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.grpc.protobuf.StatusProto;
 import java.io.IOException;
@@ -75,6 +79,11 @@ class ResumableTest {
             ListenableFuture<?> unary = TxServiceGrpc.newFutureStub(client.channel()).getTx(get);
             Watch watch = client.watch(FencepostClient.watchTx("id"));
             CompletableFuture<Boolean> more = CompletableFuture.supplyAsync(watch::hasNext);
+            CompletableFuture<Status> call = cancelled(client, TxServiceGrpc.getGetTxMethod());
+            CompletableFuture<Status> stream = cancelled(client, TxServiceGrpc.getWatchTxMethod());
+            for (CompletableFuture<Status> end : List.of(call, stream)) {
+                assertOwn(FencepostException.of(end.get(5, TimeUnit.SECONDS)));
+            }
             client.close();
             for (Future<?> future : List.of(unary, more)) {
                 assertOwn(FencepostException.of(assertThrows(ExecutionException.class, () -> future.get(5, TimeUnit.SECONDS)).getCause()));
@@ -85,6 +94,20 @@ class ResumableTest {
             assertOwn(assertThrows(FencepostException.class, () -> FencepostException.typed(() -> client.txs().getTx(get))));
             assertTrue(Thread.interrupted());
         }
+    }
+
+    /** How a call ends that its caller cancels. */
+    private static <Q, A> CompletableFuture<Status> cancelled(FencepostClient client, MethodDescriptor<Q, A> method) {
+        CompletableFuture<Status> end = new CompletableFuture<>();
+        ClientCall<Q, A> call = client.channel().newCall(method, CallOptions.DEFAULT);
+        call.start(new ClientCall.Listener<>() {
+            @Override
+            public void onClose(Status status, Metadata trailers) {
+                end.complete(status);
+            }
+        }, new Metadata());
+        call.cancel("enough", null);
+        return end;
     }
 
     private static void assertOwn(FencepostException e) {
