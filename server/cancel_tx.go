@@ -46,6 +46,9 @@ func (s *txService) cancel(ctx context.Context, r *pb.CancelTxRequest) (outcome 
 			return outcome, info, err
 		}
 		if cancelled {
+			if ask.Operator != "" || ask.Reason != "" { // else it is in no log of commands either
+				s.tellAccepted(ctx, id.Submitter(), 0, ask)
+			}
 			return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil
 		}
 	}
@@ -60,9 +63,11 @@ func (s *txService) cancel(ctx context.Context, r *pb.CancelTxRequest) (outcome 
 		return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 	}
 	// A nonce is taken, or was: only the owner can sign something else for it and tell whether it ran, and only the chain decides.
-	if _, err := s.store.AddCommand(ctx, id.Submitter(), ask); err != nil {
+	command, err := s.store.AddCommand(ctx, id.Submitter(), ask)
+	if err != nil {
 		return outcome, info, onTx(text, err)
 	}
+	s.tellAccepted(ctx, id.Submitter(), command, ask)
 	info.CancelRequested = true // the row says so once its owner has seen it; the caller is told that it is asked for, now
 	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -37,11 +38,26 @@ func (s *Server) obtain(ctx context.Context, submitter txn.SubmitterID, ask stor
 			return verdict{}, fmt.Errorf("server: record a command: %w", err)
 		}
 	}
+	s.tellAccepted(ctx, submitter, command, ask)
 	result, err := s.awaitCommand(ctx, submitter, command)
 	if err != nil {
 		return verdict{}, err
 	}
 	return verdictOf(result), nil
+}
+
+// tellAccepted logs who asked: the ledger has the operator whom the caller names, and only the node that takes the call knows who the caller is. A caller who waits
+// for the command of another is told with the number of that.
+func (s *Server) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64, ask store.Ask) {
+	attributes := []slog.Attr{slog.Int64("submitter_id", int64(submitter)), slog.String("kind", string(ask.Kind)), slog.String("action", string(ask.Action))}
+	if command != 0 {
+		attributes = append(attributes, slog.Int64("command_id", command))
+	}
+	if ask.Tx != nil {
+		attributes = append(attributes, slog.String("tx_id", ask.Tx.String()))
+	}
+	attributes = append(attributes, slog.String("operator", ask.Operator), slog.String("caller", rightsIn(ctx).caller))
+	s.log.LogAttrs(ctx, slog.LevelInfo, "command accepted", attributes...)
 }
 
 // pending is the number of a command that asks for the same and is not decided yet; 0 if there is none. Reason and operator may differ: they are the first

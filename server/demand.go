@@ -34,12 +34,13 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 	if last == nil && info.Status == d.status {
 		return info, nil
 	}
-	command := int64(0)
+	command, ask := int64(0), store.Ask{Kind: d.kind, Reason: d.reason, Operator: d.operator}
 	if last != nil && last.Kind == d.kind {
 		command = last.ID
-	} else if command, err = s.store.AddCommand(ctx, id, store.Ask{Kind: d.kind, Reason: d.reason, Operator: d.operator}); err != nil {
+	} else if command, err = s.store.AddCommand(ctx, id, ask); err != nil {
 		return info, onSubmitter(d.submitter, err)
 	}
+	s.tellAccepted(ctx, id, command, ask)
 	if _, err := s.awaitCommand(ctx, id, command); err != nil {
 		return info, onSubmitter(d.submitter, err)
 	}

@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -48,5 +50,58 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("recorded\n%q, want\n%q", told, want)
+	}
+}
+
+// The ledger has the operator whom a caller names, the log who the caller is: at the level that nodes have unless they are told otherwise, and no reason or payload.
+func TestTheLogHasTheCallerOfADecision(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	log := &buffer{}
+	ivo := Caller{Name: "ivo", Tokens: []string{"ivo-0123456789abcdef"}, Submitters: []string{AllSubmitters}, Operator: true}
+	n := k.serve(func(o *Options) {
+		o.Callers, o.Logger = []Caller{ivo}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	ctx := role{token: ivo.Tokens[0]}.in(k.ctx)
+	r, err := n.txs.CreateTx(ctx, ask("alice", "r1", "0"))
+	k.must(err)
+	id := r.GetTx().GetTxId()
+	r, err = n.txs.CreateTx(ctx, ask("alice", "r2", "0"))
+	k.must(err)
+	queued := r.GetTx().GetTxId()
+	o.allocate(txID(t, id))
+	o.deciding(at(0))
+	_, err = n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: id, Reason: "secret", Operator: "root"})
+	k.must(err)
+	_, err = n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: queued, Reason: "secret", Operator: "root"})
+	k.must(err)
+	_, err = n.subs.PauseSubmitter(ctx, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: "secret", Operator: "root"})
+	k.must(err)
+	_, err = n.subs.UpdateSubmitter(ctx, &pb.UpdateSubmitterRequest{
+		Submitter: "alice", MaxFee: "7", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "secret", Operator: "root",
+	})
+	k.must(err)
+	_, err = n.subs.RegisterSubmitter(ctx, &pb.RegisterSubmitterRequest{Name: "dora", ChainId: uint64(chainID), Address: recipient, Signer: "local"})
+	k.must(err)
+	commands, err := n.subs.ListCommands(ctx, &pb.ListCommandsRequest{Submitter: "alice"})
+	k.must(err)
+	of := map[string]int64{}
+	for _, c := range commands.GetCommands() {
+		of[c.GetKind()+c.GetTxId()] = c.GetCommandId()
+	}
+	for _, want := range []string{
+		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=CANCEL action="" command_id=%d tx_id=%s operator=root caller=ivo`, o.id, of["CANCEL"+id], id),
+		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=CANCEL action="" tx_id=%s operator=root caller=ivo`, o.id, queued),
+		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=PAUSE action="" command_id=%d operator=root caller=ivo`, o.id, of["PAUSE"]),
+		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=UPDATE action="" command_id=%d operator=root caller=ivo`, o.id, of["UPDATE"]),
+		`msg="submitter registered" submitter=dora submitter_id=`,
+	} {
+		if got := strings.Count(log.String(), want); got != 1 {
+			t.Errorf("%d lines with %s in\n%s", got, want, log)
+		}
+	}
+	if strings.Contains(log.String(), "secret") {
+		t.Errorf("it has the reason:\n%s", log)
 	}
 }

@@ -21,6 +21,9 @@ func (s *submitterService) RegisterSubmitter(ctx context.Context, r *pb.Register
 	if err != nil {
 		return nil, onSubmitter(r.GetName(), err)
 	}
+	if created {
+		s.log.InfoContext(ctx, "submitter registered", "submitter", info.Name, "submitter_id", int64(info.ID), "caller", rightsIn(ctx).caller)
+	}
 	return &pb.RegisterSubmitterResponse{Submitter: wireSubmitter(info), Created: created}, nil
 }
 

@@ -163,6 +163,11 @@ func WatchTx(id string) *pb.WatchTxRequest {
 	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: id}, UntilFinal: true}
 }
 
+// WatchTxs asks for the events of several transactions, 100 at most, until all are final. Each is first shown as it is (snapshots), the newest first.
+func WatchTxs(ids ...string) *pb.WatchTxRequest {
+	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids}}, UntilFinal: true}
+}
+
 // Final tells whether a state is an end: CONFIRMED, FAILED_FINAL or CANCELLED.
 func Final(s pb.TxState) bool {
 	return s == pb.TxState_TX_STATE_CONFIRMED || s == pb.TxState_TX_STATE_FAILED_FINAL || s == pb.TxState_TX_STATE_CANCELLED

@@ -1,6 +1,7 @@
 package fencepost
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,10 +38,12 @@ type Error struct {
 	Violations []Violation
 
 	status *status.Status
+	// own says that the client itself made the error: nothing went over a connection, or the caller wanted no more.
+	own bool
 }
 
 // ErrClosed is why a call or a watch fails whose client is closed; [errors.Is] finds it. A transaction that was created before goes on.
-var ErrClosed error = &Error{Code: codes.Canceled, Message: closedMessage, status: status.New(codes.Canceled, closedMessage)}
+var ErrClosed error = &Error{Code: codes.Canceled, Message: closedMessage, status: status.New(codes.Canceled, closedMessage), own: true}
 
 const closedMessage = "the client is closed; connect another one"
 
@@ -49,6 +52,8 @@ type Violation struct {
 	Field       string // path in the request, for example "payload.to"
 	Description string // what must hold
 }
+
+func (v Violation) String() string { return v.Field + ": " + v.Description }
 
 func (e *Error) Error() string {
 	if e.ReasonName == "" {
@@ -61,8 +66,12 @@ func (e *Error) Error() string {
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
 // Resumable tells whether a watch that fails with the error goes on with another stream, as [Client.Watch] does: a node that cannot go on, or has no room now, and
-// whatever the network and what stands in it make of a lost connection. Any other answer of a node is an answer.
+// whatever the network and what stands in it make of a lost connection. Any other answer of a node is an answer; and what the client says by itself stays so: it is closed, the context of the caller ended, or the request
+// cannot be encoded.
 func (e *Error) Resumable() bool {
+	if e.own {
+		return false
+	}
 	switch e.Code {
 	case codes.Unavailable:
 		return true
@@ -83,22 +92,27 @@ func ErrorOf(err error) *Error {
 	return typed(err)
 }
 
-func typedOrNil(err error) error {
+// typedIn types an error of a stream with the context of its caller; its end is none.
+func typedIn(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return typed(err)
+	e := typed(err)
+	if !e.own && ownEnd(ctx, e) {
+		e.own = true
+	}
+	return e
 }
 
 func typed(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e
 	}
-	s := status.Convert(err)
-	if _, ok := status.FromError(err); !ok {
+	s, told := status.FromError(err)
+	if !told {
 		s = status.FromContextError(err)
 	}
-	e := &Error{Code: s.Code(), Message: s.Message(), status: s}
+	e := &Error{Code: s.Code(), Message: s.Message(), status: s, own: !told}
 	for _, detail := range s.Details() {
 		switch d := detail.(type) {
 		case *errdetails.ErrorInfo:

@@ -3,13 +3,16 @@ package fencepost_test
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
@@ -79,5 +82,61 @@ func TestErrorOf(t *testing.T) {
 	}
 	if e := fencepost.ErrorOf(context.DeadlineExceeded); e.Code != codes.DeadlineExceeded {
 		t.Error(e)
+	}
+}
+
+// What the client makes of itself stays so: whoever asks again for as long as an error is resumable would never end.
+func TestErrorsOfTheClientItselfAreNotResumable(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := grpc.NewServer()
+	t.Cleanup(node.Stop)
+	go func() { _ = node.Serve(listener) }()
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	watch := func(ctx context.Context, c *fencepost.Client, id string) error {
+		stream, err := c.Txs.WatchTx(ctx, fencepost.WatchTx(id))
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	for _, one := range []struct {
+		what   string
+		ctx    context.Context
+		id     string
+		closed bool
+		want   codes.Code
+	}{
+		{"closed", t.Context(), "id", true, codes.Canceled},
+		{"canceled", canceled, "id", false, codes.Canceled},
+		{"not UTF-8", t.Context(), "\xff", false, codes.Internal},
+	} {
+		c := connect(t, listener.Addr().String(), fencepost.Options{})
+		if one.closed {
+			_ = c.Close()
+		}
+		_, called := c.Txs.GetTx(one.ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: one.id}})
+		for how, err := range map[string]error{"call": called, "stream": watch(one.ctx, c, one.id)} {
+			if e := fencepost.ErrorOf(err); e == nil || e.Code != one.want || e.Resumable() {
+				t.Errorf("%s, %s: %v is %v, resumable: %v", how, one.what, err, e, e != nil && e.Resumable())
+			}
+		}
+	}
+	for _, err := range []error{context.Canceled, errors.New("no error of a call")} {
+		if e := fencepost.ErrorOf(err); e.Resumable() {
+			t.Errorf("%v is resumable", e)
+		}
+	}
+}
+
+func TestViolationIsReadable(t *testing.T) {
+	t.Parallel()
+	all := []fencepost.Violation{{Field: "payload.to", Description: "must be an address"}}
+	if got := fmt.Sprint(all); got != "[payload.to: must be an address]" {
+		t.Error(got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 )
 
 // serviceConfig spreads calls over the addresses of the target and repeats those that are UNAVAILABLE: the request did not get there, or may be repeated. It
@@ -40,6 +41,9 @@ func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientIntercept
 			}
 			e := typed(err)
 			if !e.asksForPatience() || attempt == maxAttempts || !pause(ctx, e.RetryAfter) {
+				if !e.own && (ownEnd(ctx, e) || e.Code == codes.Internal && !encodes(request)) {
+					e.own = true
+				}
 				return c.closedOr(e)
 			}
 		}
@@ -56,22 +60,45 @@ func (c *Client) closedOr(err error) error {
 	return err
 }
 
+// ownEnd tells whether a call was cancelled by its caller, not by what stands in the network.
+func ownEnd(ctx context.Context, e *Error) bool { return e.Code == codes.Canceled && ctx.Err() != nil }
+
+// encodes tells whether a request can be sent at all. It is asked only of one that failed: gRPC has the same code for this and for a lost connection.
+func encodes(request any) bool {
+	message, ok := request.(proto.Message)
+	if !ok {
+		return true
+	}
+	_, err := proto.Marshal(message)
+	return err == nil
+}
+
 // interceptStream gives the errors of a stream their type.
 func (c *Client) interceptStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, options...)
 	if err != nil {
-		return nil, c.closedOr(typedOrNil(err))
+		return nil, c.closedOr(typedIn(ctx, err))
 	}
-	return typedStream{stream, c}, nil
+	return typedStream{stream, c, ctx}, nil
 }
 
 type typedStream struct {
 	grpc.ClientStream
 	client *Client
+	ctx    context.Context // the caller's: that of the stream ends with it
+}
+
+// SendMsg fails with io.EOF where the stream did, which RecvMsg then explains; any other error is of a message that cannot be sent.
+func (s typedStream) SendMsg(m any) error {
+	err := typedIn(s.ctx, s.ClientStream.SendMsg(m))
+	if e := (*Error)(nil); errors.As(err, &e) && !e.own {
+		e.own = true
+	}
+	return s.client.closedOr(err)
 }
 
 func (s typedStream) RecvMsg(m any) error {
-	err := typedOrNil(s.ClientStream.RecvMsg(m))
+	err := typedIn(s.ctx, s.ClientStream.RecvMsg(m))
 	if errors.Is(err, io.EOF) {
 		return err
 	}

@@ -443,3 +443,14 @@ func TestNodeThatIsNone(t *testing.T) {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }
+
+func TestWeiIsShownInGweiToo(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[string]string{
+		"": "", "0": "0 wei (0 gwei)", "1": "1 wei (0.000000001 gwei)", "80000000000": "80000000000 wei (80 gwei)", "1500000000": "1500000000 wei (1.5 gwei)", "100000000": "100000000 wei (0.1 gwei)",
+	} {
+		if got := wei(amount); got != want {
+			t.Errorf("%s is %s, want %s", amount, got, want)
+		}
+	}
+}

@@ -92,6 +92,9 @@ func TestCommandLinesThatAreNotUnderstood(t *testing.T) {
 	for line, want := range map[string]string{
 		"kye":                               `there is no command "kye" (did you mean "key"?); see "fencepost --help"`,
 		"key lst":                           `there is no command "lst" (did you mean "list"?); see "fencepost key --help"`,
+		"tx lst":                            `there is no command "lst" (did you mean "list"?); see "fencepost tx --help"`,
+		"tx lis":                            `there is no command "lis" (did you mean "list"?); see "fencepost tx --help"`,
+		"submitter register z --nme z":      `unknown flag: --nme; see "fencepost submitter add --help"`,
 		"key destroy":                       `there is no command "destroy"; see "fencepost key --help"`,
 		"key new --dri x":                   `unknown flag: --dri; see "fencepost key new --help"`,
 		"key new":                           `--dir is missing; see "fencepost key new --help"`,

@@ -68,15 +68,20 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return p.report(err)
 }
 
+// mostTypos is how many letters of a name may be wrong for it to be taken for that name.
+const mostTypos = 2
+
 // group is a command that only holds others. A name that is none of theirs is an error, at every depth.
 func (p *program) group(name, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2}
+	c := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return c.Help()
 		}
-		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-			return misused(c, "there is no command %q (did you mean %q?)", args[0], near[0])
+		for c.SuggestionsMinimumDistance = 1; c.SuggestionsMinimumDistance <= mostTypos; c.SuggestionsMinimumDistance++ { // the nearest is meant
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				return misused(c, "there is no command %q (did you mean %q?)", args[0], near[0])
+			}
 		}
 		return misused(c, "there is no command %q", args[0])
 	}

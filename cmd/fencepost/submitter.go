@@ -25,7 +25,7 @@ func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
 	var o policyFlags
 	ask := &pb.RegisterSubmitterRequest{Mode: pb.SubmitterMode_SUBMITTER_MODE_STRICT}
 	c := &cobra.Command{
-		Use: "add NAME --chain-id ID --address ADDRESS --signer NAME", Short: "Register an account to send from", Args: arguments("NAME"),
+		Use: "add NAME --chain-id ID --address ADDRESS --signer NAME", Short: "Register an account to send from", Args: arguments("NAME"), Aliases: []string{"register"},
 		Long: `Register an account to send from. The same command again changes nothing; --start-from may be corrected for as long as the account has not started. With
 --on-failure or --max-fee-gwei it returns once the owner of the account goes by them.`,
 		Example: "  fencepost submitter add alice --chain-id 31337 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +

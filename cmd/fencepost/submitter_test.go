@@ -58,11 +58,11 @@ func TestSubmitterUpdate(t *testing.T) {
 	if out := l.good("submitter", "update", "alice", "--on-failure", "pause"); out != "submitter alice: on failure PAUSE, no fee limit of its own\n" {
 		t.Errorf("printed %s", out)
 	}
-	if out := l.good("submitter", "update", "alice", "--max-fee-gwei", "80.5"); out != "submitter alice: on failure PAUSE, at most 80500000000 wei for each unit of gas\n" {
+	if out := l.good("submitter", "update", "alice", "--max-fee-gwei", "80.5"); out != "submitter alice: on failure PAUSE, at most 80500000000 wei (80.5 gwei) for each unit of gas\n" {
 		t.Errorf("printed %s", out)
 	}
 	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +UPDATE +ops +- +- +20\S+Z +APPLIED`)
-	l.rows(l.good("submitter", "show", "alice"), `on_failure +PAUSE`, `max_fee +80500000000 wei`)
+	l.rows(l.good("submitter", "show", "alice"), `on_failure +PAUSE`, `max_fee +80500000000 wei \(80.5 gwei\)`)
 	var s struct{ OnFailure, MaxFee string }
 	l.unmarshal(l.good("submitter", "update", "alice", "--max-fee-gwei", "0", "--on-failure", "Continue", "--json"), &s)
 	if s.OnFailure != "FAILURE_POLICY_CONTINUE" || s.MaxFee != "" {
@@ -79,7 +79,7 @@ func TestSubmitterUpdate(t *testing.T) {
 	}
 	l.bad(exitFailed, "submitter bob is registered, and its policies are not in force yet: ", "submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer", "local",
 		"--max-fee-gwei", "5")
-	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei`)
+	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei \(5 gwei\)`)
 }
 
 // TestSubmitterPausedByItsPolicy: whoever resumes it has been told why it was paused.

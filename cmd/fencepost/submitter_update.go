@@ -92,7 +92,7 @@ func shownFailurePolicy(s *pb.Submitter) string {
 func shownPolicies(s *pb.Submitter) string {
 	limit := "no fee limit of its own"
 	if s.GetMaxFee() != "" {
-		limit = "at most " + s.GetMaxFee() + " wei for each unit of gas"
+		limit = "at most " + wei(s.GetMaxFee()) + " for each unit of gas"
 	}
 	return "on failure " + shownFailurePolicy(s) + ", " + limit
 }

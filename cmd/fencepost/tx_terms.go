@@ -102,10 +102,15 @@ func termsFields(t *pb.Terms) []field {
 	return all
 }
 
-// wei leaves out a limit that is not set.
+// wei is a limit in both units, as it is kept and as it is typed; nothing if it is not set.
 func wei(amount string) string {
 	if amount == "" {
 		return ""
 	}
-	return amount + " wei"
+	padded := strings.Repeat("0", max(0, 10-len(amount))) + amount
+	whole, fraction := padded[:len(padded)-9], strings.TrimRight(padded[len(padded)-9:], "0")
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	return amount + " wei (" + whole + " gwei)"
 }

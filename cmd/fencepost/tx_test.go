@@ -56,7 +56,7 @@ func TestTxCreateWithTerms(t *testing.T) {
 		t.Errorf("the second time it prints %s", out)
 	}
 	l.bad(exitFailed, "(IDEMPOTENCY_KEY_REUSED)", append(line, "10m1s")...)
-	l.rows(l.good("tx", "get", id), `speed +FAST`, `max_fee +500000000 wei`, `not_after +`+regexp.QuoteMeta(at), `cancel_late +yes`)
+	l.rows(l.good("tx", "get", id), `speed +FAST`, `max_fee +500000000 wei \(0.5 gwei\)`, `not_after +`+regexp.QuoteMeta(at), `cancel_late +yes`)
 	l.bad(exitFailed, "--not-after: is past", "tx", "create", "--submitter", "alice", "--to", recipient, "--not-after", "2020-01-02T15:04:05Z")
 	plain := l.good("tx", "get", l.create("r2"))
 	for _, name := range []string{"speed", "max_fee", "not_after", "cancel_late"} {

@@ -121,6 +121,11 @@ export function watchTx(txId: string): MessageInitShape<typeof WatchTxRequestSch
   return { target: { case: "txId", value: txId }, untilFinal: true };
 }
 
+/** Asks for the events of several transactions, 100 at most, until all are final. Each is first shown as it is (snapshots), the newest first. */
+export function watchTxs(...txIds: string[]): MessageInitShape<typeof WatchTxRequestSchema> {
+  return { target: { case: "txs", value: { txIds } }, untilFinal: true };
+}
+
 /** Tells whether a state is an end: CONFIRMED, FAILED_FINAL or CANCELLED. */
 export function isFinal(state: TxState): boolean {
   return state === TxState.CONFIRMED || state === TxState.FAILED_FINAL || state === TxState.CANCELLED;

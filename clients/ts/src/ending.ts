@@ -15,7 +15,7 @@ export class Ending {
 
   /** Ends what is under way, and refuses what comes later. */
   end(): void {
-    this.#reason ??= new FencepostError(new ConnectError("the client is closed; connect another one", Code.Canceled));
+    this.#reason ??= new FencepostError(new ConnectError("the client is closed; connect another one", Code.Canceled), true);
     for (const controller of this.#underWay) {
       controller.abort(this.#reason);
     }

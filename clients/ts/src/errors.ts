@@ -31,7 +31,10 @@ export class FencepostError extends Error {
   /** The fields of the request that are wrong. */
   readonly violations: readonly Violation[];
 
-  constructor(cause: ConnectError) {
+  /** The client itself made it: nothing went over a connection, or the caller wanted no more. */
+  readonly #own: boolean;
+
+  constructor(cause: ConnectError, own = false) {
     const told = detailsOf(cause);
     const code = told.lost ? Code.Unavailable : cause.code;
     super(`${Code[code]}${told.reasonName && ` (${told.reasonName})`}: ${cause.rawMessage}`, { cause });
@@ -41,13 +44,18 @@ export class FencepostError extends Error {
     this.retryAfterMs = told.retryAfterMs;
     this.requestId = told.requestId;
     this.violations = told.violations;
+    this.#own = own;
   }
 
   /**
    * Whether a watch that fails with it goes on with another stream, as Client.watch does: a node that cannot go on, or has no room now, and whatever the network
-   * and what stands in it make of a lost connection. Any other answer of a node is an answer.
+   * and what stands in it make of a lost connection. Any other answer of a node is an answer; and what the client says by itself stays so: it is closed, the
+   * signal of the caller ended the call, or the request cannot be encoded.
    */
   get resumable(): boolean {
+    if (this.#own) {
+      return false;
+    }
     switch (this.code) {
       case Code.Unavailable:
         return true;

@@ -1,5 +1,5 @@
-import { Code, ConnectError, type StreamResponse, type Transport } from "@connectrpc/connect";
-import type { DescMessage } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import type { Ending, Lasting } from "./ending.js";
 import { FencepostError } from "./errors.js";
 
@@ -31,18 +31,21 @@ export function patient(transport: Transport, timeoutMs: number, token: string |
           }
         }
       } catch (reason) {
-        throw ended(whole.signal, reason);
+        throw ended(whole.signal, encodes(method.input, [input]) ? reason : unsendable(reason));
       } finally {
         whole.release();
       }
     },
     async stream(method, signal, limitMs, header, input, contextValues) {
       const whole = ending.join(signal);
+      const sent: MessageInitShape<typeof method.input>[] = [];
+      const explain = (reason: unknown) => ended(whole.signal, encodes(method.input, sent) ? reason : unsendable(reason));
       try {
-        return typed(await transport.stream(method, whole.signal, limitMs, authorized(header, token), input, contextValues), whole);
+        const response = await transport.stream(method, whole.signal, limitMs, authorized(header, token), noted(input, sent), contextValues);
+        return { ...response, message: typedErrors(response.message, whole, explain) };
       } catch (reason) {
         whole.release();
-        throw ended(whole.signal, reason);
+        throw explain(reason);
       }
     },
   };
@@ -58,7 +61,7 @@ function ended(signal: AbortSignal, reason: unknown): FencepostError {
   if (!signal.aborted || signal.reason instanceof FencepostError) {
     return FencepostError.from(signal.aborted ? signal.reason : reason);
   }
-  return new FencepostError(new ConnectError("the signal of the caller ended the call", Code.Canceled, undefined, undefined, signal.reason));
+  return new FencepostError(new ConnectError("the signal of the caller ended the call", Code.Canceled, undefined, undefined, signal.reason), true);
 }
 
 /**
@@ -112,15 +115,35 @@ function authorized(header: HeadersInit | undefined, token: string | undefined):
   return all;
 }
 
-function typed<I extends DescMessage, O extends DescMessage>(response: StreamResponse<I, O>, whole: Lasting): StreamResponse<I, O> {
-  return { ...response, message: typedErrors(response.message, whole) };
+/** Passes on what is sent, and notes it: a stream of the contract has one request. */
+async function* noted<T>(messages: AsyncIterable<T>, sent: T[]): AsyncGenerator<T> {
+  for await (const message of messages) {
+    sent.push(message);
+    yield message;
+  }
 }
 
-async function* typedErrors<T>(messages: AsyncIterable<T>, whole: Lasting): AsyncGenerator<T> {
+/** Tells whether requests can be sent at all. It is asked only when a call failed: Connect has the same code for this and for a lost connection. */
+function encodes<I extends DescMessage>(schema: I, requests: readonly MessageInitShape<I>[]): boolean {
+  try {
+    requests.forEach((request) => toBinary(schema, create(schema, request)));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function unsendable(reason: unknown): FencepostError {
+  return reason instanceof FencepostError && reason.cause instanceof ConnectError
+    ? new FencepostError(reason.cause, true)
+    : new FencepostError(ConnectError.from(reason), true);
+}
+
+async function* typedErrors<T>(messages: AsyncIterable<T>, whole: Lasting, explain: (reason: unknown) => FencepostError): AsyncGenerator<T> {
   try {
     yield* messages;
   } catch (reason) {
-    throw ended(whole.signal, reason);
+    throw explain(reason);
   } finally {
     whole.release();
   }

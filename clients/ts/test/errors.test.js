@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http2";
 import { test } from "node:test";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { ConnectError } from "@connectrpc/connect";
-import { Code, FencepostError } from "@fencepost/client";
+import { Client, Code, connect, FencepostError, watchTx, watchTxs } from "@fencepost/client";
 
 /**
  * An error as a transport throws it.
@@ -42,4 +43,56 @@ test("which errors a watch outlives", () => {
     }
   }
   assert.equal(lines.length, 16);
+});
+
+/**
+ * How a call and a watch fail, and a stream of a stub.
+ * @param {Client} client
+ * @param {string} txId
+ * @param {AbortSignal} [signal]
+ */
+async function failures(client, txId, signal) {
+  const options = signal === undefined ? {} : { signal };
+  const through = async (/** @type {AsyncIterable<unknown>} */ messages) => {
+    for await (const _ of messages) {
+      // It has nothing to say.
+    }
+  };
+  const calls = [
+    () => client.txs.getTx({ key: { case: "txId", value: txId } }, options),
+    () => through(client.txs.watchTx(watchTx(txId), options)),
+    ...(signal === undefined ? [() => through(client.watch(watchTx(txId)))] : []), // a watch throws the reason of the signal
+  ];
+  return Promise.all(calls.map(async (call) => call().then(() => "no error", (/** @type {unknown} */ thrown) => thrown)));
+}
+
+// What the client makes of itself stays so: whoever asks again for as long as an error is resumable would never end.
+test("errors of the client itself are not resumable", async () => {
+  const node = createServer();
+  node.on("session", (session) => session.on("error", () => {}));
+  node.on("stream", (stream) => stream.on("error", () => {}));
+  await new Promise((resolve) => node.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const target = `127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (node.address()).port}`;
+  const open = connect(target);
+  const closed = connect(target);
+  closed.close();
+  try {
+    for (const [client, txId, signal, code] of /** @type {[Client, any, AbortSignal | undefined, Code][]} */ ([
+      [closed, "id", undefined, Code.Canceled],
+      [open, "id", AbortSignal.abort(), Code.Canceled],
+      [open, Symbol("no id"), undefined, Code.Internal],
+    ])) {
+      for (const error of await failures(client, txId, signal)) {
+        assert.ok(error instanceof FencepostError, `${error}`);
+        assert.deepEqual([error.code, error.resumable], [code, false], error.message);
+      }
+    }
+  } finally {
+    open.close();
+    node.close();
+  }
+});
+
+test("a request to watch several transactions names them all, until all are final", () => {
+  assert.deepEqual(watchTxs("a", "b"), { target: { case: "txs", value: { txIds: ["a", "b"] } }, untilFinal: true });
 });

@@ -5,6 +5,7 @@ import dev.fencepost.v1.GetTxRequest;
 import dev.fencepost.v1.SubmitterServiceGrpc;
 import dev.fencepost.v1.SubmitterServiceGrpc.SubmitterServiceBlockingStub;
 import dev.fencepost.v1.Tx;
+import dev.fencepost.v1.TxIds;
 import dev.fencepost.v1.TxServiceGrpc;
 import dev.fencepost.v1.TxServiceGrpc.TxServiceBlockingStub;
 import dev.fencepost.v1.TxServiceGrpc.TxServiceStub;
@@ -20,6 +21,7 @@ import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.stub.MetadataUtils;
 import java.time.Duration;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
@@ -142,6 +144,11 @@ public final class FencepostClient implements AutoCloseable {
         return WatchTxRequest.newBuilder().setTxId(txId).setUntilFinal(true).build();
     }
 
+    /** Asks for the events of several transactions, 100 at most, until all are final. Each is first shown as it is (snapshots), the newest first. */
+    public static WatchTxRequest watchTxs(String... txIds) {
+        return WatchTxRequest.newBuilder().setTxs(TxIds.newBuilder().addAllTxIds(List.of(txIds))).setUntilFinal(true).build();
+    }
+
     /** Tells whether a state is an end: CONFIRMED, FAILED_FINAL or CANCELLED. */
     public static boolean isFinal(TxState state) {
         return state == TxState.TX_STATE_CONFIRMED || state == TxState.TX_STATE_FAILED_FINAL || state == TxState.TX_STATE_CANCELLED;
@@ -182,8 +189,8 @@ public final class FencepostClient implements AutoCloseable {
             if (late) {
                 throw FencepostException.of(Status.DEADLINE_EXCEEDED.withDescription("transaction " + txId + " is not final yet; it goes on, call again to wait for it"));
             }
-        } catch (RejectedExecutionException e) {
-            throw FencepostException.of(Patience.CLOSED.withCause(e));
+        } catch (RejectedExecutionException closed) {
+            throw FencepostException.of(Patience.CLOSED);
         }
     }
 

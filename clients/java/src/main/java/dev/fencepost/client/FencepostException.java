@@ -134,15 +134,25 @@ public final class FencepostException extends RuntimeException {
 
     /**
      * Tells whether a watch that fails with it goes on with another stream, as {@link Watch} does: a node that cannot go on, or has no room now, and whatever the
-     * network and what stands in it make of a lost connection. Any other answer of a node is an answer.
+     * network and what stands in it make of a lost connection. Any other answer of a node is an answer; and what the client says by itself stays so: it is closed,
+     * the caller ended the call, or the thread was interrupted.
      */
     public boolean resumable() {
+        if (isOwn()) {
+            return false;
+        }
         return switch (code()) {
             case UNAVAILABLE -> true;
             case RESOURCE_EXHAUSTED -> asksForPatience();
             case INTERNAL, UNKNOWN, CANCELLED, ABORTED -> reasonName.isEmpty();
             default -> false;
         };
+    }
+
+    /** Tells whether the client, or its caller, ended the call. What comes over a connection can say the same words; it has no cause of these kinds. */
+    private boolean isOwn() {
+        Throwable cause = status.getCause();
+        return code() == Status.Code.CANCELLED && (cause instanceof Patience.Own || cause instanceof InterruptedException);
     }
 
     /** Tells whether a node asks to repeat the call after a while. */

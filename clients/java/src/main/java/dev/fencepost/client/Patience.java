@@ -31,7 +31,21 @@ final class Patience implements ClientInterceptor {
     private static final int MAX_ATTEMPTS = 5;
 
     /** How a call or a watch ends whose client is closed. */
-    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one");
+    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one").withCause(Own.MARK);
+
+    /** The mark of an end that the client, or its caller, made: the same code comes from the network. It has no stack: one stands for all. */
+    static final class Own extends RuntimeException {
+        private static final long serialVersionUID = 1;
+        private static final Own MARK = new Own();
+
+        private Own() {
+            super("ended on this side", null, false, false);
+        }
+
+        static Throwable or(Throwable cause) {
+            return cause == null ? MARK : cause;
+        }
+    }
 
     /** Spreads calls over the addresses of the target, and repeats those that are UNAVAILABLE: the request did not get there, or may be repeated. */
     static final Map<String, ?> SERVICE_CONFIG = Map.of(
@@ -114,6 +128,11 @@ final class Patience implements ClientInterceptor {
 
         OpenCall(ClientCall<Q, A> call) {
             super(call);
+        }
+
+        @Override
+        public void cancel(String reason, Throwable cause) {
+            super.cancel(reason, Own.or(cause));
         }
 
         @Override
@@ -207,9 +226,9 @@ final class Patience implements ClientInterceptor {
 
         @Override
         public void cancel(String reason, Throwable cause) {
-            if (cancelsPause(reason, cause)) {
+            if (cancelsPause(reason, Own.or(cause))) {
                 calls.remove(this);
-                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(cause));
+                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(Own.or(cause)));
             }
         }
 

@@ -1,18 +1,36 @@
 package dev.fencepost.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.common.util.concurrent.ListenableFuture;
 import com.google.protobuf.Any;
 import com.google.protobuf.Duration;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
+import dev.fencepost.v1.GetTxRequest;
+import dev.fencepost.v1.TxServiceGrpc;
+import dev.fencepost.v1.WatchTxRequest;
+import io.grpc.CallOptions;
+import io.grpc.ClientCall;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.grpc.protobuf.StatusProto;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /** Which errors a watch outlives is told by one table, which the tests of all languages go through. */
 class ResumableTest {
@@ -36,6 +54,72 @@ class ResumableTest {
                 }
             }
         }
+    }
+
+    // What the client makes of itself stays so: whoever asks again for as long as an error is resumable would never end.
+    @Test
+    void errorsOfTheClientItselfAreNotResumable() {
+        GetTxRequest get = GetTxRequest.newBuilder().setTxId("id").build();
+        FencepostClient closed = FencepostClient.connect("127.0.0.1:1");
+        closed.close();
+        for (Executable call : List.<Executable>of(
+                () -> FencepostException.typed(() -> closed.txs().getTx(get)),
+                () -> FencepostException.typed(() -> closed.txs().watchTx(FencepostClient.watchTx("id")).hasNext()),
+                () -> closed.watch(FencepostClient.watchTx("id")).hasNext())) {
+            assertOwn(assertThrows(FencepostException.class, call));
+        }
+    }
+
+    @Test
+    void aCallThatIsEndedByTheClientIsNotResumable() throws Exception {
+        GetTxRequest get = GetTxRequest.newBuilder().setTxId("id").build();
+        // It takes connections, and says nothing.
+        try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+            FencepostClient client = FencepostClient.connect("127.0.0.1:" + silent.getLocalPort());
+            ListenableFuture<?> unary = TxServiceGrpc.newFutureStub(client.channel()).getTx(get);
+            Watch watch = client.watch(FencepostClient.watchTx("id"));
+            CompletableFuture<Boolean> more = CompletableFuture.supplyAsync(watch::hasNext);
+            CompletableFuture<Status> call = cancelled(client, TxServiceGrpc.getGetTxMethod());
+            CompletableFuture<Status> stream = cancelled(client, TxServiceGrpc.getWatchTxMethod());
+            for (CompletableFuture<Status> end : List.of(call, stream)) {
+                assertOwn(FencepostException.of(end.get(5, TimeUnit.SECONDS)));
+            }
+            client.close();
+            for (Future<?> future : List.of(unary, more)) {
+                assertOwn(FencepostException.of(assertThrows(ExecutionException.class, () -> future.get(5, TimeUnit.SECONDS)).getCause()));
+            }
+        }
+        try (FencepostClient client = FencepostClient.connect("127.0.0.1:1")) {
+            Thread.currentThread().interrupt();
+            assertOwn(assertThrows(FencepostException.class, () -> FencepostException.typed(() -> client.txs().getTx(get))));
+            assertTrue(Thread.interrupted());
+        }
+    }
+
+    /** How a call ends that its caller cancels. */
+    private static <Q, A> CompletableFuture<Status> cancelled(FencepostClient client, MethodDescriptor<Q, A> method) {
+        CompletableFuture<Status> end = new CompletableFuture<>();
+        ClientCall<Q, A> call = client.channel().newCall(method, CallOptions.DEFAULT);
+        call.start(new ClientCall.Listener<>() {
+            @Override
+            public void onClose(Status status, Metadata trailers) {
+                end.complete(status);
+            }
+        }, new Metadata());
+        call.cancel("enough", null);
+        return end;
+    }
+
+    private static void assertOwn(FencepostException e) {
+        assertEquals(Status.Code.CANCELLED, e.code(), e.getMessage());
+        assertFalse(e.resumable(), e.getMessage());
+    }
+
+    @Test
+    void aRequestToWatchSeveralNamesThemAllUntilAllAreFinal() {
+        WatchTxRequest request = FencepostClient.watchTxs("a", "b");
+        assertEquals(List.of("a", "b"), request.getTxs().getTxIdsList());
+        assertTrue(request.getUntilFinal());
     }
 
     private static FencepostException thrown(Status.Code code, String reason, long seconds) {
