@@ -1,11 +1,13 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
@@ -153,6 +155,35 @@ func TestRowsAreMetByTheirKey(t *testing.T) {
 		k.must(run(db.New(e)))
 		conn.Release()
 		if !strings.Contains(e.plan, "using managed_tx_pkey on managed_tx t") || strings.Contains(e.plan, "Seq Scan on managed_tx") || strings.Contains(e.plan, "Hash Join") {
+			t.Errorf("%s: %s", what, e.plan)
+		}
+	}
+}
+
+// TestCallersMeetRowsByTheirKey: what callers ask for is planned when the ledger may be empty too, and must be no walk along all that a submitter has.
+func TestCallersMeetRowsByTheirKey(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	for what, run := range map[string]func(q *db.Queries) error{
+		"one": func(q *db.Queries) error {
+			_, err := q.TxByID(k.ctx, db.TxByIDParams{SubmitterID: 1, TxID: uuid.Max})
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		},
+		"a page": func(q *db.Queries) error {
+			_, err := q.ListTxs(k.ctx, db.ListTxsParams{SubmitterID: 1, AnyName: true, Before: uuid.Max, MaxRows: 10, MaxBytes: 1 << 20})
+			return err
+		},
+	} {
+		conn, err := s.api.Acquire(k.ctx)
+		k.must(err)
+		e := &explain{DBTX: conn, t: t}
+		k.must(run(db.New(e)))
+		conn.Release()
+		if strings.Contains(e.plan, "using managed_tx_request on") || strings.Contains(e.plan, "using tx_attempt_pkey on") {
 			t.Errorf("%s: %s", what, e.plan)
 		}
 	}

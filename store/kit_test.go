@@ -323,6 +323,15 @@ func (e *explain) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	return e.DBTX.Query(ctx, sql, args...)
 }
 
+func (e *explain) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if rows, err := e.Query(ctx, sql, args...); err != nil {
+		e.t.Error(err)
+	} else {
+		rows.Close()
+	}
+	return e.DBTX.QueryRow(ctx, sql, args...)
+}
+
 // textTap keeps the text of a query and the number of its parameters.
 type textTap struct {
 	db.DBTX

@@ -27,7 +27,7 @@ SELECT sqlc.embed(t), coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_t
 SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
        greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
-  JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
+  JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id AND (t.submitter_id, t.tx_id) >= (a.submitter_id, a.tx_id)
  WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY a.tx_id, a.attempt_no;
 
@@ -93,6 +93,6 @@ WITH newest AS MATERIALIZED (
 )
 SELECT sqlc.embed(t)
   FROM reached r
-  JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = r.tx_id
+  JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = r.tx_id AND (t.submitter_id, t.tx_id) >= (@submitter_id, r.tx_id)
  WHERE t.terminal_at IS NOT NULL
  ORDER BY t.nonce DESC NULLS LAST;

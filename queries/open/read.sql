@@ -1,14 +1,17 @@
--- What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash.
+-- What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash. Keys are compared once more as a
+-- whole: see Commit.
 
 -- name: TxByID :one
 SELECT sqlc.embed(t), s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
- WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id;
+ WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND (t.submitter_id, t.tx_id) >= (@submitter_id, @tx_id);
 
 -- name: TxsByRequest :many
 SELECT sqlc.embed(t), s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@request_ids::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id;
@@ -34,9 +37,10 @@ WITH page AS MATERIALIZED (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
@@ -66,15 +70,16 @@ WITH page AS MATERIALIZED (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.queue_seq DESC;
 
 -- Accepted is the place of a transaction in the order of acceptance.
 -- name: Accepted :one
-SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id;
+SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND (t.submitter_id, t.tx_id) >= (@submitter_id, @tx_id);
 
 -- ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
 -- name: ListTxsByLabel :many
@@ -97,9 +102,10 @@ WITH page AS MATERIALIZED (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
@@ -108,7 +114,7 @@ SELECT sqlc.embed(t), m.submitter_name,
 WITH page AS MATERIALIZED (
     SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
       FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
-      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id
+      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id AND (q.submitter_id, q.tx_id) >= (k.submitter_id, k.tx_id)
      WHERE q.tx_id < @before::UUID AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT @max_rows::INT
@@ -116,9 +122,10 @@ WITH page AS MATERIALIZED (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
   JOIN submitter s ON s.submitter_id = m.submitter_id
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
@@ -127,7 +134,7 @@ SELECT sqlc.embed(t), s.name AS submitter_name,
 -- name: Standings :many
 SELECT t.tx_id, t.version, t.state
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
-  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id;
+  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id AND (t.submitter_id, t.tx_id) >= (k.submitter_id, k.tx_id);
 
 -- name: AttemptsOf :many
 SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at

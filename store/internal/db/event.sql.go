@@ -16,7 +16,8 @@ const eventsOfTx = `-- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash), '')::TEXT AS receipt_kind,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '')::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- of no use here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = $1 AND e.tx_id = $2 AND e.seq > $3::BIGINT
@@ -220,7 +221,8 @@ const eventsSinceOf = `-- name: EventsSinceOf :many
 SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state, f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block,
        f.receipt_block_hash, f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message, f.new_fork, f.above,
        f.created_at, f.xid::TEXT AS xid,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash), '')::TEXT AS receipt_kind,
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (f.submitter_id, f.receipt_tx_hash)), '')::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- of no use here
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
  CROSS JOIN LATERAL (

@@ -235,7 +235,7 @@ const openAttempts = `-- name: OpenAttempts :many
 SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
        greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
-  JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
+  JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id AND (t.submitter_id, t.tx_id) >= (a.submitter_id, a.tx_id)
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY a.tx_id, a.attempt_no
 `
@@ -438,7 +438,7 @@ WITH newest AS MATERIALIZED (
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored
   FROM reached r
-  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = r.tx_id
+  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = r.tx_id AND (t.submitter_id, t.tx_id) >= ($1, r.tx_id)
  WHERE t.terminal_at IS NOT NULL
  ORDER BY t.nonce DESC NULLS LAST
 `

@@ -13,7 +13,7 @@ import (
 )
 
 const accepted = `-- name: Accepted :one
-SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = $1 AND t.tx_id = $2
+SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = $1 AND t.tx_id = $2 AND (t.submitter_id, t.tx_id) >= ($1, $2)
 `
 
 type AcceptedParams struct {
@@ -318,9 +318,10 @@ WITH page AS MATERIALIZED (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.bytes, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.queue_seq DESC
 `
@@ -443,9 +444,10 @@ WITH page AS MATERIALIZED (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
 `
@@ -557,7 +559,7 @@ const listTxsByID = `-- name: ListTxsByID :many
 WITH page AS MATERIALIZED (
     SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
       FROM (SELECT unnest($2::INT[]) AS submitter_id, unnest($3::UUID[]) AS tx_id) k
-      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id
+      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id AND (q.submitter_id, q.tx_id) >= (k.submitter_id, k.tx_id)
      WHERE q.tx_id < $4::UUID AND (cardinality($5::TEXT[]) = 0 OR q.state = ANY($5::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT $6::INT
@@ -565,9 +567,10 @@ WITH page AS MATERIALIZED (
     SELECT p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
   JOIN submitter s ON s.submitter_id = m.submitter_id
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
@@ -686,9 +689,10 @@ WITH page AS MATERIALIZED (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
 `
@@ -902,7 +906,7 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 const standings = `-- name: Standings :many
 SELECT t.tx_id, t.version, t.state
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
-  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id
+  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id AND (t.submitter_id, t.tx_id) >= (k.submitter_id, k.tx_id)
 `
 
 type StandingsParams struct {
@@ -940,9 +944,10 @@ func (q *Queries) Standings(ctx context.Context, arg StandingsParams) ([]Standin
 const txByID = `-- name: TxByID :one
 
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
- WHERE t.submitter_id = $1 AND t.tx_id = $2
+ WHERE t.submitter_id = $1 AND t.tx_id = $2 AND (t.submitter_id, t.tx_id) >= ($1, $2)
 `
 
 type TxByIDParams struct {
@@ -956,7 +961,8 @@ type TxByIDRow struct {
 	ReceiptKind   string
 }
 
-// What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash.
+// What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash. Keys are compared once more as a
+// whole: see Commit.
 func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, error) {
 	row := q.db.QueryRow(ctx, txByID, arg.SubmitterID, arg.TxID)
 	var i TxByIDRow
@@ -1016,7 +1022,8 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 
 const txsByRequest = `-- name: TxsByRequest :many
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash), '')::TEXT AS receipt_kind
+       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id
