@@ -100,7 +100,7 @@ func TestAStreamThatWaitsHoldsLittle(t *testing.T) {
 	stacks, heap := inUse()
 	most := 4700.0
 	if raced {
-		most *= 2
+		most = 12_000 // where it is 17,000 once more of its work is done on its own goroutine
 	}
 	check := func(when string) {
 		t.Helper()
