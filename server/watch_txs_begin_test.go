@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// midway is the real store, and what happens just before or after it tells how far transactions have come.
+type midway struct {
+	Store
+	before, after func()
+}
+
+func (m midway) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.Standing, error) {
+	m.before()
+	standings, err := m.Store.Standings(ctx, ids)
+	m.after()
+	return standings, err
+}
+
+// What ends while a stream begins, or is resumed, is told or shown before the stream ends, and ends it: whatever comes first.
+func TestWatchSeveralWhileTheyEnd(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	n := k.serve()
+	for _, when := range []string{"before", "after"} {
+		for _, resumed := range []bool{false, true} {
+			id := n.create("alice", rand()).GetTxId()
+			_, token := begins(t, n.watch(watchIDs(id)))
+			for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include} {
+				step(txID(t, id))
+			}
+			between := k.serve(limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }), func(opts *Options) {
+				s := midway{k.open(rand()), func() {}, func() {}}
+				if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
+					s.before = confirm
+				} else {
+					s.after = confirm
+				}
+				opts.Store = s
+			})
+			ask := untilFinal(watchIDs(id))
+			if resumed {
+				ask.ResumeToken = token
+			}
+			all := toTheEnd(t, between.watch(ask))
+			last := all[len(all)-1]
+			if shown := all[0].GetSnapshot().GetVersion(); resumed && last.GetEvent().GetSeq() != 5 || !resumed && shown != 5 && last.GetEvent().GetSeq() != 5 {
+				t.Errorf("%s, resumed %v: it tells %v", when, resumed, all)
+			}
+		}
+	}
+}
+
+// What turns out not to be final while a stream begins is waited for, since the stream shows it.
+func TestWatchSeveralDoesNotEndWithWhatItShows(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	o := k.own(k.register("alice"))
+	text := k.serve().create("alice", "r").GetTxId()
+	id := txID(t, text)
+	o.live(id)
+	n := k.serve(limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }), func(opts *Options) {
+		opts.Store = midway{k.open(rand()), func() {}, func() {
+			o.move(id, txn.EventReorged, txn.Stuck, func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
+		}}
+	})
+	stream := n.watch(untilFinal(watchIDs(text)))
+	shown, err := stream.Recv()
+	k.must(err)
+	if s := shown.GetSnapshot(); s.GetState() != pb.TxState_TX_STATE_STUCK {
+		t.Fatalf("it shows %v", shown)
+	}
+	beat, err := stream.Recv()
+	if k.must(err); beat.GetHeartbeat() == nil {
+		t.Fatalf("%v comes instead of a heartbeat", beat)
+	}
+	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
+		s.Executed = txn.Success
+		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 10, BlockHash: txn.Hash{10}, Success: true}
+	})
+	all := toTheEnd(t, stream)
+	if len(all) == 0 || all[len(all)-1].GetEvent().GetState() != pb.TxState_TX_STATE_CONFIRMED {
+		t.Errorf("it ends with %v", all)
+	}
+}
