@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/bench/internal/wire"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -40,9 +41,10 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 	if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.busy, lockstep: o.lockstep}); err != nil {
 		return s, err
 	}
+	s.keys = keys(o.submitters, chaintest.Key)
 	addresses := make([][]byte, o.submitters)
 	for i := range addresses {
-		a := chaintest.Address(i)
+		a := addressOf(s.keys[i])
 		addresses[i] = a[:]
 		s.chain.Begin(a, txn.Nonce(each))
 		if i < o.busy {
@@ -57,8 +59,8 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 	if o.lockstep {
 		poll = o.period / 2
 	}
-	s.config = nodeConfig{
-		Database: s.ledger.url, Chain: s.chain.url, Keys: o.submitters, Confirmations: confirmations, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued,
+	s.config = wire.Config{
+		Database: s.ledger.url, Chain: s.chain.url, ChainID: uint64(benchChain), Signer: signer, Confirmations: confirmations, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued,
 	}
 	return s, s.addNode(ctx)
 }

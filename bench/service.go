@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/fencepost/fencepost/bench/internal/wire"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/store"
@@ -22,7 +26,8 @@ type service struct {
 	dev        *devchain.Chain // nil: chaintest's
 	nodes      []*node
 	submitters []string
-	config     nodeConfig
+	config     wire.Config
+	keys       []*ecdsa.PrivateKey // of the nodes
 }
 
 type serviceOptions struct {
@@ -47,19 +52,20 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if s.ledger, err = b.db.newLedger(ctx); err != nil {
 		return s, err
 	}
-	url, address := "", chaintest.Address
+	url, key := "", chaintest.Key
 	if o.embedded {
 		if s.dev, err = devchain.Start(devchain.Options{Period: o.period, Accounts: o.submitters}); err != nil {
 			return s, err
 		}
-		url, address = s.dev.URL(), devchain.Address
+		url, key = s.dev.URL(), devchain.Key
 	} else {
 		if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.submitters, noBlockGroups: o.byHash, lockstep: o.lockstep}); err != nil {
 			return s, err
 		}
 		url = s.chain.url
 	}
-	if err := s.register(ctx, o.submitters, address); err != nil {
+	s.keys = keys(o.submitters, key)
+	if err := s.register(ctx); err != nil {
 		return s, err
 	}
 	lease := o.lease
@@ -70,25 +76,39 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if o.lockstep {
 		poll = o.period / 2 // blocks wait for the machine: looks in between would be counted the more the slower it is
 	}
-	s.config = nodeConfig{
-		Database: s.ledger.url, Chain: url, Keys: o.submitters, DevKeys: o.embedded, Confirmations: confirmations, Poll: poll, Lease: lease,
-	}
+	s.config = wire.Config{Database: s.ledger.url, Chain: url, ChainID: uint64(benchChain), Signer: signer, Confirmations: confirmations, Poll: poll, Lease: lease}
 	return s, s.addNode(ctx)
 }
 
 func (s *service) addNode(ctx context.Context) error {
 	cfg := s.config
 	cfg.Name = fmt.Sprintf("n%d", len(s.nodes)+1)
-	n, err := startNode(ctx, cfg)
+	n, err := startNode(ctx, s.b.node, cfg, s.keys)
 	if err == nil {
 		s.nodes = append(s.nodes, n)
 	}
 	return err
 }
 
+// signer is what submitters call the holder of their keys.
+const signer = "keys"
+
+// keys are the first of a row.
+func keys(count int, key func(int) *ecdsa.PrivateKey) []*ecdsa.PrivateKey {
+	all := make([]*ecdsa.PrivateKey, count)
+	for i := range all {
+		all[i] = key(i)
+	}
+	return all
+}
+
+func addressOf(key *ecdsa.PrivateKey) txn.Address { return crypto.PubkeyToAddress(key.PublicKey) }
+
 const registrars = 8
 
-func (s *service) register(ctx context.Context, count int, address func(int) txn.Address) error {
+// register makes a submitter of each key.
+func (s *service) register(ctx context.Context) error {
+	count := len(s.keys)
 	admin, err := store.Open(ctx, store.Config{URL: s.ledger.url, Node: "bench/register"})
 	if err != nil {
 		return err
@@ -105,7 +125,7 @@ func (s *service) register(ctx context.Context, count int, address func(int) txn
 			for i := int(next.Add(1)) - 1; i < count && errs[r] == nil; i = int(next.Add(1)) - 1 {
 				s.submitters[i] = fmt.Sprintf("s%d", i)
 				_, _, errs[r] = admin.Register(ctx, store.Registration{
-					Name: s.submitters[i], Chain: benchChain, Address: address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+					Name: s.submitters[i], Chain: benchChain, Address: addressOf(s.keys[i]), Signer: signer, Mode: txn.Strict, StartFrom: txn.StartChain,
 				})
 			}
 		})
@@ -139,6 +159,7 @@ type state struct {
 	asked    asked
 	node     usage
 	postgres time.Duration
+	own      time.Duration // of this program: callers, watchers, and the chain
 	blocks   uint64
 	events   float64 // in the ledger
 }
@@ -155,6 +176,7 @@ func (s *service) measure(ctx context.Context) (m state, err error) {
 		return m, err
 	}
 	m.postgres = postgresCPU(s.b.db.dir)
+	m.own = ownCPU()
 	if s.chain != nil {
 		m.asked = s.chain.measure()
 		head, err := s.chain.Head(ctx)
