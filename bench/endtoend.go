@@ -175,8 +175,9 @@ type seen struct {
 
 // flow creates transactions as others come into blocks.
 type flow struct {
-	s    *service
-	jobs chan string
+	s        *service
+	jobs     chan string
+	payloads map[string]*pb.Payload // by submitter; never changed
 
 	mu       sync.Mutex
 	seen     seen
@@ -187,7 +188,12 @@ type flow struct {
 }
 
 func newFlow(s *service) *flow {
-	f := &flow{s: s, jobs: make(chan string, (window+1)*len(s.submitters)), accepted: map[string]time.Time{}, started: map[string]bool{}, left: -1}
+	f := &flow{
+		s: s, jobs: make(chan string, (window+1)*len(s.submitters)), payloads: map[string]*pb.Payload{}, accepted: map[string]time.Time{}, started: map[string]bool{}, left: -1,
+	}
+	for i, name := range s.submitters {
+		f.payloads[name] = transferOf(i)
+	}
 	f.reset()
 	return f
 }
@@ -225,7 +231,7 @@ func (f *flow) start(ctx context.Context) (stop func() error, err error) {
 				case <-ctx.Done():
 					return
 				case name := <-f.jobs:
-					_, err := client.CreateTx(ctx, &pb.CreateTxRequest{Submitter: name, RequestId: fmt.Sprintf("flow-%d-%d", i, n), Payload: transfer()})
+					_, err := client.CreateTx(ctx, &pb.CreateTxRequest{Submitter: name, RequestId: fmt.Sprintf("flow-%d-%d", i, n), Payload: f.payloads[name]})
 					if err != nil {
 						cancel(err)
 					}

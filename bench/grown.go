@@ -41,10 +41,12 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 	if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.busy, lockstep: o.lockstep}); err != nil {
 		return s, err
 	}
-	s.keys = keys(o.submitters, chaintest.Key)
+	if s.keys, err = writeKeys(o.submitters, chaintest.Key); err != nil {
+		return s, err
+	}
 	addresses := make([][]byte, o.submitters)
 	for i := range addresses {
-		a := addressOf(s.keys[i])
+		a := s.keys.accounts[i]
 		addresses[i] = a[:]
 		s.chain.Begin(a, txn.Nonce(each))
 		if i < o.busy {
@@ -59,9 +61,7 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 	if o.lockstep {
 		poll = o.period / 2
 	}
-	s.config = wire.Config{
-		Database: s.ledger.url, Chain: s.chain.url, ChainID: uint64(benchChain), Signer: signer, Confirmations: confirmations, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued,
-	}
+	s.config = wire.Config{Chain: s.chain.url, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued}
 	return s, s.addNode(ctx)
 }
 

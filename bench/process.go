@@ -3,8 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ethereum/go-ethereum/crypto"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -59,7 +56,7 @@ func nodeProgram(named string) (string, error) {
 	return filepath.Abs(path) // or it would be looked for in PATH
 }
 
-func startNode(ctx context.Context, program string, cfg wire.Config, keys []*ecdsa.PrivateKey) (*node, error) {
+func startNode(ctx context.Context, program string, cfg wire.Config) (*node, error) {
 	n := &node{cmd: exec.Command(program), ended: make(chan error, 1)}
 	n.cmd.Stderr = os.Stderr
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // whoever interrupts the benchmark from a terminal wants its table, and the node is stopped in order
@@ -74,7 +71,7 @@ func startNode(ctx context.Context, program string, cfg wire.Config, keys []*ecd
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err := n.tell(cfg, keys); err != nil {
+	if err := json.NewEncoder(n.in).Encode(cfg); err != nil {
 		return nil, errors.Join(err, n.kill())
 	}
 	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&n.ready); err != nil {
@@ -85,22 +82,6 @@ func startNode(ctx context.Context, program string, cfg wire.Config, keys []*ecd
 		return nil, errors.Join(err, n.kill())
 	}
 	return n, nil
-}
-
-// tell gives it its configuration and its keys.
-func (n *node) tell(cfg wire.Config, keys []*ecdsa.PrivateKey) error {
-	cfg.Keys = len(keys)
-	buffered := bufio.NewWriter(n.in)
-	out := json.NewEncoder(buffered)
-	if err := out.Encode(cfg); err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if err := out.Encode(hex.EncodeToString(crypto.FromECDSA(key))); err != nil {
-			return err
-		}
-	}
-	return buffered.Flush()
 }
 
 // connect makes connections for callers, and waits until it serves them.

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/fencepost/fencepost/bench/internal/wire"
 	"github.com/fencepost/fencepost/chain/chaintest"
@@ -27,7 +24,7 @@ type service struct {
 	nodes      []*node
 	submitters []string
 	config     wire.Config
-	keys       []*ecdsa.PrivateKey // of the nodes
+	keys       *keyFiles
 }
 
 type serviceOptions struct {
@@ -64,7 +61,9 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 		}
 		url = s.chain.url
 	}
-	s.keys = keys(o.submitters, key)
+	if s.keys, err = writeKeys(o.submitters, key); err != nil {
+		return s, err
+	}
 	if err := s.register(ctx); err != nil {
 		return s, err
 	}
@@ -76,39 +75,26 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if o.lockstep {
 		poll = o.period / 2 // blocks wait for the machine: looks in between would be counted the more the slower it is
 	}
-	s.config = wire.Config{Database: s.ledger.url, Chain: url, ChainID: uint64(benchChain), Signer: signer, Confirmations: confirmations, Poll: poll, Lease: lease}
+	s.config = wire.Config{Chain: url, Poll: poll, Lease: lease}
 	return s, s.addNode(ctx)
 }
 
 func (s *service) addNode(ctx context.Context) error {
 	cfg := s.config
-	cfg.Name = fmt.Sprintf("n%d", len(s.nodes)+1)
-	n, err := startNode(ctx, s.b.node, cfg, s.keys)
+	cfg.Name, cfg.Database, cfg.ChainID, cfg.Confirmations = fmt.Sprintf("n%d", len(s.nodes)+1), s.ledger.url, uint64(benchChain), confirmations
+	cfg.Signer, cfg.Keys, cfg.PasswordFile = signer, s.keys.folder, s.keys.password
+	n, err := startNode(ctx, s.b.node, cfg)
 	if err == nil {
 		s.nodes = append(s.nodes, n)
 	}
 	return err
 }
 
-// signer is what submitters call the holder of their keys.
-const signer = "keys"
-
-// keys are the first of a row.
-func keys(count int, key func(int) *ecdsa.PrivateKey) []*ecdsa.PrivateKey {
-	all := make([]*ecdsa.PrivateKey, count)
-	for i := range all {
-		all[i] = key(i)
-	}
-	return all
-}
-
-func addressOf(key *ecdsa.PrivateKey) txn.Address { return crypto.PubkeyToAddress(key.PublicKey) }
-
 const registrars = 8
 
 // register makes a submitter of each key.
 func (s *service) register(ctx context.Context) error {
-	count := len(s.keys)
+	count := len(s.keys.accounts)
 	admin, err := store.Open(ctx, store.Config{URL: s.ledger.url, Node: "bench/register"})
 	if err != nil {
 		return err
@@ -125,7 +111,7 @@ func (s *service) register(ctx context.Context) error {
 			for i := int(next.Add(1)) - 1; i < count && errs[r] == nil; i = int(next.Add(1)) - 1 {
 				s.submitters[i] = fmt.Sprintf("s%d", i)
 				_, _, errs[r] = admin.Register(ctx, store.Registration{
-					Name: s.submitters[i], Chain: benchChain, Address: addressOf(s.keys[i]), Signer: signer, Mode: txn.Strict, StartFrom: txn.StartChain,
+					Name: s.submitters[i], Chain: benchChain, Address: s.keys.accounts[i], Signer: signer, Mode: txn.Strict, StartFrom: txn.StartChain,
 				})
 			}
 		})
@@ -148,6 +134,9 @@ func (s *service) close() error {
 	}
 	if s.ledger != nil {
 		s.ledger.close()
+	}
+	if s.keys != nil {
+		errs = append(errs, s.keys.remove())
 	}
 	return errors.Join(errs...)
 }

@@ -1,9 +1,9 @@
 // Command node is a node for the benchmark to measure, in a program of its own, so that its memory and its time are those of the product: it is linked from what
 // "fencepost serve" works with, and neither from a chain nor from anything else of the benchmark.
 //
-// It has the same parts: ledger, chain, signer, engine, server, metrics, the listener of operators. It differs in what cannot be measured otherwise, or not soon:
-// its configuration comes by standard input, with the keys themselves instead of encrypted files, of which thousands would take minutes to open, and it shows
-// profiles and what the runtime counts. Its chain has "prepare.simulate: without-gas-limit". It ends when its input does, in order.
+// It has the same parts: ledger, chain, key files, engine, server, metrics, the listener of operators. It differs in that it takes its configuration on its standard
+// input and ends in order when that does, and that it shows profiles and what the runtime counts. Its chain has "prepare.simulate: without-gas-limit", and queues have
+// no limits unless it is told of some.
 package main
 
 import (
@@ -44,14 +44,10 @@ func serve(in io.Reader, out io.Writer) error {
 	return group.Run(ctx)
 }
 
-// begin makes the parts of a node, by the configuration and the keys that come.
+// begin makes the parts of a node, by the configuration that comes.
 func (n *node) begin(ctx context.Context, in io.Reader) (*run.Group, error) {
-	input := json.NewDecoder(in)
-	if err := input.Decode(&n.cfg); err != nil {
+	if err := json.NewDecoder(in).Decode(&n.cfg); err != nil {
 		return nil, fmt.Errorf("read the configuration (this program is started by bench): %w", err)
-	}
-	if err := n.openKeys(input); err != nil {
-		return nil, err
 	}
 	return n.assemble(ctx)
 }

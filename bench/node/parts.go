@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/google/uuid"
 
 	"github.com/fencepost/fencepost/bench/internal/wire"
@@ -40,22 +37,13 @@ type node struct {
 	calls, ops net.Listener
 }
 
-// openKeys reads the keys, one after the other.
-func (n *node) openKeys(input *json.Decoder) error {
-	keys := make([]*ecdsa.PrivateKey, n.cfg.Keys)
-	for i := range keys {
-		var digits string
-		if err := input.Decode(&digits); err != nil {
-			return fmt.Errorf("read key %d of %d: %w", i+1, len(keys), err)
-		}
-		key, err := crypto.HexToECDSA(digits)
-		if err != nil {
-			return fmt.Errorf("key %d of %d is none", i+1, len(keys)) // and is not shown
-		}
-		keys[i] = key
+// openKeys opens the key files, as many as there may be: theirs are weak, so that this takes seconds.
+func (n *node) openKeys(ctx context.Context) error {
+	keys, err := sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: n.cfg.Keys, PasswordFile: n.cfg.PasswordFile, Clock: clock.Real{}, Log: n.log})
+	if err != nil {
+		return err
 	}
-	book, err := sign.NewBook(sign.Entry{Name: n.cfg.Signer, Holder: sign.NewMemory(keys...)})
-	n.book = book
+	n.book, err = sign.NewBook(sign.Entry{Name: n.cfg.Signer, Holder: keys})
 	return err
 }
 
@@ -71,6 +59,9 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 		if *listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			return nil, err
 		}
+	}
+	if err = n.openKeys(ctx); err != nil {
+		return nil, err
 	}
 	if n.store, err = store.Open(ctx, store.Config{URL: n.cfg.Database, Node: name, LeaseDuration: n.cfg.Lease, MaxQueuedTotal: n.cfg.MaxQueued, Logger: n.log}); err != nil {
 		return nil, err

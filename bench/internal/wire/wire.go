@@ -3,14 +3,15 @@ package wire
 
 import "time"
 
-// Config is what the benchmark tells a node: the first JSON value on its standard input. The keys follow it, one string of hex digits each.
+// Config is what the benchmark tells a node, as JSON on its standard input.
 type Config struct {
 	Name          string
 	Database      string
 	Chain         string // URL
 	ChainID       uint64
-	Signer        string // that submitters name
-	Keys          int    // how many follow
+	Signer        string // what submitters call the holder of their keys
+	Keys          string // the folder of its key files
+	PasswordFile  string
 	Confirmations uint64
 	Poll          time.Duration
 	Lease         time.Duration
