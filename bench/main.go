@@ -107,6 +107,9 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 		return err
 	}
 	b := &bench{size: size, node: program, results: newResults(), errs: errs, flags: f}
+	if self, err := os.Executable(); err == nil && older(program, self) {
+		b.say("the node, %s, is older than this program and may be of other code: \"make bench\" builds both", program)
+	}
 	b.say("starting PostgreSQL")
 	if b.db, err = startDatabase(ctx); err != nil {
 		return err

@@ -36,6 +36,7 @@ type node struct {
 const (
 	nodeStart = 30 * time.Second
 	nodeStop  = 30 * time.Second
+	buildTime = 10 * time.Minute
 	// connections are how many the callers of a node share.
 	connections = 4
 )
@@ -54,6 +55,16 @@ func nodeProgram(named string) (string, error) {
 		return "", fmt.Errorf(`the program of the node is not at %s: run "make bench", which builds it, or build it with "go build -o bin/bench-node ./bench/node" and name it with -node bin/bench-node`, path)
 	}
 	return filepath.Abs(path) // or it would be looked for in PATH
+}
+
+// older tells whether a program was built before another, by more than building both takes: then it may be of other code.
+func older(program, than string) bool {
+	one, err := os.Stat(program)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(than)
+	return err == nil && other.ModTime().Sub(one.ModTime()) > buildTime
 }
 
 func startNode(ctx context.Context, program string, cfg wire.Config) (*node, error) {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/internal/arch"
 )
@@ -31,6 +33,29 @@ func TestTheProgramOfTheNode(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), " "+c.at+": ") || !strings.Contains(err.Error(), "make bench") || !strings.Contains(err.Error(), "go build -o bin/bench-node ./bench/node") {
 			t.Errorf("%q: %v", c.named, err)
 		}
+	}
+}
+
+// A node that was built long before the benchmark is told from one that was built with it.
+func TestANodeOfOtherCode(t *testing.T) {
+	t.Parallel()
+	node, bench := filepath.Join(t.TempDir(), "bench-node"), filepath.Join(t.TempDir(), "bench")
+	now := time.Now()
+	for _, path := range []string{node, bench} {
+		if err := os.WriteFile(path, nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for age, want := range map[time.Duration]bool{0: false, buildTime / 2: false, 2 * buildTime: true, -2 * buildTime: false} {
+		if err := errors.Join(os.Chtimes(bench, now, now), os.Chtimes(node, now, now.Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+		if older(node, bench) != want {
+			t.Errorf("%s before the other: %v", age, !want)
+		}
+	}
+	if older(node+"s", bench) || older(node, bench+"s") {
+		t.Error("what is not there is older, or newer")
 	}
 }
 
