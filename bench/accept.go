@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -71,20 +70,12 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 		plan.Callers, plan.Duration, plan.Prefix = callers, b.size.spell, fmt.Sprintf("batch-%d", callers)
-		ownBefore, _, err := processUsage(os.Getpid())
-		if err != nil {
-			return err
-		}
 		profiled := b.profile(ctx, s.nodes[0], fmt.Sprintf("accept-batch-%d", callers), b.size.spell)
 		done, err := load.Create(ctx, s.nodes[0].conns, plan)
 		if err := errors.Join(err, profiled()); err != nil {
 			return err
 		}
 		after, err := s.measure(ctx)
-		if err != nil {
-			return err
-		}
-		ownAfter, _, err := processUsage(os.Getpid())
 		if err != nil {
 			return err
 		}
@@ -96,7 +87,7 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 		b.add(name+"statements", "1/tx", after.work.since(before.work).by["InsertTxs"]/each)
 		b.add(name+"cpu.node", "us/tx", micros(after.node.cpu-before.node.cpu)/each)
 		b.add(name+"cpu.postgres", "us/tx", micros(after.postgres-before.postgres)/each)
-		b.add(name+"cpu.load", "us/tx", micros(ownAfter-ownBefore)/each)
+		b.add(name+"cpu.load", "us/tx", micros(after.own-before.own)/each)
 		b.add(name+"allocations", "1/tx", (after.node.Mallocs-before.node.Mallocs)/each)
 	}
 	b.add("accept.batch.rate", "txs/s", best)

@@ -49,10 +49,14 @@ func blockGas(accounts int) uint64 { return max(30_000_000, uint64(accounts)*30_
 
 func startChain(o chainOptions) (*chainNode, error) {
 	n := &chainNode{calls: map[string]int64{}, gasLimit: blockGas(o.accounts), taken: make(chan struct{}, 1<<16)}
-	n.Chain = chaintest.New(chaintest.Options{GasLimit: n.gasLimit, PoolLimit: max(6144, 4*o.accounts)})
+	accounts := make([]txn.Address, o.accounts)
+	for i := range accounts {
+		accounts[i] = chaintest.Address(i)
+	}
+	n.Chain = chaintest.New(chaintest.Options{ChainID: benchChain, GasLimit: n.gasLimit, PoolLimit: max(6144, 4*o.accounts), Senders: newSenders(benchChain, accounts)})
 	funds := *new(uint256.Int).Exp(uint256.NewInt(10), uint256.NewInt(24))
-	for i := range o.accounts {
-		n.Fund(chaintest.Address(i), funds)
+	for _, a := range accounts {
+		n.Fund(a, funds)
 	}
 	n.Mine(1)
 	n.rpc = rpc.NewServer()

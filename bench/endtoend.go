@@ -108,17 +108,29 @@ func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow)
 func (e endToEnd) hold(ctx context.Context, b *bench, s *service) {
 	until := time.Now().Add(b.size.steady)
 	if b.flags.profiles != "" {
-		base := filepath.Join(b.flags.profiles, "end-"+e.name())
-		seconds := max(1, int(b.size.steady.Seconds())-1)
-		for _, p := range []struct{ query, kind string }{{fmt.Sprintf("profile?seconds=%d", seconds), "cpu"}, {"block", "block"}, {"mutex", "mutex"}, {"heap", "heap"}, {"allocs", "allocs"}} {
-			if err := s.nodes[0].saveProfile(ctx, p.query, base+"."+p.kind+".pb.gz"); err != nil {
-				b.say("no profile: %v", err)
-			}
-		}
+		e.saveProfiles(ctx, b, s)
 	}
 	select {
 	case <-time.After(time.Until(until)):
 	case <-ctx.Done():
+	}
+}
+
+// saveProfiles takes profiles of the node, and at the same time of what is in this program: callers, watcher and chain.
+func (e endToEnd) saveProfiles(ctx context.Context, b *bench, s *service) {
+	base := filepath.Join(b.flags.profiles, "end-"+e.name())
+	own, err := profileSelf(base + ".load.cpu.pb.gz")
+	if err != nil {
+		b.say("no profile: %v", err)
+	}
+	seconds := max(1, int(b.size.steady.Seconds())-1)
+	for _, p := range []struct{ query, kind string }{{fmt.Sprintf("profile?seconds=%d", seconds), "cpu"}, {"block", "block"}, {"mutex", "mutex"}, {"heap", "heap"}, {"allocs", "allocs"}} {
+		if err := s.nodes[0].saveProfile(ctx, p.query, base+"."+p.kind+".pb.gz"); err != nil {
+			b.say("no profile: %v", err)
+		}
+	}
+	if err := own(); err != nil {
+		b.say("no profile: %v", err)
 	}
 }
 
@@ -148,6 +160,7 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 	}
 	b.add(name+"cpu.node", "us/tx", micros(after.node.cpu-before.node.cpu)/included)
 	b.add(name+"cpu.postgres", "us/tx", micros(after.postgres-before.postgres)/included)
+	b.add(name+"cpu.load", "us/tx", micros(after.own-before.own)/included)
 	b.add(name+"allocations", "1/tx", (after.node.Mallocs-before.node.Mallocs)/included)
 	b.add(name+"allocated", "bytes/tx", (after.node.Bytes-before.node.Bytes)/included)
 	b.add(name+"memory", "MB", after.node.rss/(1<<20))
@@ -162,8 +175,9 @@ type seen struct {
 
 // flow creates transactions as others come into blocks.
 type flow struct {
-	s    *service
-	jobs chan string
+	s        *service
+	jobs     chan string
+	payloads map[string]*pb.Payload // by submitter; never changed
 
 	mu       sync.Mutex
 	seen     seen
@@ -174,7 +188,12 @@ type flow struct {
 }
 
 func newFlow(s *service) *flow {
-	f := &flow{s: s, jobs: make(chan string, (window+1)*len(s.submitters)), accepted: map[string]time.Time{}, started: map[string]bool{}, left: -1}
+	f := &flow{
+		s: s, jobs: make(chan string, (window+1)*len(s.submitters)), payloads: map[string]*pb.Payload{}, accepted: map[string]time.Time{}, started: map[string]bool{}, left: -1,
+	}
+	for i, name := range s.submitters {
+		f.payloads[name] = transferOf(i)
+	}
 	f.reset()
 	return f
 }
@@ -212,7 +231,7 @@ func (f *flow) start(ctx context.Context) (stop func() error, err error) {
 				case <-ctx.Done():
 					return
 				case name := <-f.jobs:
-					_, err := client.CreateTx(ctx, &pb.CreateTxRequest{Submitter: name, RequestId: fmt.Sprintf("flow-%d-%d", i, n), Payload: transfer()})
+					_, err := client.CreateTx(ctx, &pb.CreateTxRequest{Submitter: name, RequestId: fmt.Sprintf("flow-%d-%d", i, n), Payload: f.payloads[name]})
 					if err != nil {
 						cancel(err)
 					}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/bench/internal/wire"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -40,9 +41,12 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 	if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.busy, lockstep: o.lockstep}); err != nil {
 		return s, err
 	}
+	if s.keys, err = writeKeys(o.submitters, chaintest.Key); err != nil {
+		return s, err
+	}
 	addresses := make([][]byte, o.submitters)
 	for i := range addresses {
-		a := chaintest.Address(i)
+		a := s.keys.accounts[i]
 		addresses[i] = a[:]
 		s.chain.Begin(a, txn.Nonce(each))
 		if i < o.busy {
@@ -57,9 +61,7 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 	if o.lockstep {
 		poll = o.period / 2
 	}
-	s.config = nodeConfig{
-		Database: s.ledger.url, Chain: s.chain.url, Keys: o.submitters, Confirmations: confirmations, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued,
-	}
+	s.config = wire.Config{Chain: s.chain.url, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued}
 	return s, s.addNode(ctx)
 }
 

@@ -91,7 +91,10 @@ func busyMemory(ctx context.Context, b *bench, o grown) (err error) {
 		return err
 	}
 	b.add("growth.memory.rss", "MB", after.node.rss/(1<<20))
+	b.add("growth.memory.rss.anon", "MB", after.node.anon/(1<<20))
+	b.add("growth.memory.rss.file", "MB", after.node.file/(1<<20))
 	b.add("growth.memory.heap", "MB", after.node.Heap/(1<<20))
+	b.add("growth.memory.stacks", "MB", after.node.Stacks/(1<<20))
 	return nil
 }
 

@@ -307,9 +307,3 @@ func bareGRPC(ctx context.Context, b *bench) error {
 	}
 	return nil
 }
-
-// transfer is the payload that everything here sends: one wei to an account that is nobody's, with its gas limit given. To work out an address costs as much as a
-// signature: what is measured must not pay that for each transaction.
-func transfer() *pb.Payload {
-	return &pb.Payload{To: "0xCb1FA194a19101E77115eFEF0BfDA1a827080C71", Value: "1", GasLimit: transferGas}
-}

@@ -1,8 +1,8 @@
 // Command bench measures Fencepost against the limits of the machine that it runs on, in one run: what PostgreSQL, gRPC, the disk and the processor can do by
 // themselves, and what is left of it with all laws kept. Ratios travel from one machine to another, rates do not.
 //
-// Three processes share the machine, as they would on a small one: a PostgreSQL whose commits wait for the disk, the node, and this program, which is the callers,
-// the watchers and the chain. The chain is chaintest's, behind JSON-RPC over HTTP.
+// Three processes share the machine, as they would on a small one: a PostgreSQL whose commits wait for the disk, the node, which is a program of its own (bench/node),
+// and this program, which is the callers, the watchers and the chain. The chain is chaintest's, behind JSON-RPC over HTTP.
 //
 // What a transaction costs in statements, commits, bytes of WAL, calls and requests is counted where it arrives, at the server and at the chain. It hardly depends
 // on the machine, and has budgets (budgets.yaml) that bench -check holds it to.
@@ -18,20 +18,12 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
-	if slices.Contains(os.Args[1:], nodeArgument) {
-		if err := runNode(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "bench: node:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	debug.SetGCPercent(400) // the callers and the chain are small, and would collect all the time on the processors that they share with what is measured
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -50,6 +42,7 @@ type flags struct {
 	json     bool
 	check    bool
 	budgets  string
+	node     string
 	profiles string
 }
 
@@ -63,7 +56,8 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 	set.BoolVar(&f.json, "json", false, "print JSON")
 	set.BoolVar(&f.check, "check", false, "fail when a count is over its budget, or was not taken")
 	set.StringVar(&f.budgets, "budgets", "bench/budgets.yaml", "the file with the budgets")
-	set.StringVar(&f.profiles, "profiles", "", "a folder for profiles of the node, taken end to end")
+	set.StringVar(&f.node, "node", "", "the program of the node, from go build ./bench/node (default: bench-node beside this program)")
+	set.StringVar(&f.profiles, "profiles", "", "a folder for profiles of the node, and of this program as \"load\", taken end to end")
 	return f, set.Parse(args)
 }
 
@@ -71,6 +65,7 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 type bench struct {
 	size    size
 	db      *database
+	node    string // its program
 	results *results
 	errs    io.Writer
 	flags   flags
@@ -107,7 +102,14 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{size: size, results: newResults(), errs: errs, flags: f}
+	program, err := nodeProgram(f.node)
+	if err != nil {
+		return err
+	}
+	b := &bench{size: size, node: program, results: newResults(), errs: errs, flags: f}
+	if self, err := os.Executable(); err == nil && older(program, self) {
+		b.say("the node, %s, is older than this program and may be of other code: \"make bench\" builds both", program)
+	}
 	b.say("starting PostgreSQL")
 	if b.db, err = startDatabase(ctx); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencepost/fencepost/bench/internal/wire"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/store"
@@ -22,7 +23,8 @@ type service struct {
 	dev        *devchain.Chain // nil: chaintest's
 	nodes      []*node
 	submitters []string
-	config     nodeConfig
+	config     wire.Config
+	keys       *keyFiles
 }
 
 type serviceOptions struct {
@@ -47,19 +49,22 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if s.ledger, err = b.db.newLedger(ctx); err != nil {
 		return s, err
 	}
-	url, address := "", chaintest.Address
+	url, key := "", chaintest.Key
 	if o.embedded {
 		if s.dev, err = devchain.Start(devchain.Options{Period: o.period, Accounts: o.submitters}); err != nil {
 			return s, err
 		}
-		url, address = s.dev.URL(), devchain.Address
+		url, key = s.dev.URL(), devchain.Key
 	} else {
 		if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.submitters, noBlockGroups: o.byHash, lockstep: o.lockstep}); err != nil {
 			return s, err
 		}
 		url = s.chain.url
 	}
-	if err := s.register(ctx, o.submitters, address); err != nil {
+	if s.keys, err = writeKeys(o.submitters, key); err != nil {
+		return s, err
+	}
+	if err := s.register(ctx); err != nil {
 		return s, err
 	}
 	lease := o.lease
@@ -70,16 +75,15 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if o.lockstep {
 		poll = o.period / 2 // blocks wait for the machine: looks in between would be counted the more the slower it is
 	}
-	s.config = nodeConfig{
-		Database: s.ledger.url, Chain: url, Keys: o.submitters, DevKeys: o.embedded, Confirmations: confirmations, Poll: poll, Lease: lease,
-	}
+	s.config = wire.Config{Chain: url, Poll: poll, Lease: lease}
 	return s, s.addNode(ctx)
 }
 
 func (s *service) addNode(ctx context.Context) error {
 	cfg := s.config
-	cfg.Name = fmt.Sprintf("n%d", len(s.nodes)+1)
-	n, err := startNode(ctx, cfg)
+	cfg.Name, cfg.Database, cfg.ChainID, cfg.Confirmations = fmt.Sprintf("n%d", len(s.nodes)+1), s.ledger.url, uint64(benchChain), confirmations
+	cfg.Signer, cfg.Keys, cfg.PasswordFile = signer, s.keys.folder, s.keys.password
+	n, err := startNode(ctx, s.b.node, cfg)
 	if err == nil {
 		s.nodes = append(s.nodes, n)
 	}
@@ -88,7 +92,9 @@ func (s *service) addNode(ctx context.Context) error {
 
 const registrars = 8
 
-func (s *service) register(ctx context.Context, count int, address func(int) txn.Address) error {
+// register makes a submitter of each key.
+func (s *service) register(ctx context.Context) error {
+	count := len(s.keys.accounts)
 	admin, err := store.Open(ctx, store.Config{URL: s.ledger.url, Node: "bench/register"})
 	if err != nil {
 		return err
@@ -105,7 +111,7 @@ func (s *service) register(ctx context.Context, count int, address func(int) txn
 			for i := int(next.Add(1)) - 1; i < count && errs[r] == nil; i = int(next.Add(1)) - 1 {
 				s.submitters[i] = fmt.Sprintf("s%d", i)
 				_, _, errs[r] = admin.Register(ctx, store.Registration{
-					Name: s.submitters[i], Chain: benchChain, Address: address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+					Name: s.submitters[i], Chain: benchChain, Address: s.keys.accounts[i], Signer: signer, Mode: txn.Strict, StartFrom: txn.StartChain,
 				})
 			}
 		})
@@ -129,6 +135,9 @@ func (s *service) close() error {
 	if s.ledger != nil {
 		s.ledger.close()
 	}
+	if s.keys != nil {
+		errs = append(errs, s.keys.remove())
+	}
 	return errors.Join(errs...)
 }
 
@@ -139,6 +148,7 @@ type state struct {
 	asked    asked
 	node     usage
 	postgres time.Duration
+	own      time.Duration // of this program: callers, watchers, and the chain
 	blocks   uint64
 	events   float64 // in the ledger
 }
@@ -155,6 +165,7 @@ func (s *service) measure(ctx context.Context) (m state, err error) {
 		return m, err
 	}
 	m.postgres = postgresCPU(s.b.db.dir)
+	m.own = ownCPU()
 	if s.chain != nil {
 		m.asked = s.chain.measure()
 		head, err := s.chain.Head(ctx)

@@ -255,8 +255,9 @@ func (s *service) pace(ctx context.Context, p pace) error {
 			break
 		}
 		wg.Go(func() {
+			who := n % len(s.submitters)
 			_, err := pb.NewTxServiceClient(s.nodes[0].conns[n%connections]).CreateTx(ctx, &pb.CreateTxRequest{
-				Submitter: s.submitters[n%len(s.submitters)], RequestId: fmt.Sprintf("%s-%d", p.prefix, n), Payload: transfer(),
+				Submitter: s.submitters[who], RequestId: fmt.Sprintf("%s-%d", p.prefix, n), Payload: transferOf(who),
 				Labels: map[string]string{"part": partOf(n)},
 			})
 			if err != nil {

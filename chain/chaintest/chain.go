@@ -61,6 +61,8 @@ type Options struct {
 	// TrustGasLimits leaves the simulation of drafts out that bring their gas limit.
 	TrustGasLimits bool
 	Now            func() time.Time // stamps what is received; nil leaves the stamps zero
+	// Senders finds out who signed a transaction; nil recovers that from the signature, which takes longer than all else that becomes of a transaction here.
+	Senders types.Signer
 }
 
 const (
@@ -117,8 +119,11 @@ func New(o Options) *Chain {
 	o.BlockTime = orDefault(o.BlockTime, 1)
 	o.GasMargin = orDefault(o.GasMargin, defaultMargin)
 	o.SafeDepth, o.FinalDepth = orDefault(o.SafeDepth, defaultSafe), orDefault(o.FinalDepth, defaultFinal)
+	if o.Senders == nil {
+		o.Senders = types.LatestSignerForChainID(new(uint256.Int).SetUint64(uint64(o.ChainID)).ToBig())
+	}
 	c := &Chain{
-		o: o, signer: types.LatestSignerForChainID(new(uint256.Int).SetUint64(uint64(o.ChainID)).ToBig()),
+		o: o, signer: o.Senders,
 		state: newState(), pool: newPool(), all: map[txn.Hash]*block{}, watchers: map[chan struct{}]struct{}{},
 	}
 	genesis := &block{}
