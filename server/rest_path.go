@@ -49,7 +49,7 @@ func checkParameters(method string, u *url.URL) error {
 		field, _, _ := strings.Cut(snakeCase(name), ".")
 		switch {
 		case method != http.MethodGet:
-			return invalidField(name, "is in the query of a %s; put it into the body, where all is that the path does not name", clip(method, longestField))
+			return invalidField(name, "is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant", clip(method, longestField))
 		case field != "" && (field == named.field || field == named.other):
 			return noSuchParameter(name)
 		}
