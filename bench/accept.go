@@ -66,50 +66,41 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 	}
 	best := 0.0
 	for _, callers := range batchCallers {
-		plan.Callers, plan.Duration, plan.Prefix = callers, b.size.spell, fmt.Sprintf("batch-%d", callers)
-		rate, err := acceptBatchesOf(ctx, b, s, plan)
+		before, err := s.measure(ctx)
 		if err != nil {
 			return err
 		}
-		best = max(best, rate)
+		plan.Callers, plan.Duration, plan.Prefix = callers, b.size.spell, fmt.Sprintf("batch-%d", callers)
+		ownBefore, _, err := processUsage(os.Getpid())
+		if err != nil {
+			return err
+		}
+		profiled := b.profile(ctx, s.nodes[0], fmt.Sprintf("accept-batch-%d", callers), b.size.spell)
+		done, err := load.Create(ctx, s.nodes[0].conns, plan)
+		if err := errors.Join(err, profiled()); err != nil {
+			return err
+		}
+		after, err := s.measure(ctx)
+		if err != nil {
+			return err
+		}
+		ownAfter, _, err := processUsage(os.Getpid())
+		if err != nil {
+			return err
+		}
+		name, each := fmt.Sprintf("accept.batch.%d.", callers), float64(done.Count)
+		best = max(best, done.Rate())
+		b.add(name+"rate", "txs/s", done.Rate())
+		b.add(name+"p50", "ms", millis(done.Latency.At(0.5)))
+		b.add(name+"p99", "ms", millis(done.Latency.At(0.99)))
+		b.add(name+"statements", "1/tx", after.work.since(before.work).by["InsertTxs"]/each)
+		b.add(name+"cpu.node", "us/tx", micros(after.node.cpu-before.node.cpu)/each)
+		b.add(name+"cpu.postgres", "us/tx", micros(after.postgres-before.postgres)/each)
+		b.add(name+"cpu.load", "us/tx", micros(ownAfter-ownBefore)/each)
+		b.add(name+"allocations", "1/tx", (after.node.Mallocs-before.node.Mallocs)/each)
 	}
 	b.add("accept.batch.rate", "txs/s", best)
 	return nil
-}
-
-// acceptBatchesOf measures as many callers as a plan has, and gives their rate.
-func acceptBatchesOf(ctx context.Context, b *bench, s *service, plan load.Plan) (rate float64, err error) {
-	before, err := s.measure(ctx)
-	if err != nil {
-		return 0, err
-	}
-	ownBefore, _, err := processUsage(os.Getpid())
-	if err != nil {
-		return 0, err
-	}
-	profiled := b.profile(ctx, s.nodes[0], fmt.Sprintf("accept-batch-%d", plan.Callers), b.size.spell)
-	done, err := load.Create(ctx, s.nodes[0].conns, plan)
-	if err := errors.Join(err, profiled()); err != nil {
-		return 0, err
-	}
-	after, err := s.measure(ctx)
-	if err != nil {
-		return 0, err
-	}
-	ownAfter, _, err := processUsage(os.Getpid())
-	if err != nil {
-		return 0, err
-	}
-	name, each := fmt.Sprintf("accept.batch.%d.", plan.Callers), float64(done.Count)
-	b.add(name+"rate", "txs/s", done.Rate())
-	b.add(name+"p50", "ms", millis(done.Latency.At(0.5)))
-	b.add(name+"p99", "ms", millis(done.Latency.At(0.99)))
-	b.add(name+"statements", "1/tx", after.work.since(before.work).by["InsertTxs"]/each)
-	b.add(name+"cpu.node", "us/tx", micros(after.node.cpu-before.node.cpu)/each)
-	b.add(name+"cpu.postgres", "us/tx", micros(after.postgres-before.postgres)/each)
-	b.add(name+"cpu.load", "us/tx", micros(ownAfter-ownBefore)/each)
-	b.add(name+"allocations", "1/tx", (after.node.Mallocs-before.node.Mallocs)/each)
-	return done.Rate(), nil
 }
 
 // profile takes a profile of what a node does from now on for so long, where profiles are wanted. What it returns waits for it.
