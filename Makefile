@@ -24,6 +24,7 @@ JAVA_PLUGINS := $(BIN)/protoc
 GENERATED := gen third_party store/internal docs
 # The Go modules that callers use, apart from ours.
 GO_CLIENTS := gen/go clients/go examples/go
+# .mvn/jvm.config says to the rest of what is said here that a log is no terminal: the library of colours resets them at the end of each run.
 MAVEN := mvn --batch-mode --quiet -Dstyle.color=never
 # What `make breaking` compares the contract with.
 BASE ?= main

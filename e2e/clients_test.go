@@ -61,7 +61,9 @@ func TestClientsAgainstNodes(t *testing.T) {
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			runIn(t, filepath.Join(clientsFolder, language), env, command[0], command[1:]...)
+			if out := runIn(t, filepath.Join(clientsFolder, language), env, command[0], command[1:]...); strings.Contains(out, "\x1b") {
+				t.Errorf("no terminal is there, and it is written to: %q", out)
+			}
 		})
 	}
 }

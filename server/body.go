@@ -115,7 +115,7 @@ func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.
 	}
 	r = r.WithContext(r.Context())
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(&gathered{*bytes.NewBuffer(text)}), int64(len(text)), nil
-	return r, nil
+	return r, checkBody(r, text, most)
 }
 
 // gathered is a body that is there. What was read of it is not kept.

@@ -1,11 +1,15 @@
 package server
 
 import (
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"buf.build/go/protovalidate"
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
@@ -71,5 +75,70 @@ func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
 	}
 	if shown := (&pb.Payload{To: "0xabc"}).String(); !strings.Contains(shown, "0xabc") {
 		t.Errorf("Go goes by debug_redact now (%s): say so in docs/clients.md", shown)
+	}
+}
+
+// The walk that looks for what is wrong with each item leaves a list that is too long for mostItems to the length alone, so no list that the contract allows may be.
+func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
+	t.Parallel()
+	longest := uint64(0)
+	var look func(protoreflect.MessageDescriptor)
+	look = func(of protoreflect.MessageDescriptor) {
+		for i := range of.Fields().Len() {
+			field := of.Fields().Get(i)
+			if (field.IsList() || field.IsMap()) && field.FullName() != batchRequests {
+				rules, err := protovalidate.ResolveFieldRules(field)
+				if err != nil {
+					t.Fatal(err)
+				}
+				most := max(rules.GetRepeated().GetMaxItems(), rules.GetMap().GetMaxPairs())
+				if most == 0 || most > mostItems {
+					t.Errorf("%s may have %d items; a request may have %d of anything, and 0 is no limit", field.FullName(), most, mostItems)
+				}
+				longest = max(longest, most)
+			}
+			if field.Message() != nil && field.Message().ParentFile().Package() == of.ParentFile().Package() {
+				look(field.Message())
+			}
+		}
+	}
+	for _, request := range requests() {
+		look(request.ProtoReflect().Descriptor())
+	}
+	if longest == 0 {
+		t.Error("no list was looked at")
+	}
+}
+
+// Of what is asked for by parameters a list may be given several times, and nothing else.
+func TestListParametersAreTheListsOfTheContract(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	var look func(protoreflect.MessageDescriptor, string)
+	look = func(of protoreflect.MessageDescriptor, path string) {
+		for i := range of.Fields().Len() {
+			field := of.Fields().Get(i)
+			at := join(path, string(field.Name()))
+			if field.Message() != nil && field.Message().ParentFile().Package() == of.ParentFile().Package() {
+				look(field.Message(), at)
+				continue
+			}
+			for _, name := range []string{at, join(path, field.JSONName())} {
+				if err := checkURL(&url.URL{Path: "/api/v1/tx", RawQuery: name + "=a&" + name + "=b"}); (err == nil) != field.IsList() {
+					t.Errorf("%s, of %s, given twice: %v", name, field.FullName(), err)
+				}
+			}
+			if field.IsList() {
+				lists++
+			}
+		}
+	}
+	for _, m := range methods() {
+		if rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule); rule.GetGet() != "" {
+			look(m.Input(), "")
+		}
+	}
+	if lists != 5 {
+		t.Errorf("%d lists of parameters, want 5: labels and states of two methods, and tx_ids", lists)
 	}
 }

@@ -157,7 +157,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer taken.release()
 	if strings.HasPrefix(r.URL.Path, pathPrefix) {
-		if err := checkURL(r.URL); err != nil {
+		if err := checkParameters(r.Method, r.URL); err != nil {
 			refuse(w, http.StatusBadRequest, statusOf(err, ""))
 			return
 		}

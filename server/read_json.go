@@ -274,5 +274,35 @@ func unknownName(of protoreflect.MessageDescriptor, name, path string) violation
 			}
 		}
 	}
-	return violation{join(path, name), "this server knows no such field there; remove it, or update the server"}
+	meant := ""
+	if near := nearest(of, name); near != "" {
+		meant = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return violation{join(path, name), "this server knows no such field there; remove it, or update the server" + meant}
+}
+
+// nearest is the field whose name differs from one by a slip of the hand: up to two letters, and fewer than half of them; empty if there is none.
+func nearest(of protoreflect.MessageDescriptor, name string) (near string) {
+	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
+	best := min(2, (len(name)-1)/2) + 1
+	for i := range of.Fields().Len() {
+		known := of.Fields().Get(i).JSONName()
+		if slips := distance(name, strings.ToLower(known), best); slips < best {
+			best, near = slips, known
+		}
+	}
+	return near
+}
+
+// distance counts the letters to put in, leave out or change to make one name of another, and stops at most.
+func distance(a, b string, most int) int {
+	switch {
+	case len(a)-len(b) >= most, len(b)-len(a) >= most:
+		return most
+	case a == "" || b == "":
+		return len(a) + len(b)
+	case a[0] == b[0]:
+		return distance(a[1:], b[1:], most)
+	}
+	return 1 + min(distance(a[1:], b, most-1), distance(a, b[1:], most-1), distance(a[1:], b[1:], most-1))
 }

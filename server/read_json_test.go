@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"pgregory.net/rapid"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -246,4 +247,49 @@ func TestFitsAsProtojsonReads(t *testing.T) {
 	if looked < 1000 {
 		t.Errorf("only %d values looked at", looked)
 	}
+}
+
+// A slip of the hand is told with what may have been meant, and what is nothing like a field with nothing.
+func TestUnknownFieldsNameTheNearest(t *testing.T) {
+	t.Parallel()
+	n := newKit(t).serve()
+	for body, want := range map[string]string{
+		`{"submiter":"alice"}`: "did you mean \"submitter\"?", `{"Submitter":"alice"}`: "did you mean \"submitter\"?", `{"request_ids":"r"}`: "did you mean \"requestId\"?",
+		`{"payload":{"dta":""}}`: "did you mean \"data\"?", `{"payload":{"gasLmiit":"1"}}`: "did you mean \"gasLimit\"?",
+		`{"submissions":"alice"}`: "", `{"x":1}`: "", `{"":1}`: "", `{"payload":{"on":""}}`: "", `{"é":1}`: "", `{"` + strings.Repeat("submitter", 1000) + `":1}`: "",
+	} {
+		s := n.http("POST", "/api/v1/tx", body).wantError(t, 400, codes.InvalidArgument, "UNKNOWN_FIELD")
+		if says := s.Message(); want == "" && strings.Contains(says, "mean") || !strings.Contains(says, want) || !strings.Contains(says, "knows no such field there; remove it") {
+			t.Errorf("%s: it says %q, want %q", body, says, want)
+		}
+	}
+}
+
+// distance is Levenshtein's, up to a bound, however the letters fall.
+func TestDistanceOfNames(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.StringMatching(`[abc]{0,6}`).Draw(t, "a"), rapid.StringMatching(`[abc]{0,6}`).Draw(t, "b")
+		row := make([]int, len(b)+1)
+		for j := range row {
+			row[j] = j
+		}
+		for i := range len(a) {
+			before := row[0]
+			row[0] = i + 1
+			for j := range len(b) {
+				change := before
+				if a[i] != b[j] {
+					change++
+				}
+				before = row[j+1]
+				row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			}
+		}
+		for most := 1; most <= 3; most++ {
+			if got, want := distance(a, b, most), min(row[len(b)], most); got != want {
+				t.Fatalf("%q to %q, most %d: %d, want %d", a, b, most, got, want)
+			}
+		}
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -74,8 +75,28 @@ func checkURL(u *url.URL) error {
 	return checkOnce(query)
 }
 
-// listParameters may be given more than once.
-var listParameters = []string{"labels", "states", "tx_ids", "txs.tx_ids"}
+// listParameters may be given more than once, be they named alone or with the field that they are in.
+var listParameters = listParametersOf(requests()...)
+
+// listParametersOf are the names of lists, of requests and of the messages in them.
+func listParametersOf(all ...proto.Message) map[string]bool {
+	names := map[string]bool{}
+	var collect func(protoreflect.MessageDescriptor)
+	collect = func(of protoreflect.MessageDescriptor) {
+		for i := range of.Fields().Len() {
+			switch field := of.Fields().Get(i); {
+			case field.IsList():
+				names[string(field.Name())] = true
+			case field.Message() != nil && field.Message().ParentFile().Package() == of.ParentFile().Package(): // times and masks are one parameter each
+				collect(field.Message())
+			}
+		}
+	}
+	for _, request := range all {
+		collect(request.ProtoReflect().Descriptor())
+	}
+	return names
+}
 
 // checkOnce refuses a parameter that is given twice, unless it is one of a list.
 func checkOnce(query url.Values) error {
@@ -84,7 +105,7 @@ func checkOnce(query url.Values) error {
 		given[snakeCase(name)] += len(values)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name] > 1 && !slices.Contains(listParameters, name) {
+		if given[name] > 1 && !listParameters[name[strings.LastIndexByte(name, '.')+1:]] {
 			return invalidField(name, "is given %d times; give it once", given[name])
 		}
 	}

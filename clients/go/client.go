@@ -92,6 +92,7 @@ func Connect(target string, o Options) (*Client, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithUnaryInterceptor(c.interceptUnary(o.Timeout)),
 		grpc.WithStreamInterceptor(c.interceptStream),
+		grpc.WithStatsHandler(attempts{}),
 		// A node that vanished while nothing was said is found out by pings, and tried again at a steady pace.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{

@@ -133,6 +133,53 @@ func TestErrorsOfTheClientItselfAreNotResumable(t *testing.T) {
 	}
 }
 
+// A deadline alone says nothing of a node that is not there: what the attempts failed with is told too, and nothing is decided by it.
+func TestADeadlineTellsWhatWentBefore(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := listener.Addr().String()
+	_ = listener.Close()
+	c := connect(t, nobody, fencepost.Options{})
+	for name, call := range map[string]func(context.Context) error{
+		"call": func(ctx context.Context) error {
+			_, err := c.Txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: "id"}})
+			return err
+		},
+		"createAndWait": func(ctx context.Context) error {
+			_, err := c.CreateAndWait(ctx, &pb.CreateTxRequest{})
+			return err
+		},
+		"watch": func(ctx context.Context) error {
+			for _, err := range c.Watch(ctx, fencepost.WatchTx("id")) {
+				return err
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			defer cancel()
+			err := call(ctx)
+			e := fencepost.ErrorOf(err)
+			if e == nil || e.Code != codes.DeadlineExceeded || e.Resumable() || !strings.Contains(e.Error(), "connection refused") || !strings.Contains(status.Convert(err).Message(), "connection refused") {
+				t.Errorf("%v is %+v", err, e)
+			}
+			if name == "watch" && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v is not the error of the context", err)
+			}
+			canceled, end := context.WithCancel(t.Context())
+			time.AfterFunc(100*time.Millisecond, end)
+			if err := call(canceled); name == "watch" && err != context.Canceled || fencepost.ErrorOf(err).Code != codes.Canceled {
+				t.Errorf("cancelled: %v", err)
+			}
+		})
+	}
+}
+
 func TestViolationIsReadable(t *testing.T) {
 	t.Parallel()
 	all := []fencepost.Violation{{Field: "payload.to", Description: "must be an address"}}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -34,6 +37,8 @@ func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientIntercept
 		defer cancel()
 		ctx, release := c.whileOpen(ctx)
 		defer release()
+		var last lastFailure
+		ctx = context.WithValue(ctx, lastFailureKey{}, &last)
 		for attempt := 1; ; attempt++ {
 			err := invoke(ctx, method, request, reply, conn, options...)
 			if err == nil {
@@ -44,11 +49,46 @@ func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientIntercept
 				if !e.own && (ownEnd(ctx, e) || e.Code == codes.Internal && !encodes(request)) {
 					e.own = true
 				}
-				return c.closedOr(e)
+				return c.closedOr(last.explain(e))
 			}
 		}
 	}
 }
+
+// lastFailure is why the last attempt of a call failed, other than by its end: when a deadline ends the call between two attempts, gRPC tells of the deadline alone.
+type lastFailure struct{ err atomic.Pointer[Error] }
+
+type lastFailureKey struct{}
+
+// explain adds it to a deadline that passed.
+func (l *lastFailure) explain(e *Error) *Error {
+	last := l.err.Load()
+	if e.Code != codes.DeadlineExceeded || e.ReasonName != "" || last == nil {
+		return e
+	}
+	told := *e
+	told.Message += "; the attempt before failed: " + last.Error()
+	told.status = status.New(told.Code, told.Message)
+	return &told
+}
+
+// attempts notes the failure of each attempt for its call.
+type attempts struct{}
+
+func (attempts) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	last, _ := ctx.Value(lastFailureKey{}).(*lastFailure)
+	end, ended := s.(*stats.End)
+	if last == nil || !ended || end.Error == nil {
+		return
+	}
+	if e := typed(end.Error); e.Code != codes.DeadlineExceeded && e.Code != codes.Canceled {
+		last.err.Store(e)
+	}
+}
+
+func (attempts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (attempts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (attempts) HandleConn(context.Context, stats.ConnStats)                       {}
 
 func (e *Error) asksForPatience() bool { return e.Code == codes.ResourceExhausted && e.RetryAfter > 0 }
 

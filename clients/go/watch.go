@@ -39,7 +39,7 @@ const (
 // first token. Events that a snapshot shows already are left out. So does a watch of several transactions (txs), whose snapshots show what is final too.
 //
 // It ends with the final event, of several once all are final, if the request says until_final. It ends with an error, the last thing that it yields, when ctx ends
-// (the error is that of ctx), when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with
+// (the error is that of ctx, and says why there was no stream if there was none), when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with
 // RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
 func (c *Client) Watch(ctx context.Context, request *pb.WatchTxRequest) iter.Seq2[*pb.WatchTxResponse, error] {
 	return func(yield func(*pb.WatchTxResponse, error) bool) {
@@ -60,6 +60,7 @@ type watch struct {
 	quiet   time.Duration // longest silence of a stream that lives
 	place   place
 	lost    time.Time // when the last stream that said something was lost; zero while one lives
+	broken  error     // why the last stream was lost; nil while one lives
 	pause   time.Duration
 }
 
@@ -80,7 +81,7 @@ func (w *watch) run(ctx context.Context) error {
 		err := w.stream(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return w.ended(ctx)
 		case err == nil && w.request.GetUntilFinal():
 			return nil
 		case err == nil:
@@ -89,13 +90,23 @@ func (w *watch) run(ctx context.Context) error {
 		if e := (*Error)(nil); !errors.As(err, &e) || !e.Resumable() || w.lostFor() > w.client.patience {
 			return err
 		}
+		w.broken = err
 		// Of many watchers that lose a node not all shall come back at once.
 		wait := w.pause/2 + rand.N(w.pause/2)
 		if !pause(ctx, max(wait, min(typed(err).RetryAfter, longestWait))) {
-			return context.Cause(ctx)
+			<-ctx.Done() // it comes before the pause would end
+			return w.ended(ctx)
 		}
 		w.pause = min(2*w.pause, longestPause)
 	}
+}
+
+// ended is the error of a context that ended. Why there was no stream when its deadline passed is told, and no more than that: nothing is to be decided by it.
+func (w *watch) ended(ctx context.Context) error {
+	if w.broken == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w; the watch had lost its stream: %v", context.Cause(ctx), w.broken)
 }
 
 // lostFor tells for how long there has been no stream.
@@ -141,7 +152,7 @@ func (w *watch) stream(whole context.Context) error {
 
 // deliver hands on what can be told now, but nothing after the end of the watch.
 func (w *watch) deliver(whole context.Context, m *pb.WatchTxResponse) error {
-	w.lost, w.pause = time.Time{}, firstPause
+	w.lost, w.broken, w.pause = time.Time{}, nil, firstPause
 	messages, err := w.place.take(m)
 	if err != nil {
 		return err

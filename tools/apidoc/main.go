@@ -88,6 +88,9 @@ Bytes are base64: the ` + "`data`" + ` there is the call data 0xd09de08a, as ` +
 CreateTx answers 202 when it has queued the transaction, and 200 when the request came before and the transaction is there already; all else that succeeds is 200. Without
 ` + "`Content-Type: application/json`" + ` (curl sends ` + "`application/x-www-form-urlencoded`" + ` by itself) a body is refused with 415. Where the node asks for tokens each line needs
 ` + "`-H \"authorization: Bearer $TOKEN\"`" + `, or is refused with 401.
+
+What a path names, such as the transaction of ` + "`tx/{tx_id}/cancel`" + `, is named there alone: a parameter that names it too is refused, and so is a body that names another.
+Whatever has a body takes no parameters.
 `
 
 func (d *document) api() string {

@@ -29,7 +29,7 @@ export interface ClientOptions {
 }
 
 export interface WaitOptions {
-  /** Ends the wait; its reason is thrown. (A call of txs or submitters that its signal ends fails with a FencepostError, CANCELED.) */
+  /** Ends the wait; its reason is thrown. That of AbortSignal.timeout gets a cause if the node could not be reached before. (A call of txs or submitters that its signal ends fails with a FencepostError, CANCELED.) */
   readonly signal?: AbortSignal;
 }
 

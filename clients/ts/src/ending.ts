@@ -8,6 +8,16 @@ export interface Lasting {
   release(): void;
 }
 
+/**
+ * Notes why there was no answer until the time of a signal ran out, as the cause of its reason, which is what is thrown. A reason that the caller made is left as it is.
+ */
+export function explain(signal: AbortSignal, before: FencepostError | undefined): void {
+  const reason: unknown = signal.reason;
+  if (before !== undefined && reason instanceof DOMException && reason.name === "TimeoutError" && !("cause" in reason)) {
+    Object.defineProperty(reason, "cause", { value: before, configurable: true, writable: true });
+  }
+}
+
 /** The end of a client, and of whatever it is asked for. It is no AbortSignal: Node.js warns of more than ten that listen to one. */
 export class Ending {
   #reason: FencepostError | undefined;

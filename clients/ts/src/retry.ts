@@ -1,6 +1,6 @@
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
-import type { Ending, Lasting } from "./ending.js";
+import { type Ending, explain, type Lasting } from "./ending.js";
 import { FencepostError } from "./errors.js";
 
 /** How often a call is made in all. */
@@ -17,20 +17,23 @@ export function patient(transport: Transport, timeoutMs: number, token: string |
     async unary(method, signal, limitMs = timeoutMs, header, input, contextValues) {
       const deadline = limitMs > 0 ? Date.now() + limitMs : Infinity;
       const whole = ending.join(signal);
+      let before: FencepostError | undefined; // why the last attempt failed
       try {
         for (let attempt = 1; ; attempt++) {
           try {
             return await transport.unary(method, whole.signal, left(deadline), authorized(header, token), input, contextValues);
           } catch (reason) {
-            const error = inTime(reason, deadline, whole.signal);
+            const error = afterFailure(inTime(reason, deadline, whole.signal), before);
             const pause = pauseAfter(error, attempt);
             if (pause === undefined || attempt === maxAttempts || Date.now() + pause >= deadline) {
               throw error;
             }
+            before = error;
             await sleep(pause, whole.signal);
           }
         }
       } catch (reason) {
+        explain(whole.signal, before);
         throw ended(whole.signal, encodes(method.input, [input]) ? reason : unsendable(reason));
       } finally {
         whole.release();
@@ -74,6 +77,15 @@ function inTime(reason: unknown, deadline: number, signal: AbortSignal): Fencepo
     return error;
   }
   return new FencepostError(new ConnectError("the call was not answered in time", Code.DeadlineExceeded, undefined, undefined, error));
+}
+
+/** A timeout says nothing of the attempt before, which does say why there was no answer. */
+function afterFailure(error: FencepostError, before: FencepostError | undefined): FencepostError {
+  if (before === undefined || error.code !== Code.DeadlineExceeded || error.reasonName !== "") {
+    return error;
+  }
+  const said = error.cause instanceof ConnectError ? error.cause.rawMessage : error.message;
+  return new FencepostError(new ConnectError(`${said}; the attempt before failed: ${before.message}`, error.code, undefined, undefined, before));
 }
 
 /** How long to wait before the call is repeated; undefined: not at all. */

@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Client as Stub } from "@connectrpc/connect";
 import { type TxService, type WatchTxRequest, WatchTxRequestSchema, type WatchTxResponse } from "@fencepost/client-gen/fencepost/v1/tx";
-import type { Ending } from "./ending.js";
+import { type Ending, explain } from "./ending.js";
 import { FencepostError } from "./errors.js";
 import { jittered, sleep } from "./retry.js";
 
@@ -46,12 +46,12 @@ async function* watchUntil(
   request.heartbeat ??= durationFromMs(limits.heartbeatMs);
   const place = new Place(request.resumeToken);
   let [lostAt, pause] = [0, firstPauseMs]; // when the last stream that said something was lost; 0 while one lives
+  let broken: FencepostError | undefined; // why it was; undefined while one lives
   for (;;) {
-    let broken: FencepostError;
     try {
       place.rewind();
       for await (const message of stream(txs, { ...request, resumeToken: place.token }, signal)) {
-        [lostAt, pause] = [0, firstPauseMs];
+        [lostAt, pause, broken] = [0, firstPauseMs, undefined];
         for (const ready of place.take(message)) {
           signal.throwIfAborted();
           yield ready;
@@ -63,6 +63,7 @@ async function* watchUntil(
       }
       broken = new FencepostError(new ConnectError("the stream ended", Code.Unavailable));
     } catch (reason) {
+      explain(signal, broken);
       signal.throwIfAborted();
       if (!(reason instanceof FencepostError) || !reason.resumable) {
         throw reason;
@@ -73,7 +74,8 @@ async function* watchUntil(
     if (Date.now() - lostAt > limits.patienceMs) {
       throw broken;
     }
-    await sleep(Math.max(jittered(pause), Math.min(broken.retryAfterMs, longestWaitMs)), signal);
+    const wait = Math.max(jittered(pause), Math.min(broken.retryAfterMs, longestWaitMs));
+    await sleep(wait, signal).finally(() => explain(signal, broken));
     pause = Math.min(2 * pause, longestPauseMs);
   }
 }

@@ -93,6 +93,52 @@ test("errors of the client itself are not resumable", async () => {
   }
 });
 
+/** @param {Promise<unknown>} call */
+async function reasonOf(call) {
+  return call.then(() => "no error", (/** @type {unknown} */ thrown) => thrown);
+}
+
+// A timeout alone says nothing of a node that is not there.
+test("a timeout tells what went before", async () => {
+  let attempts = 0;
+  const hanging = new Client({
+    async unary(_method, _signal, timeoutMs = 0) {
+      if (attempts++ === 0) {
+        throw new ConnectError("connection refused", Code.Unavailable);
+      }
+      await new Promise((resolve) => setTimeout(resolve, timeoutMs));
+      throw new ConnectError("too late", Code.DeadlineExceeded);
+    },
+    stream: () => Promise.reject(new Error("not asked for")),
+  }, { timeoutMs: 600 });
+  const error = await reasonOf(hanging.txs.getTx({ key: { case: "txId", value: "id" } }));
+  assert.ok(error instanceof FencepostError, `${error}`);
+  assert.deepEqual([error.code, error.resumable], [Code.DeadlineExceeded, false]);
+  assert.match(error.message, /too late; the attempt before failed: Unavailable: connection refused/);
+  hanging.close();
+
+  const nobody = connect("127.0.0.1:1");
+  try {
+    for (const ask of /** @type {((signal: AbortSignal) => Promise<unknown>)[]} */ ([
+      (signal) => nobody.createAndWait({}, { signal }),
+      (signal) => nobody.watch(watchTx("id"), { signal }).next(),
+    ])) {
+      const signal = AbortSignal.timeout(400);
+      const thrown = await reasonOf(ask(signal));
+      assert.equal(thrown, signal.reason);
+      assert.ok(thrown instanceof DOMException && thrown.name === "TimeoutError", `${thrown}`);
+      assert.match(`${thrown.cause}`, /ECONNREFUSED/);
+      const own = new Error("of the caller");
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(own), 100);
+      assert.equal(await reasonOf(ask(controller.signal)), own);
+      assert.equal(own.cause, undefined);
+    }
+  } finally {
+    nobody.close();
+  }
+});
+
 test("a request to watch several transactions names them all, until all are final", () => {
   assert.deepEqual(watchTxs("a", "b"), { target: { case: "txs", value: { txIds: ["a", "b"] } }, untilFinal: true });
 });

@@ -28,6 +28,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** A connection to Fencepost. It is safe for use by many threads; one for a whole program is enough. */
 public final class FencepostClient implements AutoCloseable {
@@ -156,8 +157,8 @@ public final class FencepostClient implements AutoCloseable {
 
     /**
      * Creates a transaction and returns it once it is final, whether it succeeded or not: its state and executed tell. A request whose request_id was used before
-     * waits for that transaction. When the limit has passed (DEADLINE_EXCEEDED), or the thread is interrupted or the client closed (CANCELLED), a transaction that
-     * was created goes on, and the same call waits for it again.
+     * waits for that transaction. When the limit has passed (DEADLINE_EXCEEDED), or the thread is interrupted, its io.grpc.Context cancelled or the client closed (CANCELLED), a
+     * transaction that was created goes on, and the same call waits for it again.
      *
      * @throws FencepostException when the node refuses the request, or cannot be reached
      */
@@ -179,15 +180,19 @@ public final class FencepostClient implements AutoCloseable {
 
     private void awaitEnd(String txId, long nanos) {
         try (Watch watch = watch(watchTx(txId))) {
-            boolean late;
-            ScheduledFuture<?> limit = timer.schedule(watch::close, nanos, TimeUnit.NANOSECONDS);
+            AtomicBoolean late = new AtomicBoolean();
+            ScheduledFuture<?> limit = timer.schedule(() -> {
+                late.set(true);
+                watch.close();
+            }, nanos, TimeUnit.NANOSECONDS);
             try {
                 watch.forEachRemaining(message -> {});
             } finally {
-                late = !limit.cancel(false);
+                limit.cancel(false);
             }
-            if (late) {
-                throw FencepostException.of(Status.DEADLINE_EXCEEDED.withDescription("transaction " + txId + " is not final yet; it goes on, call again to wait for it"));
+            if (late.get()) {
+                String lost = watch.broken().map(e -> "; the watch had lost its stream: " + LastFailure.text(e.status())).orElse("");
+                throw FencepostException.of(Status.DEADLINE_EXCEEDED.withDescription("transaction " + txId + " is not final yet; it goes on, call again to wait for it" + lost));
             }
         } catch (RejectedExecutionException closed) {
             throw FencepostException.of(Patience.CLOSED);

@@ -98,6 +98,11 @@ public final class FencepostException extends RuntimeException {
         return status.getCode() + name + ": " + status.getDescription();
     }
 
+    /** The error as gRPC has it. */
+    Status status() {
+        return status;
+    }
+
     /** The class of the error. */
     public Status.Code code() {
         return status.getCode();

@@ -4,6 +4,7 @@ import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptor;
+import io.grpc.Context;
 import io.grpc.Deadline;
 import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
 import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
@@ -33,17 +34,17 @@ final class Patience implements ClientInterceptor {
     /** How a call or a watch ends whose client is closed. */
     static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one").withCause(Own.MARK);
 
-    /** The mark of an end that the client, or its caller, made: the same code comes from the network. It has no stack: one stands for all. */
+    /** The mark of an end that the client, or its caller, made: the same code comes from the network. It has no stack, and as its cause what the caller gave. */
     static final class Own extends RuntimeException {
         private static final long serialVersionUID = 1;
-        private static final Own MARK = new Own();
+        private static final Own MARK = new Own(null);
 
-        private Own() {
-            super("ended on this side", null, false, false);
+        private Own(Throwable cause) {
+            super("ended on this side", cause, false, false);
         }
 
-        static Throwable or(Throwable cause) {
-            return cause == null ? MARK : cause;
+        static Throwable by(Throwable cause) {
+            return cause == null ? MARK : cause instanceof Own ? cause : new Own(cause);
         }
     }
 
@@ -96,6 +97,11 @@ final class Patience implements ClientInterceptor {
         executor.execute(() -> listener.onClose(status, new Metadata()));
     }
 
+    /** The end of a call whose context was cancelled was made by its caller, in whose context it is. */
+    private static Status endIn(Context context, Status status) {
+        return status.getCode() == Status.Code.CANCELLED && context.isCancelled() ? status.withCause(Own.by(status.getCause())) : status;
+    }
+
     /** A call of a client that is closed. */
     private static final class RefusedCall<Q, A> extends ClientCall<Q, A> {
         private final CallOptions options;
@@ -124,6 +130,7 @@ final class Patience implements ClientInterceptor {
 
     /** A stream. */
     private final class OpenCall<Q, A> extends SimpleForwardingClientCall<Q, A> {
+        private final Context context = Context.current();
         private volatile boolean over;
 
         OpenCall(ClientCall<Q, A> call) {
@@ -132,7 +139,7 @@ final class Patience implements ClientInterceptor {
 
         @Override
         public void cancel(String reason, Throwable cause) {
-            super.cancel(reason, Own.or(cause));
+            super.cancel(reason, Own.by(cause));
         }
 
         @Override
@@ -142,7 +149,7 @@ final class Patience implements ClientInterceptor {
                 public void onClose(Status status, Metadata trailers) {
                     over = true;
                     calls.remove(OpenCall.this);
-                    super.onClose(status, trailers);
+                    super.onClose(endIn(context, status), trailers);
                 }
             }, headers);
             // Only now can it bear to be cancelled.
@@ -160,6 +167,9 @@ final class Patience implements ClientInterceptor {
         private final MethodDescriptor<Q, A> method;
         private final CallOptions options;
         private final Channel next;
+        private final Context context = Context.current();
+        private final Context.CancellationListener ending = ended -> hasten();
+        private final LastFailure last = new LastFailure();
 
         private ClientCall<Q, A> attempt;
         private int attempts;
@@ -173,7 +183,7 @@ final class Patience implements ClientInterceptor {
 
         PatientCall(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
             this.method = method;
-            this.options = options;
+            this.options = options.withStreamTracerFactory(last);
             this.next = next;
         }
 
@@ -183,6 +193,7 @@ final class Patience implements ClientInterceptor {
             this.headers = headers;
             calls.add(this);
             begin();
+            context.addListener(ending, Runnable::run);
             if (closed) {
                 cancel(CLOSED.getDescription(), null);
             }
@@ -194,6 +205,13 @@ final class Patience implements ClientInterceptor {
             Metadata copy = new Metadata();
             copy.merge(headers);
             attempt.start(new Hearing(), copy);
+        }
+
+        /** Ends the wait of a call whose context was cancelled: the next attempt ends at once, and gRPC tells how. */
+        private synchronized void hasten() {
+            if (pause != null && pause.cancel(false)) {
+                context.run(this::again);
+            }
         }
 
         private synchronized void again() {
@@ -226,10 +244,15 @@ final class Patience implements ClientInterceptor {
 
         @Override
         public void cancel(String reason, Throwable cause) {
-            if (cancelsPause(reason, Own.or(cause))) {
-                calls.remove(this);
-                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(Own.or(cause)));
+            if (cancelsPause(reason, Own.by(cause))) {
+                forget();
+                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(Own.by(cause)));
             }
+        }
+
+        private void forget() {
+            calls.remove(this);
+            context.removeListener(ending);
         }
 
         /** Cancels the attempt, which tells its end; tells whether there is none, but a wait for one. */
@@ -257,7 +280,7 @@ final class Patience implements ClientInterceptor {
                 return false;
             }
             try {
-                pause = timer.schedule(this::again, delay, TimeUnit.NANOSECONDS);
+                pause = timer.schedule(() -> context.run(this::again), context.isCancelled() ? 0 : delay, TimeUnit.NANOSECONDS);
             } catch (RejectedExecutionException closing) {
                 return false;
             }
@@ -282,9 +305,9 @@ final class Patience implements ClientInterceptor {
             @Override
             public void onClose(Status status, Metadata trailers) {
                 if (!repeats(status, trailers)) {
-                    calls.remove(PatientCall.this);
+                    forget();
                     tellHeaders();
-                    listener.onClose(status, trailers);
+                    listener.onClose(last.explain(endIn(context, status), trailers), trailers);
                 }
             }
 

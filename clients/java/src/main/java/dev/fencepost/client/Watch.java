@@ -3,6 +3,7 @@ package dev.fencepost.client;
 import com.google.protobuf.Duration;
 import dev.fencepost.v1.WatchTxRequest;
 import dev.fencepost.v1.WatchTxResponse;
+import io.grpc.Context;
 import io.grpc.Status;
 import io.grpc.stub.ClientCallStreamObserver;
 import io.grpc.stub.ClientResponseObserver;
@@ -14,6 +15,7 @@ import java.util.Queue;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
@@ -28,7 +30,7 @@ import java.util.concurrent.TimeUnit;
  * first token. Events that a snapshot shows already are left out. So does a watch of several transactions (txs), whose snapshots show what is final too.
  *
  * <p>It ends with the final event, of several once all are final, if the request says until_final, and when it is closed. {@link #hasNext} waits for the next message. It throws
- * {@link FencepostException} when the node refuses the request, when no stream could be had for the client's patience, when the thread is interrupted or
+ * {@link FencepostException} when the node refuses the request, when no stream could be had for the client's patience, when the thread is interrupted, its io.grpc.Context cancelled or
  * the client closed (CANCELLED), or with RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
  *
  * <p>One thread at a time may read it; any may close it.
@@ -51,12 +53,15 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
     private final Place place;
     private final Queue<WatchTxResponse> ready = new ArrayDeque<>();
     private final CountDownLatch closed = new CountDownLatch(1);
+    /** Ends a pause between two streams. */
+    private final Semaphore awake = new Semaphore(0);
     private volatile Stream stream;
     private volatile boolean clientClosed;
     private boolean enlisted;
     private boolean over;
     private boolean lost; // since the last stream that said something
     private long lostAt;
+    private volatile FencepostException broken; // why it was lost
     private long pause = FIRST_PAUSE;
 
     Watch(FencepostClient client, WatchTxRequest request, java.time.Duration heartbeat, java.time.Duration patience) {
@@ -124,6 +129,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
     public void close() {
         client.dismiss(this);
         closed.countDown();
+        awake.release();
         Stream open = stream;
         if (open != null) {
             open.cancel();
@@ -160,6 +166,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         }
         if (message.isPresent()) {
             lost = false;
+            broken = null;
             pause = FIRST_PAUSE;
             ready.addAll(place.take(message.get()));
         } else if (request.getUntilFinal()) {
@@ -180,13 +187,34 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             lostAt = System.nanoTime();
         }
         if (!e.resumable() || System.nanoTime() - lostAt > patience) {
+            if (broken != null) {
+                e.addSuppressed(broken);
+            }
             throw e;
         }
+        broken = e;
         // Of many watchers that lose a node not all shall come back at once.
         long wait = pause / 2 + ThreadLocalRandom.current().nextLong(pause / 2);
-        closed.await(Math.max(wait, Math.min(e.retryAfter().toNanos(), LONGEST_WAIT)), TimeUnit.NANOSECONDS);
+        sleep(Math.max(wait, Math.min(e.retryAfter().toNanos(), LONGEST_WAIT)));
         pause = Math.min(2 * pause, LONGEST_PAUSE);
         client.reconnect();
+    }
+
+    /** Waits, unless the watch is closed or the context of its reader cancelled, which the next stream finds out. */
+    private void sleep(long nanos) throws InterruptedException {
+        Context context = Context.current();
+        Context.CancellationListener ending = ended -> awake.release();
+        context.addListener(ending, Runnable::run);
+        try {
+            awake.tryAcquire(nanos, TimeUnit.NANOSECONDS);
+        } finally {
+            context.removeListener(ending);
+        }
+    }
+
+    /** Why there is no stream; empty while there is one. */
+    Optional<FencepostException> broken() {
+        return Optional.ofNullable(broken);
     }
 
     /** One stream. It asks for one message after the other, so that a reader who is slow holds nothing up but itself. */

@@ -15,6 +15,7 @@ import dev.fencepost.v1.TxServiceGrpc;
 import dev.fencepost.v1.WatchTxRequest;
 import io.grpc.CallOptions;
 import io.grpc.ClientCall;
+import io.grpc.Context;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
@@ -25,9 +26,11 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
@@ -79,10 +82,12 @@ class ResumableTest {
             ListenableFuture<?> unary = TxServiceGrpc.newFutureStub(client.channel()).getTx(get);
             Watch watch = client.watch(FencepostClient.watchTx("id"));
             CompletableFuture<Boolean> more = CompletableFuture.supplyAsync(watch::hasNext);
-            CompletableFuture<Status> call = cancelled(client, TxServiceGrpc.getGetTxMethod());
-            CompletableFuture<Status> stream = cancelled(client, TxServiceGrpc.getWatchTxMethod());
-            for (CompletableFuture<Status> end : List.of(call, stream)) {
-                assertOwn(FencepostException.of(end.get(5, TimeUnit.SECONDS)));
+            for (Throwable cause : new Throwable[] {null, new IllegalStateException("enough")}) {
+                CompletableFuture<Status> call = cancelled(client, TxServiceGrpc.getGetTxMethod(), cause);
+                CompletableFuture<Status> stream = cancelled(client, TxServiceGrpc.getWatchTxMethod(), cause);
+                for (CompletableFuture<Status> end : List.of(call, stream)) {
+                    assertOwn(FencepostException.of(end.get(5, TimeUnit.SECONDS)));
+                }
             }
             client.close();
             for (Future<?> future : List.of(unary, more)) {
@@ -96,8 +101,45 @@ class ResumableTest {
         }
     }
 
+    // A context is of the caller, and what it ends would end again and again.
+    @Test
+    void whatTheContextOfTheCallerEndsIsNotResumable() throws Exception {
+        GetTxRequest get = GetTxRequest.newBuilder().setTxId("id").build();
+        // It takes connections, and says nothing.
+        try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+                FencepostClient client = FencepostClient.connect("127.0.0.1:" + silent.getLocalPort());
+                FencepostClient nobody = FencepostClient.connect("127.0.0.1:1")) {
+            for (Throwable cause : new Throwable[] {null, new IllegalStateException("enough")}) {
+                Context.CancellableContext context = Context.current().withCancellation();
+                Watch between = nobody.watch(FencepostClient.watchTx("id"));
+                List<Future<?>> ended = List.of(
+                        inContext(context, () -> client.txs().getTx(get)),
+                        inContext(context, () -> client.txs().watchTx(FencepostClient.watchTx("id")).hasNext()),
+                        inContext(context, () -> client.watch(FencepostClient.watchTx("id")).hasNext()),
+                        inContext(context, between::hasNext));
+                while (between.broken().isEmpty()) {
+                    Thread.onSpinWait();
+                }
+                context.cancel(cause);
+                for (Future<?> end : ended) {
+                    FencepostException e = FencepostException.of(assertThrows(ExecutionException.class, () -> end.get(5, TimeUnit.SECONDS)).getCause());
+                    assertOwn(e);
+                    assertEquals(end == ended.get(3) ? 1 : 0, e.getSuppressed().length, "a watch that had lost its stream, and nothing else, tells why");
+                }
+            }
+        }
+    }
+
+    static Future<?> inContext(Context context, Callable<?> call) {
+        FutureTask<?> task = new FutureTask<>(() -> context.call(call));
+        Thread thread = new Thread(task, "in a context");
+        thread.setDaemon(true);
+        thread.start();
+        return task;
+    }
+
     /** How a call ends that its caller cancels. */
-    private static <Q, A> CompletableFuture<Status> cancelled(FencepostClient client, MethodDescriptor<Q, A> method) {
+    private static <Q, A> CompletableFuture<Status> cancelled(FencepostClient client, MethodDescriptor<Q, A> method, Throwable cause) {
         CompletableFuture<Status> end = new CompletableFuture<>();
         ClientCall<Q, A> call = client.channel().newCall(method, CallOptions.DEFAULT);
         call.start(new ClientCall.Listener<>() {
@@ -106,7 +148,7 @@ class ResumableTest {
                 end.complete(status);
             }
         }, new Metadata());
-        call.cancel("enough", null);
+        call.cancel("enough", cause);
         return end;
     }
 

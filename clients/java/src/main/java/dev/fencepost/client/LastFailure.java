@@ -1,0 +1,37 @@
+package dev.fencepost.client;
+
+import io.grpc.ClientStreamTracer;
+import io.grpc.Metadata;
+import io.grpc.Status;
+
+/** Why the last attempt of a call failed, other than by its end: when a deadline ends the call between two attempts, gRPC tells of the deadline alone. */
+final class LastFailure extends ClientStreamTracer.Factory {
+    private volatile Status status;
+
+    @Override
+    public ClientStreamTracer newClientStreamTracer(ClientStreamTracer.StreamInfo info, Metadata headers) {
+        return new ClientStreamTracer() {
+            @Override
+            public void streamClosed(Status end) {
+                if (!end.isOk() && end.getCode() != Status.Code.DEADLINE_EXCEEDED && end.getCode() != Status.Code.CANCELLED) {
+                    status = end;
+                }
+            }
+        };
+    }
+
+    /** Adds it to a deadline that passed, unless it is the node that says so. */
+    Status explain(Status end, Metadata trailers) {
+        Status last = status;
+        if (last == null || end.getCode() != Status.Code.DEADLINE_EXCEEDED || !FencepostException.of(end.asRuntimeException(trailers)).reasonName().isEmpty()) {
+            return end;
+        }
+        return end.withDescription(end.getDescription() + "; the attempt before failed: " + text(last));
+    }
+
+    /** What a status says, and what made it: of a connection that cannot be had gRPC says no more than "io exception". */
+    static String text(Status status) {
+        String cause = status.getCause() == null ? "" : " (" + status.getCause().getMessage() + ")";
+        return status.getCode() + ": " + status.getDescription() + cause;
+    }
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// What a path names is not named again. The transcoder would believe a parameter over the path, and drop what a body says, without a word: a script that mixes up two
+// transactions would cancel one and take it for the other.
+
+// pathName is what a path names: the field of the request, what else would name it, and its value.
+type pathName struct {
+	field string
+	other string
+	value string
+}
+
+// nameIn is what is named by the path of a URL; the zero value for one that names nothing.
+func nameIn(u *url.URL) pathName {
+	parts := strings.Split(u.EscapedPath(), "/") // "", "api", "v1", what, name
+	if len(parts) < 5 {
+		return pathName{}
+	}
+	value, err := url.PathUnescape(parts[4])
+	switch {
+	case err != nil: // cannot be: it is escaped just now
+		return pathName{}
+	case parts[3] == "submitters":
+		return pathName{field: "submitter", value: value}
+	case parts[3] == "tx" && value == "by-request":
+		return pathName{field: "tx_id", value: value}
+	case parts[3] == "tx" && value != "batch" && value != "by-ids":
+		return pathName{field: "tx_id", other: "request", value: value}
+	}
+	return pathName{}
+}
+
+// checkParameters refuses parameters that would say what the path says, and those of a request with a body, which has all else.
+func checkParameters(method string, u *url.URL) error {
+	if err := checkURL(u); err != nil {
+		return err
+	}
+	named := nameIn(u)
+	for name := range u.Query() {
+		field, _, _ := strings.Cut(snakeCase(name), ".")
+		switch {
+		case method != http.MethodGet:
+			return invalidField(name, "is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant", clip(method, longestField))
+		case field != "" && (field == named.field || field == named.other):
+			return noSuchParameter(name)
+		}
+	}
+	return nil
+}
+
+// checkBody refuses a body that names another than the path. What cannot be read is for the transcoder to say.
+func checkBody(r *http.Request, text []byte, most int) error {
+	named := nameIn(r.URL)
+	if named.field == "" || !strings.HasPrefix(r.URL.Path, pathPrefix) {
+		return nil
+	}
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		packed := &inflater{most: int64(most)}
+		if packed.Reset(bytes.NewReader(text)) != nil {
+			return nil
+		}
+		text, _ = io.ReadAll(packed)
+	}
+	var body struct {
+		TxID      string `json:"txId"`
+		TxIDSnake string `json:"tx_id"`
+		Submitter string `json:"submitter"`
+	}
+	if json.Unmarshal(text, &body) != nil {
+		return nil
+	}
+	for _, other := range map[string][]string{"tx_id": {body.TxID, body.TxIDSnake}, "submitter": {body.Submitter}}[named.field] {
+		if other != "" && other != named.value {
+			return invalidField(named.field, "is %q in the path and %q in the body; leave it out of the body, or correct the path", clip(named.value, longestField), clip(other, longestField))
+		}
+	}
+	return nil
+}

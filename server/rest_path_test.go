@@ -1,0 +1,76 @@
+package server
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+)
+
+// What a path names is what is acted on, or nothing is.
+func TestNothingIsNamedBesideThePath(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	k.register("bob")
+	n := k.serve()
+	a, b := n.create("alice", "r").GetTxId(), n.create("bob", "r").GetTxId()
+	for path, reason := range map[string]string{
+		"tx/" + a + "?tx_id=" + b: "UNKNOWN_FIELD", "tx/" + a + "?txId=" + b: "UNKNOWN_FIELD", "tx/" + a + "?request.submitter=bob&request.requestId=r": "UNKNOWN_FIELD",
+		"tx/by-request?submitter=alice&request_id=r&tx_id=" + b: "UNKNOWN_FIELD", "submitters/alice?submitter=bob": "UNKNOWN_FIELD", "submitters/alice/commands?submitter=bob": "UNKNOWN_FIELD",
+	} {
+		n.http("GET", "/api/v1/"+path, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, reason)
+	}
+	cancel := "/api/v1/tx/" + a + "/cancel"
+	for query, body := range map[string]string{"": `{"txId":"` + b + `"}`, "?": `{"tx_id":"` + b + `","reason":"r"}`, "?tx_id=" + b: "", "?txId=" + b + "&reason=r": "{}", "?reason=r": `{"reason":"another"}`} {
+		n.http("POST", cancel+query, body).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	}
+	var packed strings.Builder
+	z := gzip.NewWriter(&packed)
+	_, err := io.WriteString(z, `{"txId":"`+b+`"}`)
+	n.must(err)
+	n.must(z.Close())
+	s := n.http("POST", cancel, packed.String(), "Content-Encoding", "gzip").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	wantFault(t, s, "tx_id", `is "`+a+`" in the path and "`+b+`" in the body`)
+	s = n.http("PATCH", "/api/v1/submitters/eip155:31337:0xa", `{"submitter":"bob","update_mask":"max_fee"}`).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	wantFault(t, s, "submitter", `is "eip155:31337:0xa" in the path and "bob" in the body`)
+	for _, id := range []string{a, b} {
+		n.http("GET", "/api/v1/tx/"+id, "").want(t, http.StatusOK, "tx.state", "TX_STATE_QUEUED")
+	}
+	n.http("POST", cancel, `{"txId":"`+a+`"}`).want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED", "tx.txId", a)
+	n.http("POST", "/api/v1/tx/"+b+"/cancel", `{"txId":"","reason":null}`).want(t, http.StatusOK, "tx.txId", b)
+}
+
+var pathVariable = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// Every path of the contract that names something is known to.
+func TestNamesInThePathsOfTheContract(t *testing.T) {
+	t.Parallel()
+	for name, m := range methods() {
+		rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+		for _, r := range append(rule.GetAdditionalBindings(), rule) {
+			path := r.GetGet() + r.GetPost() + r.GetPatch() + r.GetPut() + r.GetDelete()
+			u, err := url.Parse(pathVariable.ReplaceAllString(path, "a%2Fb:c"))
+			if err != nil || path == "" {
+				t.Fatalf("%s: path %q, %v", name, path, err)
+			}
+			got, want := nameIn(u), pathVariable.FindStringSubmatch(path)
+			switch {
+			case want != nil && (got.field != want[1] || got.value != "a/b:c"):
+				t.Errorf("%s: %s names %+v", name, path, got)
+			case want == nil && got.field != "" && got.value != "by-request":
+				t.Errorf("%s: %s names nothing, and is taken for %+v", name, path, got)
+			}
+			if body := r.GetBody(); body != "*" && body != "" || (body == "") != (r.GetGet() != "") {
+				t.Errorf("%s: %s has the body %q: see checkParameters", name, path, body)
+			}
+		}
+	}
+}
