@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -76,7 +78,33 @@ func (s *Store) EventsSince(ctx context.Context, since, until string, after Even
 			return nil, s.failed(ctx, "read the feed", err)
 		}
 	}
+	if err := s.name(ctx, events); err != nil {
+		return nil, s.failed(ctx, "read whose the events are", err)
+	}
 	return events, nil
+}
+
+// name fills in the names of submitters, and asks for those that no event before had.
+func (s *Store) name(ctx context.Context, events []EventInfo) error {
+	unknown := s.lookups.name(events)
+	if len(unknown) == 0 {
+		return nil
+	}
+	ids := slices.Collect(maps.Keys(unknown))
+	rows, err := s.feed(ctx).NamesOf(ctx, plain(ids))
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		unknown[txn.SubmitterID(r.SubmitterID)] = r.Name
+		s.lookups.putName(txn.SubmitterID(r.SubmitterID), r.Name)
+	}
+	for i, e := range events {
+		if name, ok := unknown[e.Event.Submitter]; ok {
+			events[i].SubmitterName = name
+		}
+	}
+	return nil
 }
 
 // EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have, and nothing of what else is in the feed.

@@ -187,3 +187,44 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 		t.Fatalf("the head is found by the plan:\n%s", plan)
 	}
 }
+
+// TestNamesOfEventsAreRemembered: the feed asks for the name of a submitter once, has that of each event all the same, however few fit, and remembers nothing of
+// those that are not there.
+func TestNamesOfEventsAreRemembered(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	for _, name := range []string{"alice", "bob", "carol"} {
+		k.queue(s, k.submitter(s, name), "r1")
+	}
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	check := func(when string) {
+		t.Helper()
+		events, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 100)
+		k.must(err)
+		got := ""
+		for _, e := range events {
+			got += fmt.Sprintf("%d %s, ", e.Event.Submitter, e.SubmitterName)
+		}
+		if want := "1 alice, 2 bob, 3 carol, "; got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	check("at first")
+	k.exec("UPDATE submitter SET name = 'x' || name") // which nothing of ours does
+	check("when all are known")
+	k.exec("UPDATE submitter SET name = substr(name, 2)")
+	s.lookups.names = map[txn.SubmitterID]string{1: "alice"}
+	for id := txn.SubmitterID(10); len(s.lookups.names) < maxLookups; id++ {
+		s.lookups.names[id] = "others"
+	}
+	check("when one is known and no other fits")
+	if len(s.lookups.names) != 2 {
+		t.Errorf("%d are remembered", len(s.lookups.names))
+	}
+	unknown := []EventInfo{{Event: txn.Event{Submitter: 77}}}
+	if err := s.name(k.ctx, unknown); err != nil || unknown[0].SubmitterName != "" || len(s.lookups.names) != 2 {
+		t.Errorf("of one that is not there: %q, %v", unknown[0].SubmitterName, err)
+	}
+}

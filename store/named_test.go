@@ -126,3 +126,27 @@ func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
 		}
 	}
 }
+
+// A page of the feed of some reads of each no more than fits into it, however much there is.
+func TestAPageOfSomeReadsNoMoreThanFits(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	var ids []txn.TxID
+	for _, request := range []string{"r1", "r2", "r3"} {
+		ids = append(ids, k.queue(s, id, request).ID)
+	}
+	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT submitter_id, tx_id, n, 'DELAYED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx, generate_series(2, 500) n`)
+	k.exec("ANALYZE tx_event")
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	of, named := keys(ids)
+	meter := &meteredReads{DBTX: k.session(), t: t}
+	rows, err := db.New(meter).EventsSinceOf(k.ctx, db.EventsSinceOfParams{SubmitterIds: of, TxIds: named, Since: "1:1:", Until: head, AfterXid: "0", MaxRows: 10})
+	k.must(err)
+	if most := 2 * 3 * 10.0; len(rows) != 10 || meter.rows > most { // each, and its submitter
+		t.Errorf("%.0f rows are read for a page of %d, %.0f at most are needed", meter.rows, len(rows), most)
+	}
+}

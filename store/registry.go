@@ -172,10 +172,11 @@ func toPause(r db.SubmittersRow) *Pause {
 // maxLookups bounds what is remembered of names.
 const maxLookups = 1 << 16
 
-// lookups remember the ids of names and accounts. An id is never changed or given anew, so what was found once holds.
+// lookups remember the ids of names and accounts, and the names of ids. An id is never changed or given anew, nor is a name, so what was found once holds.
 type lookups struct {
-	mu  sync.Mutex
-	ids map[string]txn.SubmitterID
+	mu    sync.Mutex
+	ids   map[string]txn.SubmitterID
+	names map[txn.SubmitterID]string
 }
 
 func (l *lookups) get(key string) (txn.SubmitterID, bool) {
@@ -192,6 +193,32 @@ func (l *lookups) put(key string, id txn.SubmitterID) {
 		l.ids = map[string]txn.SubmitterID{}
 	}
 	l.ids[key] = id
+}
+
+// name fills in whose the events are, as far as that is remembered, and tells of whom it is not.
+func (l *lookups) name(events []EventInfo) (unknown map[txn.SubmitterID]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range events {
+		name, ok := l.names[e.Event.Submitter]
+		if events[i].SubmitterName = name; ok {
+			continue
+		}
+		if unknown == nil {
+			unknown = map[txn.SubmitterID]string{}
+		}
+		unknown[e.Event.Submitter] = ""
+	}
+	return unknown
+}
+
+func (l *lookups) putName(id txn.SubmitterID, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.names == nil || len(l.names) >= maxLookups {
+		l.names = map[txn.SubmitterID]string{}
+	}
+	l.names[id] = name
 }
 
 // Lookup finds a submitter by its name or by its CAIP-10 account id.
