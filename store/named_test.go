@@ -127,6 +127,28 @@ func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
 	}
 }
 
+// Nor is a plan that is made when the ledger is empty, and kept, a walk along all that a submitter has, or of the whole table.
+func TestNamedTransactionsAreMetByTheirKeysFromTheStart(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	tap := &textTap{DBTX: k.db.Pool}
+	for name, read := range map[string]func(*db.Queries) error{
+		"the list": func(q *db.Queries) error {
+			_, err := q.ListTxsByID(k.ctx, db.ListTxsByIDParams{MaxRows: 1})
+			return err
+		},
+		"the standings": func(q *db.Queries) error { _, err := q.Standings(k.ctx, db.StandingsParams{}); return err },
+	} {
+		k.must(read(db.New(tap)))
+		plan := tap.kept(k)
+		for _, bad := range []string{"Seq Scan on managed_tx", "Bitmap", "Hash Join", "managed_tx_request"} {
+			if strings.Contains(plan, bad) {
+				t.Errorf("%s has a %s:\n%s", name, bad, plan)
+			}
+		}
+	}
+}
+
 // A page of the feed of some reads of each no more than fits into it, however much there is.
 func TestAPageOfSomeReadsNoMoreThanFits(t *testing.T) {
 	t.Parallel()
