@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -84,27 +82,17 @@ func (s *Store) EventsSince(ctx context.Context, since, until string, after Even
 	return events, nil
 }
 
-// name fills in the names of submitters, and asks for those that no event before had.
+// name fills in whose the events are.
 func (s *Store) name(ctx context.Context, events []EventInfo) error {
-	unknown := s.lookups.name(events)
-	if len(unknown) == 0 {
-		return nil
+	names := map[txn.SubmitterID]string{}
+	for _, e := range events {
+		names[e.Event.Submitter] = ""
 	}
-	ids := slices.Collect(maps.Keys(unknown))
-	rows, err := s.feed(ctx).NamesOf(ctx, plain(ids))
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		unknown[txn.SubmitterID(r.SubmitterID)] = r.Name
-		s.lookups.putName(txn.SubmitterID(r.SubmitterID), r.Name)
-	}
+	err := s.names(ctx, s.feed(ctx), names)
 	for i, e := range events {
-		if name, ok := unknown[e.Event.Submitter]; ok {
-			events[i].SubmitterName = name
-		}
+		events[i].SubmitterName = names[e.Event.Submitter]
 	}
-	return nil
+	return err
 }
 
 // EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have, and nothing of what else is in the feed.

@@ -188,15 +188,22 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 	}
 }
 
-// TestNamesOfEventsAreRemembered: the feed asks for the name of a submitter once, has that of each event all the same, however few fit, and remembers nothing of
-// those that are not there.
-func TestNamesOfEventsAreRemembered(t *testing.T) {
+// TestNamesAreRemembered: of a submitter the name is asked for once. The feed and the answers to creates have it all the same, however few fit; and nothing is
+// remembered of those that are not there.
+func TestNamesAreRemembered(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
 	for _, name := range []string{"alice", "bob", "carol"} {
-		k.queue(s, k.submitter(s, name), "r1")
+		id := k.submitter(s, name)
+		for _, request := range []string{"r1", "r1"} { // the second time it is found
+			info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)})
+			if k.must(err); info.SubmitterName != name {
+				t.Errorf("a transaction of %s is answered as one of %q", name, info.SubmitterName)
+			}
+		}
 	}
+	s.lookups.names = nil
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
 	check := func(when string) {

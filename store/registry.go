@@ -195,19 +195,15 @@ func (l *lookups) put(key string, id txn.SubmitterID) {
 	l.ids[key] = id
 }
 
-// name fills in whose the events are, as far as that is remembered, and tells of whom it is not.
-func (l *lookups) name(events []EventInfo) (unknown map[txn.SubmitterID]string) {
+// fill in the names of these, as far as they are remembered, and tell of whom they are not.
+func (l *lookups) fill(names map[txn.SubmitterID]string) (unknown []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, e := range events {
-		name, ok := l.names[e.Event.Submitter]
-		if events[i].SubmitterName = name; ok {
-			continue
+	for id := range names {
+		name, ok := l.names[id]
+		if names[id] = name; !ok {
+			unknown = append(unknown, int32(id))
 		}
-		if unknown == nil {
-			unknown = map[txn.SubmitterID]string{}
-		}
-		unknown[e.Event.Submitter] = ""
 	}
 	return unknown
 }
@@ -219,6 +215,20 @@ func (l *lookups) putName(id txn.SubmitterID, name string) {
 		l.names = map[txn.SubmitterID]string{}
 	}
 	l.names[id] = name
+}
+
+// names fills in what these submitters are called, and asks for those of whom nobody asked before. Who is not there has none.
+func (s *Store) names(ctx context.Context, q *db.Queries, of map[txn.SubmitterID]string) error {
+	unknown := s.lookups.fill(of)
+	if len(unknown) == 0 {
+		return nil
+	}
+	rows, err := q.NamesOf(ctx, unknown)
+	for _, r := range rows {
+		of[txn.SubmitterID(r.SubmitterID)] = r.Name
+		s.lookups.putName(txn.SubmitterID(r.SubmitterID), r.Name)
+	}
+	return err
 }
 
 // Lookup finds a submitter by its name or by its CAIP-10 account id.

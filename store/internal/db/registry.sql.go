@@ -19,6 +19,7 @@ type NamesOfRow struct {
 	Name        string
 }
 
+// NamesOf is asked once for each submitter: names do not change.
 func (q *Queries) NamesOf(ctx context.Context, submitterIds []int32) ([]NamesOfRow, error) {
 	rows, err := q.db.Query(ctx, namesOf, submitterIds)
 	if err != nil {
