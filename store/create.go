@@ -176,14 +176,14 @@ func (j *createJob) fail(err error) {
 }
 
 // won answers with the transaction that this job inserted.
-func (j *createJob) won(r db.InsertTxsRow) {
+func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 	*j.info = TxInfo{
 		Tx: txn.Tx{
 			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID, RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload, Terms: j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		},
-		SubmitterName: r.SubmitterName, Labels: j.intent.Labels,
+		SubmitterName: submitter, Labels: j.intent.Labels,
 	}
 	j.created = true
 	j.end()
@@ -239,9 +239,13 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	if len(seated) == 0 {
 		return s.findCreated(ctx, group)
 	}
-	rows, err := s.read().InsertTxs(ctx, insertParams(seated))
+	names := map[txn.SubmitterID]string{}
+	for _, job := range seated {
+		names[job.intent.Submitter] = ""
+	}
+	rows, err := s.insertNamed(ctx, names, seated)
 	if fate := judge(err, true); fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
-		rows, err = s.read().InsertTxs(ctx, insertParams(seated))
+		rows, err = s.insertNamed(ctx, names, seated)
 	}
 	if why := refusalOf(err); why != nil {
 		return why
@@ -258,7 +262,7 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	var left []*createJob
 	for _, job := range group {
 		if row, ok := inserted[job.id]; ok {
-			job.won(row)
+			job.won(row, names[job.intent.Submitter])
 			continue
 		}
 		left = append(left, job)
@@ -269,6 +273,14 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 		}
 	}
 	return nil
+}
+
+// insertNamed also finds out what the submitters are called, before anything is inserted.
+func (s *Store) insertNamed(ctx context.Context, names map[txn.SubmitterID]string, seated []*createJob) ([]db.InsertTxsRow, error) {
+	if err := s.names(ctx, s.read(), names); err != nil {
+		return nil, err
+	}
+	return s.read().InsertTxs(ctx, insertParams(seated))
 }
 
 // refusalOf is what the database has refused, if that is what an error says.

@@ -76,7 +76,23 @@ func (s *Store) EventsSince(ctx context.Context, since, until string, after Even
 			return nil, s.failed(ctx, "read the feed", err)
 		}
 	}
+	if err := s.name(ctx, events); err != nil {
+		return nil, s.failed(ctx, "read whose the events are", err)
+	}
 	return events, nil
+}
+
+// name fills in whose the events are.
+func (s *Store) name(ctx context.Context, events []EventInfo) error {
+	names := map[txn.SubmitterID]string{}
+	for _, e := range events {
+		names[e.Event.Submitter] = ""
+	}
+	err := s.names(ctx, s.feed(ctx), names)
+	for i, e := range events {
+		events[i].SubmitterName = names[e.Event.Submitter]
+	}
+	return err
 }
 
 // EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have, and nothing of what else is in the feed.

@@ -187,3 +187,51 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 		t.Fatalf("the head is found by the plan:\n%s", plan)
 	}
 }
+
+// TestNamesAreRemembered: of a submitter the name is asked for once. The feed and the answers to creates have it all the same, however few fit; and nothing is
+// remembered of those that are not there.
+func TestNamesAreRemembered(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	for _, name := range []string{"alice", "bob", "carol"} {
+		id := k.submitter(s, name)
+		for _, request := range []string{"r1", "r1"} { // the second time it is found
+			info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)})
+			if k.must(err); info.SubmitterName != name {
+				t.Errorf("a transaction of %s is answered as one of %q", name, info.SubmitterName)
+			}
+		}
+	}
+	s.lookups.names = nil
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	check := func(when string) {
+		t.Helper()
+		events, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 100)
+		k.must(err)
+		got := ""
+		for _, e := range events {
+			got += fmt.Sprintf("%d %s, ", e.Event.Submitter, e.SubmitterName)
+		}
+		if want := "1 alice, 2 bob, 3 carol, "; got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	check("at first")
+	k.exec("UPDATE submitter SET name = 'x' || name") // which nothing of ours does
+	check("when all are known")
+	k.exec("UPDATE submitter SET name = substr(name, 2)")
+	s.lookups.names = map[txn.SubmitterID]string{1: "alice"}
+	for id := txn.SubmitterID(10); len(s.lookups.names) < maxLookups; id++ {
+		s.lookups.names[id] = "others"
+	}
+	check("when one is known and no other fits")
+	if len(s.lookups.names) != 2 {
+		t.Errorf("%d are remembered", len(s.lookups.names))
+	}
+	unknown := []EventInfo{{Event: txn.Event{Submitter: 77}}}
+	if err := s.name(k.ctx, unknown); err != nil || unknown[0].SubmitterName != "" || len(s.lookups.names) != 2 {
+		t.Errorf("of one that is not there: %q, %v", unknown[0].SubmitterName, err)
+	}
+}

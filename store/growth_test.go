@@ -94,7 +94,7 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 			most int
 			run  func(q *db.Queries) error
 		}{
-			"the head of the queue": {60, func(q *db.Queries) error {
+			"the head of the queue": {30, func(q *db.Queries) error {
 				_, err := q.InboxTxs(k.ctx, db.InboxTxsParams{SubmitterIds: ids, Head: 8})
 				return err
 			}},
@@ -105,8 +105,8 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 				_, err := q.TxsByRequest(k.ctx, db.TxsByRequestParams{SubmitterIds: ids, RequestIds: []string{"past-5"}})
 				return err
 			}},
-			"a page":         {200, list},
-			"a page of open": {200, listOpen},
+			"a page":         {45, list},
+			"a page of open": {45, listOpen},
 			"those without an owner": {60, func(q *db.Queries) error {
 				_, err := q.Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: 1})
 				return err

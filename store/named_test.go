@@ -126,3 +126,49 @@ func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
 		}
 	}
 }
+
+// Nor is a plan that is made when the ledger is empty, and kept, a walk along all that a submitter has, or of the whole table.
+func TestNamedTransactionsAreMetByTheirKeysFromTheStart(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	tap := &textTap{DBTX: k.db.Pool}
+	for name, read := range map[string]func(*db.Queries) error{
+		"the list": func(q *db.Queries) error {
+			_, err := q.ListTxsByID(k.ctx, db.ListTxsByIDParams{MaxRows: 1})
+			return err
+		},
+		"the standings": func(q *db.Queries) error { _, err := q.Standings(k.ctx, db.StandingsParams{}); return err },
+	} {
+		k.must(read(db.New(tap)))
+		plan := tap.kept(k)
+		for _, bad := range []string{"Seq Scan on managed_tx", "Bitmap", "Hash Join", "managed_tx_request"} {
+			if strings.Contains(plan, bad) {
+				t.Errorf("%s has a %s:\n%s", name, bad, plan)
+			}
+		}
+	}
+}
+
+// A page of the feed of some reads of each no more than fits into it, however much there is.
+func TestAPageOfSomeReadsNoMoreThanFits(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	var ids []txn.TxID
+	for _, request := range []string{"r1", "r2", "r3"} {
+		ids = append(ids, k.queue(s, id, request).ID)
+	}
+	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT submitter_id, tx_id, n, 'DELAYED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx, generate_series(2, 500) n`)
+	k.exec("ANALYZE tx_event")
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	of, named := keys(ids)
+	meter := &meteredReads{DBTX: k.session(), t: t}
+	rows, err := db.New(meter).EventsSinceOf(k.ctx, db.EventsSinceOfParams{SubmitterIds: of, TxIds: named, Since: "1:1:", Until: head, AfterXid: "0", MaxRows: 10})
+	k.must(err)
+	if most := 2 * 3 * 10.0; len(rows) != 10 || meter.rows > most { // each, and its submitter
+		t.Errorf("%.0f rows are read for a page of %d, %.0f at most are needed", meter.rows, len(rows), most)
+	}
+}

@@ -172,10 +172,11 @@ func toPause(r db.SubmittersRow) *Pause {
 // maxLookups bounds what is remembered of names.
 const maxLookups = 1 << 16
 
-// lookups remember the ids of names and accounts. An id is never changed or given anew, so what was found once holds.
+// lookups remember the ids of names and accounts, and the names of ids. An id is never changed or given anew, nor is a name, so what was found once holds.
 type lookups struct {
-	mu  sync.Mutex
-	ids map[string]txn.SubmitterID
+	mu    sync.Mutex
+	ids   map[string]txn.SubmitterID
+	names map[txn.SubmitterID]string
 }
 
 func (l *lookups) get(key string) (txn.SubmitterID, bool) {
@@ -192,6 +193,42 @@ func (l *lookups) put(key string, id txn.SubmitterID) {
 		l.ids = map[string]txn.SubmitterID{}
 	}
 	l.ids[key] = id
+}
+
+// fill in the names of these, as far as they are remembered, and tell of whom they are not.
+func (l *lookups) fill(names map[txn.SubmitterID]string) (unknown []int32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range names {
+		name, ok := l.names[id]
+		if names[id] = name; !ok {
+			unknown = append(unknown, int32(id))
+		}
+	}
+	return unknown
+}
+
+func (l *lookups) putName(id txn.SubmitterID, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.names == nil || len(l.names) >= maxLookups {
+		l.names = map[txn.SubmitterID]string{}
+	}
+	l.names[id] = name
+}
+
+// names fills in what these submitters are called, and asks for those of whom nobody asked before. Who is not there has none.
+func (s *Store) names(ctx context.Context, q *db.Queries, of map[txn.SubmitterID]string) error {
+	unknown := s.lookups.fill(of)
+	if len(unknown) == 0 {
+		return nil
+	}
+	rows, err := q.NamesOf(ctx, unknown)
+	for _, r := range rows {
+		of[txn.SubmitterID(r.SubmitterID)] = r.Name
+		s.lookups.putName(txn.SubmitterID(r.SubmitterID), r.Name)
+	}
+	return err
 }
 
 // Lookup finds a submitter by its name or by its CAIP-10 account id.

@@ -181,7 +181,7 @@ func (s *Store) connect() (err error) {
 	if s.taker, err = s.newPool("taker", lease, lease*2/3, takerConns); err != nil {
 		return err
 	}
-	if s.tail, err = s.newPool("tail", readLimit, fenced, 1); err != nil {
+	if s.tail, err = s.newPool("tail", readLimit, fenced, 1, "enable_seqscan"); err != nil { // so does the tailer, of each event
 		return err
 	}
 	renew, err := s.session("renew", lease/3, lease/4)

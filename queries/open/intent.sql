@@ -40,7 +40,7 @@ WITH intent AS MATERIALIZED (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
 )
-SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_name FROM queued q JOIN submitter s ON s.submitter_id = q.submitter_id;
+SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at FROM queued q;
 
 -- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
 -- commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its

@@ -1,30 +1,33 @@
--- What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash. Keys are compared once more as a
--- whole: see Commit.
+-- What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash, where there is one: for a
+-- row without it the planner may read the whole table of forms, as long as that is small. Keys are compared once more as a whole: see Commit.
 
 -- name: TxByID :one
 SELECT sqlc.embed(t), s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND (t.submitter_id, t.tx_id) >= (@submitter_id, @tx_id);
 
 -- name: TxsByRequest :many
 SELECT sqlc.embed(t), s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@request_ids::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id;
 
 -- ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan. It ends early with the second row beyond
 -- so many bytes of call data: whoever counts them finds the row with which its own page ends, and the one that tells of another page. How long call data is says
--- its row; those of other pages are not read.
+-- its row; those of other pages are not read. A row of the page is met again at its place (ctid, cast because sqlc knows of no such column), which stays the same for
+-- as long as the statement sees that row: by its key each would take a walk down the tree.
 -- name: ListTxs :many
 WITH page AS MATERIALIZED (
-    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes FROM managed_tx q
+           SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes FROM managed_tx q
             WHERE q.submitter_id = s.submitter_id AND q.tx_id < @before::UUID AND q.tx_id >= @lowest::UUID
               AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
               AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
@@ -37,10 +40,11 @@ WITH page AS MATERIALIZED (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
@@ -48,17 +52,17 @@ SELECT sqlc.embed(t), m.submitter_name,
 -- these, however much of it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
 -- name: ListOpenTxs :many
 WITH page AS MATERIALIZED (
-    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.bytes
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           (SELECT q.submitter_id, q.tx_id, q.queue_seq, octet_length(q.data) AS bytes FROM managed_tx q
+           (SELECT q.submitter_id, q.tx_id, q.queue_seq, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes FROM managed_tx q
              WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
                AND 'QUEUED' = ANY(@states::TEXT[]) AND q.queue_seq < @before::BIGINT
                AND q.created_at >= @created_from::TIMESTAMPTZ AND q.created_at < @created_before::TIMESTAMPTZ
              ORDER BY q.queue_seq DESC
              LIMIT @max_rows::INT)
            UNION ALL
-           (SELECT o.submitter_id, o.tx_id, o.queue_seq, octet_length(o.data) AS bytes FROM managed_tx o
+           (SELECT o.submitter_id, o.tx_id, o.queue_seq, CAST(o.ctid AS TID) AS at, octet_length(o.data) AS bytes FROM managed_tx o
              WHERE o.submitter_id = s.submitter_id AND o.nonce IS NOT NULL AND o.terminal_at IS NULL
                AND o.state = ANY(@states::TEXT[]) AND o.queue_seq < @before::BIGINT
                AND o.created_at >= @created_from::TIMESTAMPTZ AND o.created_at < @created_before::TIMESTAMPTZ)
@@ -70,10 +74,11 @@ WITH page AS MATERIALIZED (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.queue_seq DESC;
 
@@ -84,10 +89,10 @@ SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = @submitter_id AND t.
 -- ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
 -- name: ListTxsByLabel :many
 WITH page AS MATERIALIZED (
-    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+           SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes
              FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
             WHERE l.submitter_id = s.submitter_id AND l.key = @key::TEXT AND l.value = @value::TEXT AND l.tx_id < @before::UUID AND l.tx_id >= @lowest::UUID
               AND q.labels @> CAST(@label_set::TEXT AS JSONB)
@@ -102,30 +107,37 @@ WITH page AS MATERIALIZED (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
--- ListTxsByID is ListTxs of some that are named.
+-- ListTxsByID is ListTxs of some that are named. Each is looked up by itself: a join the planner may turn into a walk along all that there is, when it takes the ledger
+-- for empty. So it is with Standings.
 -- name: ListTxsByID :many
 WITH page AS MATERIALIZED (
-    SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+    SELECT q.submitter_id, q.tx_id, q.at, q.bytes
       FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
-      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id AND (q.submitter_id, q.tx_id) >= (k.submitter_id, k.tx_id)
-     WHERE q.tx_id < @before::UUID AND (cardinality(@states::TEXT[]) = 0 OR q.state = ANY(@states::TEXT[]))
+     CROSS JOIN LATERAL (
+           SELECT n.submitter_id, n.tx_id, CAST(n.ctid AS TID) AS at, octet_length(n.data) AS bytes FROM managed_tx n
+            WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
+              AND (cardinality(@states::TEXT[]) = 0 OR n.state = ANY(@states::TEXT[]))
+           OFFSET 0) q
+     WHERE k.tx_id < @before::UUID
      ORDER BY q.tx_id DESC
      LIMIT @max_rows::INT
 ), measured AS (
     SELECT p.*, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT sqlc.embed(t), s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
   JOIN submitter s ON s.submitter_id = m.submitter_id
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
@@ -134,7 +146,10 @@ SELECT sqlc.embed(t), s.name AS submitter_name,
 -- name: Standings :many
 SELECT t.tx_id, t.version, t.state
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
-  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id AND (t.submitter_id, t.tx_id) >= (k.submitter_id, k.tx_id);
+ CROSS JOIN LATERAL (
+       SELECT n.tx_id, n.version, n.state FROM managed_tx n
+        WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
+       OFFSET 0) t;
 
 -- name: AttemptsOf :many
 SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at

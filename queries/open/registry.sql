@@ -39,6 +39,10 @@ UPDATE submitter s
        max_fee    = NULLIF(coalesce(CAST(sqlc.narg(max_fee)::TEXT AS NUMERIC), s.max_fee), 0)
  WHERE s.submitter_id = @submitter_id;
 
+-- NamesOf is asked once for each submitter: names do not change.
+-- name: NamesOf :many
+SELECT s.submitter_id, s.name FROM submitter s WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
+
 -- name: SubmitterByName :one
 SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
 

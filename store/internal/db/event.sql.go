@@ -16,8 +16,9 @@ const eventsOfTx = `-- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '')::TEXT AS receipt_kind,
+       (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '') END)::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- of no use here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = $1 AND e.tx_id = $2 AND e.seq > $3::BIGINT
@@ -108,15 +109,15 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 }
 
 const eventsSince = `-- name: EventsSince :many
-SELECT e.submitter_id, coalesce((SELECT s.name FROM submitter s WHERE s.submitter_id = e.submitter_id), '')::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
+SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
        e.created_at, e.xid::TEXT AS xid,
-       -- no joins: these three are looked up for the rows of the page, whatever the planner thinks of their number; and by the key as a whole: see Commit
-       coalesce((SELECT a.kind FROM tx_attempt a
-                  WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '')::TEXT AS receipt_kind,
-       coalesce((SELECT t.labels FROM managed_tx t
-                  WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id AND (t.submitter_id, t.tx_id) >= (e.submitter_id, e.tx_id)), '{}')::JSONB AS labels
+       (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '') END)::TEXT AS receipt_kind,
+       (CASE WHEN (SELECT TRUE FROM tx_label LIMIT 1) THEN
+            coalesce((SELECT t.labels FROM managed_tx t
+                       WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id AND (t.submitter_id, t.tx_id) >= (e.submitter_id, e.tx_id)), '{}') ELSE '{}' END)::JSONB AS labels
   FROM tx_event e
  WHERE e.xid >= pg_snapshot_xmin(CAST($1::TEXT AS PG_SNAPSHOT))
    AND NOT pg_visible_in_snapshot(e.xid, CAST($1::TEXT AS PG_SNAPSHOT))
@@ -164,6 +165,8 @@ type EventsSinceRow struct {
 	Labels           []byte
 }
 
+// EventsSince looks up what is no part of an event for the rows of the page, and joins nothing, whatever the planner thinks of their number; by the key as a whole: see
+// Commit. Where nothing has a label none is looked for. Names of submitters its caller has.
 func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]EventsSinceRow, error) {
 	rows, err := q.db.Query(ctx, eventsSince,
 		arg.Since,
@@ -221,8 +224,9 @@ const eventsSinceOf = `-- name: EventsSinceOf :many
 SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state, f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block,
        f.receipt_block_hash, f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message, f.new_fork, f.above,
        f.created_at, f.xid::TEXT AS xid,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (f.submitter_id, f.receipt_tx_hash)), '')::TEXT AS receipt_kind,
+       (CASE WHEN f.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (f.submitter_id, f.receipt_tx_hash)), '') END)::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- of no use here
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
  CROSS JOIN LATERAL (
@@ -231,7 +235,8 @@ SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state
           AND NOT pg_visible_in_snapshot(e.xid, CAST($3::TEXT AS PG_SNAPSHOT))
           AND pg_visible_in_snapshot(e.xid, CAST($4::TEXT AS PG_SNAPSHOT))
           AND (e.xid, e.submitter_id, e.tx_id, e.seq) > (CAST($5::TEXT AS XID8), $6::INT, $7::UUID, $8::BIGINT)
-        ORDER BY e.seq) f
+        ORDER BY e.seq -- which is their order in the feed
+        LIMIT $9::INT) f
   JOIN submitter s ON s.submitter_id = f.submitter_id
  ORDER BY f.xid, f.submitter_id, f.tx_id, f.seq
  LIMIT $9::INT

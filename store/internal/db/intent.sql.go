@@ -211,7 +211,7 @@ WITH intent AS MATERIALIZED (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
 )
-SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at, s.name AS submitter_name FROM queued q JOIN submitter s ON s.submitter_id = q.submitter_id
+SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at FROM queued q
 `
 
 type InsertTxsParams struct {
@@ -231,11 +231,10 @@ type InsertTxsParams struct {
 }
 
 type InsertTxsRow struct {
-	TxID          uuid.UUID
-	QueueSeq      int64
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
-	SubmitterName string
+	TxID      uuid.UUID
+	QueueSeq  int64
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
@@ -269,7 +268,6 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 			&i.QueueSeq,
 			&i.CreatedAt,
 			&i.UpdatedAt,
-			&i.SubmitterName,
 		); err != nil {
 			return nil, err
 		}

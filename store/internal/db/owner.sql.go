@@ -136,11 +136,11 @@ SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_
        EXISTS (SELECT FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY($1::INT[])) AS asked
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
-       SELECT q.submitter_id, q.tx_id FROM managed_tx q
+       SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at FROM managed_tx q
         WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
         ORDER BY q.queue_seq
         LIMIT $2::INT) h
-  JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id AND (t.submitter_id, t.tx_id) >= (h.submitter_id, h.tx_id) -- see Commit
+  JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id AND t.ctid = h.at -- see ListTxs
  ORDER BY t.submitter_id, t.queue_seq
 `
 

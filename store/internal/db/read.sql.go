@@ -296,17 +296,17 @@ func (q *Queries) LedgerDepth(ctx context.Context, most int64) (int64, error) {
 
 const listOpenTxs = `-- name: ListOpenTxs :many
 WITH page AS MATERIALIZED (
-    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.bytes
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           (SELECT q.submitter_id, q.tx_id, q.queue_seq, octet_length(q.data) AS bytes FROM managed_tx q
+           (SELECT q.submitter_id, q.tx_id, q.queue_seq, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes FROM managed_tx q
              WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
                AND 'QUEUED' = ANY($2::TEXT[]) AND q.queue_seq < $3::BIGINT
                AND q.created_at >= $4::TIMESTAMPTZ AND q.created_at < $5::TIMESTAMPTZ
              ORDER BY q.queue_seq DESC
              LIMIT $6::INT)
            UNION ALL
-           (SELECT o.submitter_id, o.tx_id, o.queue_seq, octet_length(o.data) AS bytes FROM managed_tx o
+           (SELECT o.submitter_id, o.tx_id, o.queue_seq, CAST(o.ctid AS TID) AS at, octet_length(o.data) AS bytes FROM managed_tx o
              WHERE o.submitter_id = s.submitter_id AND o.nonce IS NOT NULL AND o.terminal_at IS NULL
                AND o.state = ANY($2::TEXT[]) AND o.queue_seq < $3::BIGINT
                AND o.created_at >= $4::TIMESTAMPTZ AND o.created_at < $5::TIMESTAMPTZ)
@@ -315,13 +315,14 @@ WITH page AS MATERIALIZED (
      ORDER BY q.queue_seq DESC
      LIMIT $6::INT
 ), measured AS (
-    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.bytes, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.queue_seq DESC
 `
@@ -428,10 +429,10 @@ func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]Lis
 
 const listTxs = `-- name: ListTxs :many
 WITH page AS MATERIALIZED (
-    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes FROM managed_tx q
+           SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes FROM managed_tx q
             WHERE q.submitter_id = s.submitter_id AND q.tx_id < $2::UUID AND q.tx_id >= $3::UUID
               AND q.created_at >= $4::TIMESTAMPTZ AND q.created_at < $5::TIMESTAMPTZ
               AND (cardinality($6::TEXT[]) = 0 OR q.state = ANY($6::TEXT[]))
@@ -441,13 +442,14 @@ WITH page AS MATERIALIZED (
      ORDER BY q.tx_id DESC
      LIMIT $7::INT
 ), measured AS (
-    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
 `
@@ -473,7 +475,8 @@ type ListTxsRow struct {
 
 // ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan. It ends early with the second row beyond
 // so many bytes of call data: whoever counts them finds the row with which its own page ends, and the one that tells of another page. How long call data is says
-// its row; those of other pages are not read.
+// its row; those of other pages are not read. A row of the page is met again at its place (ctid, cast because sqlc knows of no such column), which stays the same for
+// as long as the statement sees that row: by its key each would take a walk down the tree.
 func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow, error) {
 	rows, err := q.db.Query(ctx, listTxs,
 		arg.MaxBytes,
@@ -557,20 +560,25 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 
 const listTxsByID = `-- name: ListTxsByID :many
 WITH page AS MATERIALIZED (
-    SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+    SELECT q.submitter_id, q.tx_id, q.at, q.bytes
       FROM (SELECT unnest($2::INT[]) AS submitter_id, unnest($3::UUID[]) AS tx_id) k
-      JOIN managed_tx q ON q.submitter_id = k.submitter_id AND q.tx_id = k.tx_id AND (q.submitter_id, q.tx_id) >= (k.submitter_id, k.tx_id)
-     WHERE q.tx_id < $4::UUID AND (cardinality($5::TEXT[]) = 0 OR q.state = ANY($5::TEXT[]))
+     CROSS JOIN LATERAL (
+           SELECT n.submitter_id, n.tx_id, CAST(n.ctid AS TID) AS at, octet_length(n.data) AS bytes FROM managed_tx n
+            WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
+              AND (cardinality($4::TEXT[]) = 0 OR n.state = ANY($4::TEXT[]))
+           OFFSET 0) q
+     WHERE k.tx_id < $5::UUID
      ORDER BY q.tx_id DESC
      LIMIT $6::INT
 ), measured AS (
-    SELECT p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
   JOIN submitter s ON s.submitter_id = m.submitter_id
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
@@ -580,8 +588,8 @@ type ListTxsByIDParams struct {
 	MaxBytes     int64
 	SubmitterIds []int32
 	TxIds        []uuid.UUID
-	Before       uuid.UUID
 	States       []string
+	Before       uuid.UUID
 	MaxRows      int32
 }
 
@@ -591,14 +599,15 @@ type ListTxsByIDRow struct {
 	ReceiptKind   string
 }
 
-// ListTxsByID is ListTxs of some that are named.
+// ListTxsByID is ListTxs of some that are named. Each is looked up by itself: a join the planner may turn into a walk along all that there is, when it takes the ledger
+// for empty. So it is with Standings.
 func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]ListTxsByIDRow, error) {
 	rows, err := q.db.Query(ctx, listTxsByID,
 		arg.MaxBytes,
 		arg.SubmitterIds,
 		arg.TxIds,
-		arg.Before,
 		arg.States,
+		arg.Before,
 		arg.MaxRows,
 	)
 	if err != nil {
@@ -671,10 +680,10 @@ func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]Lis
 
 const listTxsByLabel = `-- name: ListTxsByLabel :many
 WITH page AS MATERIALIZED (
-    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.bytes
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           SELECT q.submitter_id, q.tx_id, octet_length(q.data) AS bytes
+           SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes
              FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
             WHERE l.submitter_id = s.submitter_id AND l.key = $2::TEXT AND l.value = $3::TEXT AND l.tx_id < $4::UUID AND l.tx_id >= $5::UUID
               AND q.labels @> CAST($6::TEXT AS JSONB)
@@ -686,13 +695,14 @@ WITH page AS MATERIALIZED (
      ORDER BY q.tx_id DESC
      LIMIT $10::INT
 ), measured AS (
-    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, m.submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM measured m
-  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND (t.submitter_id, t.tx_id) >= (m.submitter_id, m.tx_id)
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
  ORDER BY t.tx_id DESC
 `
@@ -906,7 +916,10 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 const standings = `-- name: Standings :many
 SELECT t.tx_id, t.version, t.state
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
-  JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.tx_id = k.tx_id AND (t.submitter_id, t.tx_id) >= (k.submitter_id, k.tx_id)
+ CROSS JOIN LATERAL (
+       SELECT n.tx_id, n.version, n.state FROM managed_tx n
+        WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
+       OFFSET 0) t
 `
 
 type StandingsParams struct {
@@ -944,8 +957,9 @@ func (q *Queries) Standings(ctx context.Context, arg StandingsParams) ([]Standin
 const txByID = `-- name: TxByID :one
 
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = $1 AND t.tx_id = $2 AND (t.submitter_id, t.tx_id) >= ($1, $2)
 `
@@ -961,8 +975,8 @@ type TxByIDRow struct {
 	ReceiptKind   string
 }
 
-// What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash. Keys are compared once more as a
-// whole: see Commit.
+// What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash, where there is one: for a
+// row without it the planner may read the whole table of forms, as long as that is small. Keys are compared once more as a whole: see Commit.
 func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, error) {
 	row := q.db.QueryRow(ctx, txByID, arg.SubmitterID, arg.TxID)
 	var i TxByIDRow
@@ -1022,8 +1036,9 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 
 const txsByRequest = `-- name: TxsByRequest :many
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, s.name AS submitter_name,
-       coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                    AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '')::TEXT AS receipt_kind
+       (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
+            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id

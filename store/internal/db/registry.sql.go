@@ -10,6 +10,36 @@ import (
 	"time"
 )
 
+const namesOf = `-- name: NamesOf :many
+SELECT s.submitter_id, s.name FROM submitter s WHERE s.submitter_id = ANY($1::INT[])
+`
+
+type NamesOfRow struct {
+	SubmitterID int32
+	Name        string
+}
+
+// NamesOf is asked once for each submitter: names do not change.
+func (q *Queries) NamesOf(ctx context.Context, submitterIds []int32) ([]NamesOfRow, error) {
+	rows, err := q.db.Query(ctx, namesOf, submitterIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []NamesOfRow
+	for rows.Next() {
+		var i NamesOfRow
+		if err := rows.Scan(&i.SubmitterID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const registerChain = `-- name: RegisterChain :one
 
 WITH added AS (
