@@ -188,3 +188,30 @@ func TestCallersMeetRowsByTheirKey(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkReads is what it costs a node to read a hundred events of the feed, and a hundred queues of one transaction.
+func BenchmarkReads(b *testing.B) {
+	k := newKit(b, dbtest.WithoutGuard())
+	s := k.open("a")
+	f := crowd(k, s, 1000)
+	f.queueEach(0, f.ids[:lifeGroup])
+	k.exec("VACUUM ANALYZE")
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	b.Run("events", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if events, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 1000); err != nil || len(events) != lifeGroup {
+				b.Fatal(len(events), err)
+			}
+		}
+	})
+	b.Run("inboxes", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if boxes, err := s.Inboxes(k.ctx, f.ids[:lifeGroup], 1); err != nil || len(boxes[f.ids[0]].Queue) != 1 {
+				b.Fatal(len(boxes), err)
+			}
+		}
+	})
+}

@@ -59,22 +59,20 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 
 // EventsSince reads the events that snapshot until sees and snapshot since does not, in an order that is the order of seq within each transaction, those after
 // a key of that order. submitter 0 means all of them. Fewer than limit means that there are no more.
-func (s *Store) EventsSince(ctx context.Context, since, until string, after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
+func (s *Store) EventsSince(ctx context.Context, since, until string, after EventKey, submitter txn.SubmitterID, limit int) (events []EventInfo, err error) {
 	if after.Xid == "" {
 		after.Xid = "0"
 	}
-	rows, err := s.feed(ctx).EventsSince(ctx, db.EventsSinceParams{
+	err = s.feed(ctx).EachEventSince(ctx, db.EventsSinceParams{
 		Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx), AfterSeq: after.Seq,
 		SubmitterID: int32(submitter), MaxRows: rowLimit(limit),
+	}, func(r *db.EventsSinceRow) error {
+		event, err := toEvent(*r)
+		events = append(events, event)
+		return err
 	})
 	if err != nil {
 		return nil, s.failed(ctx, "read the feed", err)
-	}
-	events := make([]EventInfo, len(rows))
-	for i, r := range rows {
-		if events[i], err = toEvent(r); err != nil {
-			return nil, s.failed(ctx, "read the feed", err)
-		}
 	}
 	return events, nil
 }
