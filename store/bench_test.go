@@ -48,6 +48,7 @@ func BenchmarkCommit(b *testing.B) {
 			k := newKit(b, dbtest.WithoutGuard())
 			s := k.open("a")
 			f := crowd(k, s, 100_000)
+			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
 				var jobs []*commitJob
@@ -55,7 +56,8 @@ func BenchmarkCommit(b *testing.B) {
 				for i := range size {
 					tx := k.queue(s, f.ids[i], fmt.Sprint("b", b.N, "-", i, "-", value[int64](k, "SELECT nextval('queue_seq')")))
 					nonce := txn.Nonce(value[int64](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", f.ids[i]))
-					jobs = append(jobs, &commitJob{lease: f.leases[i], change: take(tx, nonce), ended: make(chan struct{})})
+					change := take(tx, nonce)
+					jobs = append(jobs, &commitJob{lease: f.leases[i], change: change, bytes: changeSize(change), ended: make(chan struct{})})
 				}
 				b.StartTimer()
 				if why := s.sendCommits(false, jobs); why != nil {
