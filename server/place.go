@@ -425,7 +425,8 @@ func (p *place) delivers(e placed) store.Position {
 // tells notes it for a caller who may not know every position.
 func (p *place) tells(at store.Position) {
 	if p.only != nil {
-		p.told = &at
+		told := at
+		p.told = &told
 	}
 }
 
@@ -447,7 +448,7 @@ func (p *place) catchUp(ctx context.Context) (events []placed, err error) {
 	if p.from.Seen != until {
 		p.feed.metrics.catchUps.Add(ctx, 1)
 		before := p.from
-		page, after, err := readPage(ctx, p.feed.store, before, until, p.target, p.feed.limits.PageEvents)
+		page, after, err := readPage(ctx, p.feed.store, nil, before, until, p.target, p.feed.limits.PageEvents)
 		if err != nil {
 			return nil, err
 		}

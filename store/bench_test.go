@@ -203,7 +203,7 @@ func BenchmarkReads(b *testing.B) {
 	b.Run("events", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if events, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 1000); err != nil || len(events) != lifeGroup {
+			if events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 1000); err != nil || len(events) != lifeGroup {
 				b.Fatal(len(events), err)
 			}
 		}

@@ -58,23 +58,23 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 }
 
 // EventsSince reads the events that snapshot until sees and snapshot since does not, in an order that is the order of seq within each transaction, those after
-// a key of that order. submitter 0 means all of them. Fewer than limit means that there are no more.
-func (s *Store) EventsSince(ctx context.Context, since, until string, after EventKey, submitter txn.SubmitterID, limit int) (events []EventInfo, err error) {
+// a key of that order, and appends them to a page, which may be nil. submitter 0 means all of them. Fewer than limit means that there are no more.
+func (s *Store) EventsSince(ctx context.Context, page []EventInfo, since, until string, after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
 	if after.Xid == "" {
 		after.Xid = "0"
 	}
-	err = s.feed(ctx).EachEventSince(ctx, db.EventsSinceParams{
+	err := s.feed(ctx).EachEventSince(ctx, db.EventsSinceParams{
 		Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx), AfterSeq: after.Seq,
 		SubmitterID: int32(submitter), MaxRows: rowLimit(limit),
 	}, func(r *db.EventsSinceRow) error {
 		event, err := toEvent(*r)
-		events = append(events, event)
+		page = append(page, event)
 		return err
 	})
 	if err != nil {
 		return nil, s.failed(ctx, "read the feed", err)
 	}
-	return events, nil
+	return page, nil
 }
 
 // EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have, and nothing of what else is in the feed.
