@@ -68,7 +68,7 @@ func TestAGroupIsForeseen(t *testing.T) {
 			}
 			buf = longer
 		}
-		if grown != 1 || size > 3*len(buf)/2 {
+		if grown != 1 || size > 5*len(buf)/4 {
 			t.Errorf("%s: a group of %d bytes was reckoned as %d, and copied %d times", step, len(buf), size, grown-1)
 		}
 	}

@@ -71,7 +71,7 @@ const emptyCommit = 2 << 10
 
 // changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
 func changeSize(c txn.Change) int {
-	const perChange, perWrite, perReceipt, perAttempt, perCommand = 160, 370, 80, 280, 40
+	const perChange, perWrite, perReceipt, perAttempt, perCommand = 160, 370, 80, 190, 40
 	n := perChange + len(c.Why)
 	if c.Protect != nil {
 		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
