@@ -191,8 +191,8 @@ func TestCallersMeetRowsByTheirKey(t *testing.T) {
 	}
 }
 
-// BenchmarkReads is what it costs a node to read a hundred events of the feed, and a hundred queues of one transaction.
-func BenchmarkReads(b *testing.B) {
+// BenchmarkNode is what it costs a node to read a hundred events of the feed, and a hundred queues of one transaction, and to queue a hundred.
+func BenchmarkNode(b *testing.B) {
 	k := newKit(b, dbtest.WithoutGuard())
 	s := k.open("a")
 	f := crowd(k, s, 1000)
@@ -206,6 +206,12 @@ func BenchmarkReads(b *testing.B) {
 			if events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 1000); err != nil || len(events) != lifeGroup {
 				b.Fatal(len(events), err)
 			}
+		}
+	})
+	b.Run("creates", func(b *testing.B) {
+		b.ReportAllocs()
+		for n := 1; b.Loop(); n++ {
+			f.queueEach(n+b.N*1000, f.ids[lifeGroup:2*lifeGroup])
 		}
 	})
 	b.Run("inboxes", func(b *testing.B) {

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // teach has a connection write the lists that statements carry, and read and write ids, as they are. By itself pgx takes a uuid.UUID for a value that only its own
-// text tells: it prints and parses each of them, and allocates some ten times on the way, in every row that is read and every one that is written. Where it is
-// known how much the lists of a statement take together, the connection can be told.
-func teach(m *pgtype.Map) *foreseen {
+// text tells: it prints and parses each of them, and allocates some ten times on the way, in every row that is read and every one that is written.
+func teach(m *pgtype.Map) {
 	all := new(foreseen)
 	id := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(id)
@@ -26,11 +26,42 @@ func teach(m *pgtype.Map) *foreseen {
 			m.RegisterType(&pgtype.Type{Name: known.Name, OID: list, Codec: listCodec{codec, all}})
 		}
 	}
-	return all
 }
 
 // foreseen is how many bytes the lists of the next statement of a connection take, as far as is known: the first of them takes it for all.
 type foreseen int
+
+// foresee is where a connection that was taught is told.
+func foresee(m *pgtype.Map) *foreseen {
+	if list, ok := m.TypeForOID(pgtype.Int4ArrayOID); ok {
+		if codec, ok := list.Codec.(listCodec); ok {
+			return codec.all
+		}
+	}
+	return new(foreseen)
+}
+
+// emptyStatement is roughly what a statement takes on the wire whose lists are empty.
+const emptyStatement = 2 << 10
+
+// expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself pgx begins both anew with each statement, with 256 bytes and with 1 KB,
+// and comes to hundreds of them by copying again and again.
+func expect(conn *pgx.Conn, size int) {
+	*foresee(conn.TypeMap()) = foreseen(size)
+	conn.PgConn().Frontend().Send(outgoing(size))
+}
+
+// outgoing makes room for so many bytes in what pgx is about to write.
+type outgoing int
+
+// Frontend is part of pgproto3.FrontendMessage.
+func (outgoing) Frontend() {}
+
+// Decode is part of pgproto3.FrontendMessage: nobody reads what has no bytes.
+func (outgoing) Decode([]byte) error { return nil }
+
+// Encode is part of pgproto3.FrontendMessage.
+func (n outgoing) Encode(dst []byte) ([]byte, error) { return slices.Grow(dst, int(n)), nil }
 
 // idCodec is that of a UUID, which knows uuid.UUID as well.
 type idCodec struct{ pgtype.UUIDCodec }

@@ -49,8 +49,9 @@ func TestAGroupIsForeseen(t *testing.T) {
 		change := (&fleet{}).step(step, &tx, 1000)
 		change.Writes[0].Next.Above = make([]txn.BlockRef, 2)
 		group := slices.Repeat([]*commitJob{{lease: &Lease{submitter: 1, token: 1}, change: change, bytes: changeSize(change)}}, lifeGroup)
-		m, size := pgtype.NewMap(), emptyCommit+sizeOf(group)
-		*teach(m) = foreseen(size)
+		m, size := pgtype.NewMap(), emptyStatement+sizeOf(group)
+		teach(m)
+		*foresee(m) = foreseen(size)
 		buf, grown := make([]byte, 0, 256), 0
 		for _, list := range reflect.ValueOf(commitParams("node", group)).Fields() {
 			if list.Kind() != reflect.Slice {

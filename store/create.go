@@ -239,9 +239,9 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	if len(seated) == 0 {
 		return s.findCreated(ctx, group)
 	}
-	rows, err := s.read().InsertTxs(ctx, insertParams(seated))
+	rows, err := s.insert(ctx, seated)
 	if fate := judge(err, true); fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
-		rows, err = s.read().InsertTxs(ctx, insertParams(seated))
+		rows, err = s.insert(ctx, seated)
 	}
 	if why := refusalOf(err); why != nil {
 		return why
@@ -269,6 +269,17 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 		}
 	}
 	return nil
+}
+
+// insert sends the statement, with room for all that its callers want queued.
+func (s *Store) insert(ctx context.Context, seated []*createJob) ([]db.InsertTxsRow, error) {
+	conn, err := s.api.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	expect(conn.Conn(), emptyStatement+sizeOf(seated))
+	return db.New(conn).InsertTxs(ctx, insertParams(seated))
 }
 
 // refusalOf is what the database has refused, if that is what an error says.

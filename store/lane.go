@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,6 @@ type lane struct {
 
 	mu     turn
 	conn   *pgx.Conn
-	lists  *foreseen // for the lists of its next statement
 	wire   *wire
 	made   time.Time
 	used   time.Time // when the last statement ended
@@ -86,7 +84,8 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.conn, l.lists, l.wire = conn, teach(conn.TypeMap()), wireUnder(conn)
+	teach(conn.TypeMap())
+	l.conn, l.wire = conn, wireUnder(conn)
 	if l.prepare != nil {
 		if err := l.prepare(ctx, conn); err != nil {
 			l.drop()
@@ -97,25 +96,6 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 	l.used = l.made
 	return conn, nil
 }
-
-// expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself pgx begins both anew with each statement, with 256 bytes and with 1 KB,
-// and comes to hundreds of them by copying again and again.
-func (l *lane) expect(conn *pgx.Conn, size int) {
-	*l.lists = foreseen(size)
-	conn.PgConn().Frontend().Send(outgoing(size))
-}
-
-// outgoing makes room for so many bytes in what pgx is about to write.
-type outgoing int
-
-// Frontend is part of pgproto3.FrontendMessage.
-func (outgoing) Frontend() {}
-
-// Decode is part of pgproto3.FrontendMessage: nobody reads what has no bytes.
-func (outgoing) Decode([]byte) error { return nil }
-
-// Encode is part of pgproto3.FrontendMessage.
-func (n outgoing) Encode(dst []byte) ([]byte, error) { return slices.Grow(dst, int(n)), nil }
 
 // alive tells whether the connection that is there, if one is, can be used.
 func (l *lane) alive(ctx context.Context) bool {
