@@ -41,9 +41,6 @@ func foresee(m *pgtype.Map) *foreseen {
 	return new(foreseen)
 }
 
-// emptyStatement is roughly what a statement takes on the wire whose lists are empty.
-const emptyStatement = 2 << 10
-
 // expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself pgx begins both anew with each statement, with 256 bytes and with 1 KB,
 // and comes to hundreds of them by copying again and again.
 func expect(conn *pgx.Conn, size int) {

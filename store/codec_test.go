@@ -49,7 +49,7 @@ func TestAGroupIsForeseen(t *testing.T) {
 		change := (&fleet{}).step(step, &tx, 1000)
 		change.Writes[0].Next.Above = make([]txn.BlockRef, 2)
 		group := slices.Repeat([]*commitJob{{lease: &Lease{submitter: 1, token: 1}, change: change, bytes: changeSize(change)}}, lifeGroup)
-		m, size := pgtype.NewMap(), emptyStatement+sizeOf(group)
+		m, size := pgtype.NewMap(), emptyCommit+sizeOf(group)
 		teach(m)
 		*foresee(m) = foreseen(size)
 		buf, grown := make([]byte, 0, 256), 0

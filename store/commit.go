@@ -66,6 +66,9 @@ func (j *commitJob) end(outcome Outcome, err error) {
 	close(j.ended)
 }
 
+// emptyCommit is roughly what a statement without changes takes on the wire: the heads of its lists.
+const emptyCommit = 2 << 10
+
 // changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
 func changeSize(c txn.Change) int {
 	const perChange, perWrite, perReceipt, perAttempt, perCommand = 160, 370, 80, 190, 40
@@ -107,7 +110,7 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 	}
 	var answers []db.CommitRow
 	fate, err := l.run(context.Background(), s.watchdog(), func(conn *pgx.Conn, q *db.Queries) (err error) {
-		expect(conn, emptyStatement+sizeOf(group))
+		expect(conn, emptyCommit+sizeOf(group))
 		answers, err = q.Commit(context.Background(), commitParams(s.cfg.Node, group))
 		return err
 	})

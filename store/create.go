@@ -271,6 +271,9 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	return nil
 }
 
+// emptyInsert is roughly what the statement takes on the wire without any: the heads of its lists.
+const emptyInsert = 512
+
 // insert sends the statement, with room for all that its callers want queued.
 func (s *Store) insert(ctx context.Context, seated []*createJob) ([]db.InsertTxsRow, error) {
 	conn, err := s.api.Acquire(ctx)
@@ -278,7 +281,7 @@ func (s *Store) insert(ctx context.Context, seated []*createJob) ([]db.InsertTxs
 		return nil, err
 	}
 	defer conn.Release()
-	expect(conn.Conn(), emptyStatement+sizeOf(seated))
+	expect(conn.Conn(), emptyInsert+sizeOf(seated))
 	return db.New(conn).InsertTxs(ctx, insertParams(seated))
 }
 
