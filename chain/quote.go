@@ -369,7 +369,7 @@ func fromBig(b *hexutil.Big) *txn.Wei {
 
 // usualTip is the median of the tips that the history shows. Empty blocks tell 0 and do not count.
 func usualTip(rewards [][]*hexutil.Big) txn.Wei {
-	var paid []txn.Wei
+	paid := make([]txn.Wei, 0, len(rewards))
 	for _, block := range rewards {
 		if len(block) == 0 {
 			continue

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/hex"
 	"strings"
 	"time"
 
@@ -62,7 +63,14 @@ func wireHash(h txn.Hash) string {
 	if h == (txn.Hash{}) {
 		return ""
 	}
-	return h.Hex()
+	return hexOf(h)
+}
+
+// hexOf is h.Hex() with one piece of memory instead of two: there are three hashes in most events.
+func hexOf(h txn.Hash) string {
+	var text [2 + 2*len(h)]byte
+	hex.Encode(text[copy(text[:], "0x"):], h[:])
+	return string(text[:])
 }
 
 func wireReceipt(r *txn.Receipt, of txn.AttemptKind) *pb.Receipt {
@@ -70,14 +78,14 @@ func wireReceipt(r *txn.Receipt, of txn.AttemptKind) *pb.Receipt {
 		return nil
 	}
 	return &pb.Receipt{
-		TxHash: r.TxHash.Hex(), BlockNumber: r.BlockNumber, BlockHash: r.BlockHash.Hex(), Success: r.Success,
+		TxHash: hexOf(r.TxHash), BlockNumber: r.BlockNumber, BlockHash: hexOf(r.BlockHash), Success: r.Success,
 		GasUsed: r.GasUsed, EffectiveGasPrice: r.EffectiveGasPrice.Dec(), Kind: string(of),
 	}
 }
 
 func wireBlocks(refs []txn.BlockRef) (out []*pb.BlockRef) {
 	for _, r := range refs {
-		out = append(out, &pb.BlockRef{Number: r.Number, Hash: r.Hash.Hex()})
+		out = append(out, &pb.BlockRef{Number: r.Number, Hash: hexOf(r.Hash)})
 	}
 	return out
 }
@@ -123,7 +131,7 @@ func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
 	}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, &pb.Attempt{
-			AttemptNo: uint32(a.No), Kind: string(a.Kind), TxHash: a.Hash.Hex(), GasLimit: a.GasLimit,
+			AttemptNo: uint32(a.No), Kind: string(a.Kind), TxHash: hexOf(a.Hash), GasLimit: a.GasLimit,
 			FeeCap: a.Fees.Cap.Dec(), Tip: a.Fees.Tip.Dec(), CreateTime: wireTime(a.At),
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ type feedStore interface {
 	// Told signals that this node committed something; it may be coalesced or lost.
 	Told() <-chan struct{}
 	FeedHead(ctx context.Context) (epoch int64, snapshot string, err error)
-	EventsSince(ctx context.Context, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
+	EventsSince(ctx context.Context, page []store.EventInfo, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
 	EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error)
 	EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64, limit int) ([]store.EventInfo, error)
 }
@@ -35,8 +36,8 @@ type feed struct {
 	kicked  chan struct{} // somebody wants a read now; capacity 1
 	page    int           // most events of one read
 
-	// at is where the tailer stands. Only run uses it.
-	at store.Position
+	at   store.Position    // where the tailer stands. Only run uses it
+	room []store.EventInfo // that every page is read into: how long one is shows in the end. Only run uses it
 
 	mu       sync.Mutex
 	ring     ring
@@ -170,22 +171,24 @@ func (f *feed) begin(epoch int64, head string) {
 func (f *feed) readUpTo(ctx context.Context, snapshot string) error {
 	for f.at.Seen != snapshot {
 		bounded, cancel := f.limits.bound(ctx)
-		events, next, err := readPage(bounded, f.store, f.at, snapshot, target{}, f.page)
+		events, next, err := readPage(bounded, f.store, f.room, f.at, snapshot, target{}, f.page)
 		cancel()
 		if err != nil {
 			return err
 		}
+		kept := slices.Clone(events)
 		f.mu.Lock()
-		f.streams.tell(f.ring.add(f.at, next, events))
+		f.streams.tell(f.ring.add(f.at, next, kept))
 		f.mu.Unlock()
-		f.at = next
+		clear(events) // what the ring lets go of shall not be held here
+		f.at, f.room = next, events[:0]
 	}
 	return nil
 }
 
 // readPage reads the events between a position and a snapshot that is newer, and where one stands after them: those of the submitter, or of the transactions, that a
-// target names, if it does.
-func readPage(ctx context.Context, s feedStore, at store.Position, until string, of target, limit int) (
+// target names, if it does. They are appended to a page without any, which may be nil.
+func readPage(ctx context.Context, s feedStore, page []store.EventInfo, at store.Position, until string, of target, limit int) (
 	events []store.EventInfo, next store.Position, err error) {
 	if at.Until != "" {
 		until = at.Until // a batch is finished before the next one begins
@@ -193,7 +196,7 @@ func readPage(ctx context.Context, s feedStore, at store.Position, until string,
 	if of.txs != nil {
 		events, err = s.EventsSinceOf(ctx, at.Seen, until, at.After, *of.txs, limit)
 	} else {
-		events, err = s.EventsSince(ctx, at.Seen, until, at.After, of.submitter, limit)
+		events, err = s.EventsSince(ctx, page, at.Seen, until, at.After, of.submitter, limit)
 	}
 	if err != nil {
 		return nil, at, fmt.Errorf("server: read events: %w", err)

@@ -94,8 +94,9 @@ func compareKeys(a, b store.EventKey) int {
 	return cmp.Or(cmp.Compare(number(a.Xid), number(b.Xid)), cmp.Compare(a.Submitter, b.Submitter), slices.Compare(a.Tx[:], b.Tx[:]), cmp.Compare(a.Seq, b.Seq))
 }
 
-func (m *model) EventsSince(_ context.Context, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error) {
-	return m.since(since, until, after, limit, func(e store.EventInfo) bool { return submitter == 0 || e.Submitter == submitter })
+func (m *model) EventsSince(_ context.Context, page []store.EventInfo, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+	events, err := m.since(since, until, after, limit, func(e store.EventInfo) bool { return submitter == 0 || e.Submitter == submitter })
+	return append(page, events...), err
 }
 
 func (m *model) EventsSinceOf(_ context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error) {

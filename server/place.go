@@ -64,14 +64,16 @@ func (t target) signs() (signs []target) {
 	return signs
 }
 
-// signsOf are the signs of the streams that an event may be for.
-func signsOf(e store.EventInfo) []target {
-	signs := []target{{tx: e.Tx}, {submitter: e.Submitter}, {}}
+// appendSigns adds the signs of the streams that an event may be for.
+func appendSigns(signs []target, e *store.EventInfo) []target {
+	signs = append(signs, target{tx: e.Tx})
+	many := len(signs)
+	signs = append(signs, target{submitter: e.Submitter}, target{})
 	for key, value := range e.Labels {
 		label := key + "=" + value
 		signs = append(signs, target{submitter: e.Submitter, labels: label}, target{labels: label})
 	}
-	for _, t := range signs[1:] {
+	for _, t := range signs[many:] {
 		t.states = setOf(e.State)
 		signs = append(signs, t)
 	}
@@ -111,14 +113,17 @@ func (s *streams) tell(c *chunk) {
 	if c == nil {
 		return
 	}
-	told := map[target]bool{}
-	for i, e := range c.events {
-		for _, t := range signsOf(e) {
-			if told[t] {
+	told := map[target]bool{} // as many as streams have, which are few next to the signs of a page
+	var signs []target
+	for i := range c.events {
+		signs = appendSigns(signs[:0], &c.events[i])
+		for _, t := range signs {
+			places := s.places[t]
+			if len(places) == 0 || told[t] {
 				continue
 			}
 			told[t] = true
-			for p := range s.places[t] {
+			for p := range places {
 				p.tell(c, i)
 			}
 		}
@@ -308,6 +313,9 @@ func (p *place) look() (chunks []chunk, behind bool, err error) {
 
 // pick takes what is for this stream out of the chunks, and moves behind what it looked at.
 func (p *place) pick(chunks []chunk) (events []placed) {
+	if n := p.count(chunks); n > 0 {
+		events = make([]placed, 0, n) // they are large
+	}
 	next, from := p.next, p.from
 	for i := range chunks {
 		c := &chunks[i]
@@ -324,6 +332,20 @@ func (p *place) pick(chunks []chunk) (events []placed) {
 	}
 	p.advance(next, from)
 	return events
+}
+
+// count is how many events of the chunks are for this stream, as far as they are on the next page.
+func (p *place) count(chunks []chunk) (n int) {
+	next := p.next
+	for i := range chunks {
+		c := &chunks[i]
+		for at := int(next - c.first); at < len(c.events) && n < p.feed.limits.PageEvents; at++ {
+			if next++; p.matches(&c.events[at]) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (p *place) matches(e *store.EventInfo) bool {
@@ -403,7 +425,8 @@ func (p *place) delivers(e placed) store.Position {
 // tells notes it for a caller who may not know every position.
 func (p *place) tells(at store.Position) {
 	if p.only != nil {
-		p.told = &at
+		told := at
+		p.told = &told
 	}
 }
 
@@ -425,7 +448,7 @@ func (p *place) catchUp(ctx context.Context) (events []placed, err error) {
 	if p.from.Seen != until {
 		p.feed.metrics.catchUps.Add(ctx, 1)
 		before := p.from
-		page, after, err := readPage(ctx, p.feed.store, before, until, p.target, p.feed.limits.PageEvents)
+		page, after, err := readPage(ctx, p.feed.store, nil, before, until, p.target, p.feed.limits.PageEvents)
 		if err != nil {
 			return nil, err
 		}

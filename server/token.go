@@ -30,20 +30,29 @@ const (
 	tokenAll       = "a"
 )
 
+// Bytes that tokens mostly fit into, and what they are a place in: each event has one.
+const (
+	usualToken  = 256
+	usualPrefix = 32
+)
+
 // digestBytes is how many bytes tell labels apart, or ids.
 const digestBytes = 12
 
 // prefix is the part of a token that says what it is a place in.
-func prefix(t target) string {
-	var raw []byte
+func prefix(t target) string { return string(appendPrefix(nil, t)) }
+
+func appendPrefix(text []byte, t target) []byte {
+	var few [usualPrefix]byte
+	raw := few[:0]
 	kind := tokenAll
 	switch {
 	case t.tx != txn.TxID{}:
-		kind, raw = tokenOne, t.tx[:]
+		kind, raw = tokenOne, append(raw, t.tx[:]...)
 	case t.txs != nil:
-		kind, raw = tokenSeveral, t.txs.digest()
+		kind, raw = tokenSeveral, append(raw, t.txs.digest()...)
 	case t.submitter != 0:
-		kind, raw = tokenSubmitter, binary.BigEndian.AppendUint32(nil, uint32(t.submitter))
+		kind, raw = tokenSubmitter, binary.BigEndian.AppendUint32(raw, uint32(t.submitter))
 	}
 	if t.labels != "" {
 		digest := sha256.Sum256([]byte(t.labels))
@@ -52,16 +61,22 @@ func prefix(t target) string {
 	if t.states != 0 {
 		raw = append(raw, byte(t.states))
 	}
-	return kind + base64.RawURLEncoding.EncodeToString(raw) + "."
+	text = base64.RawURLEncoding.AppendEncode(append(text, kind...), raw)
+	return append(text, '.')
 }
 
 func oneToken(epoch int64, t target, seq int64) string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(epoch))
+	var number [16]byte
+	raw := binary.BigEndian.AppendUint64(number[:0], uint64(epoch))
 	raw = binary.BigEndian.AppendUint64(raw, uint64(seq))
-	return prefix(t) + base64.RawURLEncoding.EncodeToString(raw)
+	var usual [usualToken]byte
+	return string(base64.RawURLEncoding.AppendEncode(appendPrefix(usual[:0], t), raw))
 }
 
-func manyToken(t target, at store.Position) string { return prefix(t) + at.String() }
+func manyToken(t target, at store.Position) string {
+	var usual [usualToken]byte
+	return string(at.AppendTo(appendPrefix(usual[:0], t)))
+}
 
 func parseResumeToken(text string, t target) (token resumeToken, err error) {
 	if text == "" {

@@ -234,13 +234,13 @@ func (c counting) FeedHead(ctx context.Context) (int64, string, error) {
 	return c.Store.FeedHead(ctx)
 }
 
-func (c counting) EventsSince(ctx context.Context, since, until string, after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+func (c counting) EventsSince(ctx context.Context, page []store.EventInfo, since, until string, after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
 	if limit == c.tailer {
 		c.pages.Add(1)
 	} else {
 		c.own.Add(1)
 	}
-	return c.Store.EventsSince(ctx, since, until, after, of, limit)
+	return c.Store.EventsSince(ctx, page, since, until, after, of, limit)
 }
 
 func (c counting) EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error) {

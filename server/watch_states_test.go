@@ -198,7 +198,7 @@ func (k *kit) leftAfter(token string, ask *pb.WatchTxRequest) bool {
 	}
 	_, head, err := k.store.FeedHead(k.ctx)
 	k.must(err)
-	events, err := k.store.EventsSince(k.ctx, at.position.Seen, head, at.position.After, what.submitter, 1)
+	events, err := k.store.EventsSince(k.ctx, nil, at.position.Seen, head, at.position.After, what.submitter, 1)
 	k.must(err)
 	return len(events) > 0
 }

@@ -126,8 +126,8 @@ type lossy struct {
 	lost txn.Kind
 }
 
-func (l lossy) EventsSince(ctx context.Context, since, until string, after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
-	events, err := l.Store.EventsSince(ctx, since, until, after, of, limit)
+func (l lossy) EventsSince(ctx context.Context, page []store.EventInfo, since, until string, after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+	events, err := l.Store.EventsSince(ctx, page, since, until, after, of, limit)
 	return slices.DeleteFunc(events, func(e store.EventInfo) bool { return e.Kind == l.lost }), err
 }
 

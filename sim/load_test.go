@@ -248,7 +248,7 @@ func (r *watcher) read(ctx context.Context, w *World, n *node) error {
 		r.at.Until, r.at.After = head, store.EventKey{}
 	}
 	for {
-		events, err := n.store.EventsSince(ctx, r.at.Seen, r.at.Until, r.at.After, 0, watchPage)
+		events, err := n.store.EventsSince(ctx, nil, r.at.Seen, r.at.Until, r.at.After, 0, watchPage)
 		if err != nil {
 			return err
 		}

@@ -48,6 +48,7 @@ func BenchmarkCommit(b *testing.B) {
 			k := newKit(b, dbtest.WithoutGuard())
 			s := k.open("a")
 			f := crowd(k, s, 100_000)
+			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
 				var jobs []*commitJob
@@ -55,7 +56,8 @@ func BenchmarkCommit(b *testing.B) {
 				for i := range size {
 					tx := k.queue(s, f.ids[i], fmt.Sprint("b", b.N, "-", i, "-", value[int64](k, "SELECT nextval('queue_seq')")))
 					nonce := txn.Nonce(value[int64](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", f.ids[i]))
-					jobs = append(jobs, &commitJob{lease: f.leases[i], change: take(tx, nonce), ended: make(chan struct{})})
+					change := take(tx, nonce)
+					jobs = append(jobs, &commitJob{lease: f.leases[i], change: change, bytes: changeSize(change), ended: make(chan struct{})})
 				}
 				b.StartTimer()
 				if why := s.sendCommits(false, jobs); why != nil {
@@ -188,4 +190,37 @@ func TestCallersMeetRowsByTheirKey(t *testing.T) {
 			t.Errorf("%s: %s", what, e.plan)
 		}
 	}
+}
+
+// BenchmarkNode is what it costs a node to read a hundred events of the feed, and a hundred queues of one transaction, and to queue a hundred.
+func BenchmarkNode(b *testing.B) {
+	k := newKit(b, dbtest.WithoutGuard())
+	s := k.open("a")
+	f := crowd(k, s, 1000)
+	f.queueEach(0, f.ids[:lifeGroup])
+	k.exec("VACUUM ANALYZE")
+	_, head, err := s.FeedHead(k.ctx)
+	k.must(err)
+	b.Run("events", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 1000); err != nil || len(events) != lifeGroup {
+				b.Fatal(len(events), err)
+			}
+		}
+	})
+	b.Run("creates", func(b *testing.B) {
+		b.ReportAllocs()
+		for n := 1; b.Loop(); n++ {
+			f.queueEach(n+b.N*1000, f.ids[lifeGroup:2*lifeGroup])
+		}
+	})
+	b.Run("inboxes", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if boxes, err := s.Inboxes(k.ctx, f.ids[:lifeGroup], 1); err != nil || len(boxes[f.ids[0]].Queue) != 1 {
+				b.Fatal(len(boxes), err)
+			}
+		}
+	})
 }

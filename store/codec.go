@@ -6,25 +6,59 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // teach has a connection write the lists that statements carry, and read and write ids, as they are. By itself pgx takes a uuid.UUID for a value that only its own
 // text tells: it prints and parses each of them, and allocates some ten times on the way, in every row that is read and every one that is written.
 func teach(m *pgtype.Map) {
+	all := new(foreseen)
 	id := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(id)
-	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: listCodec{&pgtype.ArrayCodec{ElementType: id}}})
+	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: listCodec{&pgtype.ArrayCodec{ElementType: id}, all}})
 	for _, list := range []uint32{pgtype.BoolArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID} {
 		known, ok := m.TypeForOID(list)
 		if !ok {
 			continue
 		}
 		if codec, ok := known.Codec.(*pgtype.ArrayCodec); ok {
-			m.RegisterType(&pgtype.Type{Name: known.Name, OID: list, Codec: listCodec{codec}})
+			m.RegisterType(&pgtype.Type{Name: known.Name, OID: list, Codec: listCodec{codec, all}})
 		}
 	}
 }
+
+// foreseen is how many bytes the lists of the next statement of a connection take, as far as is known: the first of them takes it for all.
+type foreseen int
+
+// foresee is where a connection that was taught is told.
+func foresee(m *pgtype.Map) *foreseen {
+	if list, ok := m.TypeForOID(pgtype.Int4ArrayOID); ok {
+		if codec, ok := list.Codec.(listCodec); ok {
+			return codec.all
+		}
+	}
+	return new(foreseen)
+}
+
+// expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself pgx begins both anew with each statement, with 256 bytes and with 1 KB,
+// and comes to hundreds of them by copying again and again.
+func expect(conn *pgx.Conn, size int) {
+	*foresee(conn.TypeMap()) = foreseen(size)
+	conn.PgConn().Frontend().Send(outgoing(size))
+}
+
+// outgoing makes room for so many bytes in what pgx is about to write.
+type outgoing int
+
+// Frontend is part of pgproto3.FrontendMessage.
+func (outgoing) Frontend() {}
+
+// Decode is part of pgproto3.FrontendMessage: nobody reads what has no bytes.
+func (outgoing) Decode([]byte) error { return nil }
+
+// Encode is part of pgproto3.FrontendMessage.
+func (n outgoing) Encode(dst []byte) ([]byte, error) { return slices.Grow(dst, int(n)), nil }
 
 // idCodec is that of a UUID, which knows uuid.UUID as well.
 type idCodec struct{ pgtype.UUIDCodec }
@@ -85,43 +119,47 @@ func (r readID) Scan(src []byte, target any) error {
 }
 
 // listCodec is that of an array, which writes what statements carry in quantity without a look at the type of each element.
-type listCodec struct{ *pgtype.ArrayCodec }
+type listCodec struct {
+	*pgtype.ArrayCodec
+	all *foreseen
+}
 
 // PlanEncode is part of pgtype.Codec.
 func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
 	if format == pgtype.BinaryFormatCode {
 		switch element := c.ElementType.OID; value.(type) {
 		case []uuid.UUID:
-			return plainList(element, pgtype.UUIDOID, each[uuid.UUID](16), func(buf []byte, id uuid.UUID) []byte { return append(buf, id[:]...) })
+			return plainList(c.all, element, pgtype.UUIDOID, each[uuid.UUID](16), func(buf []byte, id uuid.UUID) []byte { return append(buf, id[:]...) })
 		case []bool:
-			return plainList(element, pgtype.BoolOID, each[bool](1), func(buf []byte, yes bool) []byte {
+			return plainList(c.all, element, pgtype.BoolOID, each[bool](1), func(buf []byte, yes bool) []byte {
 				if yes {
 					return append(buf, 1)
 				}
 				return append(buf, 0)
 			})
 		case []int32:
-			return plainList(element, pgtype.Int4OID, each[int32](4), func(buf []byte, n int32) []byte { return binary.BigEndian.AppendUint32(buf, uint32(n)) })
+			return plainList(c.all, element, pgtype.Int4OID, each[int32](4), func(buf []byte, n int32) []byte { return binary.BigEndian.AppendUint32(buf, uint32(n)) })
 		case []int64:
-			return plainList(element, pgtype.Int8OID, each[int64](8), func(buf []byte, n int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(n)) })
+			return plainList(c.all, element, pgtype.Int8OID, each[int64](8), func(buf []byte, n int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(n)) })
 		case []string:
-			return plainList(element, pgtype.TextOID, func(text string) int { return len(text) }, func(buf []byte, text string) []byte { return append(buf, text...) })
+			return plainList(c.all, element, pgtype.TextOID, func(text string) int { return len(text) }, func(buf []byte, text string) []byte { return append(buf, text...) })
 		case [][]byte:
-			return plainList(element, pgtype.ByteaOID, bytesIn, func(buf []byte, data []byte) []byte { return append(buf, data...) })
+			return plainList(c.all, element, pgtype.ByteaOID, bytesIn, func(buf []byte, data []byte) []byte { return append(buf, data...) })
 		}
 	}
 	return c.ArrayCodec.PlanEncode(m, oid, format, value)
 }
 
 // plainList writes a list whose elements the type of the array holds as they are.
-func plainList[T any](element, plain uint32, size func(T) int, write func([]byte, T) []byte) pgtype.EncodePlan {
+func plainList[T any](all *foreseen, element, plain uint32, size func(T) int, write func([]byte, T) []byte) pgtype.EncodePlan {
 	if element != plain {
 		return nil
 	}
-	return listPlan[T]{element, size, write}
+	return listPlan[T]{all, element, size, write}
 }
 
 type listPlan[T any] struct {
+	all     *foreseen
 	element uint32
 	size    func(element T) int // in bytes; -1 is NULL
 	write   func(buf []byte, element T) []byte
@@ -153,7 +191,8 @@ func (p listPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 		}
 	}
 	if cap(buf)-len(buf) < total {
-		buf = slices.Grow(buf, max(total, cap(buf))) // pgx begins each statement with 256 bytes, and many lists follow
+		buf = slices.Grow(buf, max(total, cap(buf), int(*p.all))) // pgx begins each statement with 256 bytes, and many lists follow
+		*p.all = 0
 	}
 	for _, n := range []uint32{dimensions, nulls, p.element, uint32(len(list)), 1} {
 		buf = binary.BigEndian.AppendUint32(buf, n)

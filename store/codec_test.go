@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -31,6 +33,44 @@ func TestListsAreWrittenAsByPgx(t *testing.T) {
 		got, err := taught.Encode(list.oid, pgtype.BinaryFormatCode, list.value, []byte("before"))
 		if (wantErr == nil) != (err == nil) || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
 			t.Errorf("%s: %x (%v), pgx writes %x (%v)", name, got, err, want, wantErr)
+		}
+	}
+}
+
+// TestAGroupIsForeseen: what a group takes is known well enough for its first list to make room for all, and for not much more.
+func TestAGroupIsForeseen(t *testing.T) {
+	t.Parallel()
+	oids := map[reflect.Type]uint32{
+		reflect.TypeFor[[]int32](): pgtype.Int4ArrayOID, reflect.TypeFor[[]int64](): pgtype.Int8ArrayOID, reflect.TypeFor[[]string](): pgtype.TextArrayOID,
+		reflect.TypeFor[[]bool](): pgtype.BoolArrayOID, reflect.TypeFor[[][]byte](): pgtype.ByteaArrayOID, reflect.TypeFor[[]uuid.UUID](): pgtype.UUIDArrayOID,
+	}
+	tx := txn.Tx{ID: txn.TxID{1}, Submitter: 1}
+	for _, step := range []string{"take", "pending", "included", "confirmed"} {
+		change := (&fleet{}).step(step, &tx, 1000)
+		change.Writes[0].Next.Above = make([]txn.BlockRef, 2)
+		group := slices.Repeat([]*commitJob{{lease: &Lease{submitter: 1, token: 1}, change: change, bytes: changeSize(change)}}, lifeGroup)
+		m, size := pgtype.NewMap(), emptyCommit+sizeOf(group)
+		teach(m)
+		*foresee(m) = foreseen(size)
+		buf, grown := make([]byte, 0, 256), 0
+		for _, list := range reflect.ValueOf(commitParams("node", group)).Fields() {
+			if list.Kind() != reflect.Slice {
+				continue
+			}
+			longer, err := m.Encode(oids[list.Type()], pgtype.BinaryFormatCode, list.Interface(), buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if longer == nil { // NULL
+				continue
+			}
+			if cap(longer) != cap(buf) {
+				grown++
+			}
+			buf = longer
+		}
+		if grown != 1 || size > 5*len(buf)/4 {
+			t.Errorf("%s: a group of %d bytes was reckoned as %d, and copied %d times", step, len(buf), size, grown-1)
 		}
 	}
 }

@@ -66,9 +66,12 @@ func (j *commitJob) end(outcome Outcome, err error) {
 	close(j.ended)
 }
 
+// emptyCommit is roughly what a statement without changes takes on the wire: the heads of its lists.
+const emptyCommit = 2 << 10
+
 // changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
 func changeSize(c txn.Change) int {
-	const perChange, perWrite, perAttempt, perCommand = 160, 370, 280, 40
+	const perChange, perWrite, perReceipt, perAttempt, perCommand = 160, 370, 80, 190, 40
 	n := perChange + len(c.Why)
 	if c.Protect != nil {
 		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
@@ -77,7 +80,10 @@ func changeSize(c txn.Change) int {
 		n += len(c.Unprotect.Reason)
 	}
 	for _, w := range c.Writes {
-		n += perWrite + len(w.Next.Reason) + len(w.Next.LastError)
+		n += perWrite + len(w.Next.Reason) + len(w.Next.LastError) + blockBytes*(len(w.Next.Above)+len(w.Told))
+		if w.Next.Receipt != nil {
+			n += perReceipt
+		}
 		if w.Attempt != nil {
 			n += perAttempt + len(w.Attempt.Raw)
 		}
@@ -104,7 +110,7 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 	}
 	var answers []db.CommitRow
 	fate, err := l.run(context.Background(), s.watchdog(), func(conn *pgx.Conn, q *db.Queries) (err error) {
-		conn.PgConn().Frontend().Send(outgoing(sizeOf(group)))
+		expect(conn, emptyCommit+sizeOf(group))
 		answers, err = q.Commit(context.Background(), commitParams(s.cfg.Node, group))
 		return err
 	})
@@ -127,18 +133,6 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 	}
 	return nil
 }
-
-// outgoing makes room for so many bytes in what pgx is about to write. It begins anew with 1 KB after each statement, and comes to hundreds of them by quarters.
-type outgoing int
-
-// Frontend is part of pgproto3.FrontendMessage.
-func (outgoing) Frontend() {}
-
-// Decode is part of pgproto3.FrontendMessage: nobody reads what has no bytes.
-func (outgoing) Decode([]byte) error { return nil }
-
-// Encode is part of pgproto3.FrontendMessage.
-func (n outgoing) Encode(dst []byte) ([]byte, error) { return slices.Grow(dst, int(n)), nil }
 
 // watchdog is when a fenced statement is given up: well after the server should have ended it.
 func (s *Store) watchdog() time.Duration { return 2*s.cfg.StatementTimeout + time.Second }

@@ -280,7 +280,21 @@ func (s *Store) insertNamed(ctx context.Context, names map[txn.SubmitterID]strin
 	if err := s.names(ctx, s.read(), names); err != nil {
 		return nil, err
 	}
-	return s.read().InsertTxs(ctx, insertParams(seated))
+	return s.insert(ctx, seated)
+}
+
+// emptyInsert is roughly what the statement takes on the wire without any: the heads of its lists.
+const emptyInsert = 512
+
+// insert sends the statement, with room for all that its callers want queued.
+func (s *Store) insert(ctx context.Context, seated []*createJob) ([]db.InsertTxsRow, error) {
+	conn, err := s.api.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	expect(conn.Conn(), emptyInsert+sizeOf(seated))
+	return db.New(conn).InsertTxs(ctx, insertParams(seated))
 }
 
 // refusalOf is what the database has refused, if that is what an error says.

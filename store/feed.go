@@ -58,39 +58,38 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 }
 
 // EventsSince reads the events that snapshot until sees and snapshot since does not, in an order that is the order of seq within each transaction, those after
-// a key of that order. submitter 0 means all of them. Fewer than limit means that there are no more.
-func (s *Store) EventsSince(ctx context.Context, since, until string, after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
+// a key of that order, and appends them to a page, which may be nil. submitter 0 means all of them. Fewer than limit means that there are no more.
+func (s *Store) EventsSince(ctx context.Context, page []EventInfo, since, until string, after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
 	if after.Xid == "" {
 		after.Xid = "0"
 	}
-	rows, err := s.feed(ctx).EventsSince(ctx, db.EventsSinceParams{
+	before := len(page)
+	err := s.feed(ctx).EachEventSince(ctx, db.EventsSinceParams{
 		Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx), AfterSeq: after.Seq,
 		SubmitterID: int32(submitter), MaxRows: rowLimit(limit),
+	}, func(r *db.EventsSinceRow) error {
+		event, err := toEvent(*r)
+		page = append(page, event)
+		return err
 	})
 	if err != nil {
 		return nil, s.failed(ctx, "read the feed", err)
 	}
-	events := make([]EventInfo, len(rows))
-	for i, r := range rows {
-		if events[i], err = toEvent(r); err != nil {
-			return nil, s.failed(ctx, "read the feed", err)
-		}
-	}
-	if err := s.name(ctx, events); err != nil {
+	if err := s.name(ctx, page[before:]); err != nil {
 		return nil, s.failed(ctx, "read whose the events are", err)
 	}
-	return events, nil
+	return page, nil
 }
 
 // name fills in whose the events are.
 func (s *Store) name(ctx context.Context, events []EventInfo) error {
 	names := map[txn.SubmitterID]string{}
-	for _, e := range events {
-		names[e.Event.Submitter] = ""
+	for i := range events {
+		names[events[i].Submitter] = ""
 	}
 	err := s.names(ctx, s.feed(ctx), names)
-	for i, e := range events {
-		events[i].SubmitterName = names[e.Event.Submitter]
+	for i := range events {
+		events[i].SubmitterName = names[events[i].Submitter]
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (k *kit) since(s *Store, snapshot string, tx txn.TxID) (n int) {
 	k.t.Helper()
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
-	events, err := s.EventsSince(k.ctx, snapshot, head, EventKey{}, tx.Submitter(), 1000)
+	events, err := s.EventsSince(k.ctx, nil, snapshot, head, EventKey{}, tx.Submitter(), 1000)
 	k.must(err)
 	for _, e := range events {
 		if e.Tx == tx {

@@ -41,7 +41,7 @@ func (f *follower) read() {
 		if p.Until == "" {
 			p.Until = head
 		}
-		events, err := f.s.EventsSince(f.ctx, p.Seen, p.Until, p.After, 0, f.limit)
+		events, err := f.s.EventsSince(f.ctx, nil, p.Seen, p.Until, p.After, 0, f.limit)
 		f.must(err)
 		f.seen = append(f.seen, events...)
 		if len(events) > 0 {
@@ -108,7 +108,7 @@ func TestFeedOfCommitsOutOfOrder(t *testing.T) {
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
 	k.queue(s, id, "late")
-	if events, err := s.EventsSince(k.ctx, p.Seen, head, EventKey{}, 0, 10); err != nil || len(events) != 0 {
+	if events, err := s.EventsSince(k.ctx, nil, p.Seen, head, EventKey{}, 0, 10); err != nil || len(events) != 0 {
 		t.Fatalf("events beyond the head: %+v %v", events, err)
 	}
 	f.read()
@@ -152,7 +152,7 @@ func TestFeedOfManyWriters(t *testing.T) {
 	}
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
-	events, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, id, 1000)
+	events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, id, 1000)
 	k.must(err)
 	if len(events) != value[int](k, "SELECT count(*) FROM tx_event WHERE submitter_id = $1", id) {
 		t.Fatalf("%d events of one submitter", len(events))
@@ -208,7 +208,7 @@ func TestNamesAreRemembered(t *testing.T) {
 	k.must(err)
 	check := func(when string) {
 		t.Helper()
-		events, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 100)
+		events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 100)
 		k.must(err)
 		got := ""
 		for _, e := range events {

@@ -31,7 +31,7 @@ func TestReadsOfNamedTransactions(t *testing.T) {
 
 	epoch, head, err := s.FeedHead(k.ctx)
 	k.must(err)
-	all, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 100)
+	all, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 100)
 	k.must(err)
 	want := slices.DeleteFunc(all, func(e EventInfo) bool { return !slices.Contains(named, e.Tx) })
 	for _, limit := range []int{1, 2, 100} {

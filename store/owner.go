@@ -99,28 +99,29 @@ func (s *Store) SignedAttempts(ctx context.Context, lease *Lease, tx txn.TxID) (
 // with neither has an empty inbox.
 func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (map[txn.SubmitterID]Inbox, error) {
 	verb := fmt.Sprintf("read the inboxes of %d submitters", len(ids))
-	txs, err := s.own().InboxTxs(ctx, db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)})
-	if err != nil {
-		return nil, s.failed(ctx, verb, err)
-	}
-	var commands []db.InboxCommandsRow
-	if len(txs) == 0 || txs[0].Asked {
-		if commands, err = s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands}); err != nil {
-			return nil, s.failed(ctx, verb, err)
-		}
-	}
 	boxes := make(map[txn.SubmitterID]Inbox, len(ids))
 	for _, id := range ids {
 		boxes[id] = Inbox{}
 	}
-	for _, r := range txs {
+	asked := true // unless the queues say otherwise
+	err := s.own().EachInboxTx(ctx, db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)}, func(r *db.InboxTxsRow) error {
 		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
 		if err != nil {
-			return nil, s.failed(ctx, verb, err)
+			return err
 		}
 		box := boxes[tx.Submitter]
 		box.Queue = append(box.Queue, tx)
-		boxes[tx.Submitter] = box
+		boxes[tx.Submitter], asked = box, r.Asked
+		return nil
+	})
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	var commands []db.InboxCommandsRow
+	if asked {
+		if commands, err = s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands}); err != nil {
+			return nil, s.failed(ctx, verb, err)
+		}
 	}
 	for _, k := range commands {
 		box := boxes[txn.SubmitterID(k.SubmitterID)]

@@ -39,13 +39,17 @@ const (
 	positionVersion   = 1
 	maxPositionLength = 16 << 10
 	usualPosition     = 128  // bytes: with a few transactions under way
+	usualNumbers      = 16   // of a snapshot
 	maxInProgress     = 8192 // transactions under way in one snapshot
 )
 
 var errPosition = errors.New("resume token cannot be read; use one that a watch has sent, unchanged")
 
 // String is the opaque text form, a resume token.
-func (p Position) String() string {
+func (p Position) String() string { return string(p.AppendTo(nil)) }
+
+// AppendTo appends the text form.
+func (p Position) AppendTo(text []byte) []byte {
 	b := append(make([]byte, 0, usualPosition), positionVersion)
 	b = binary.AppendUvarint(b, uint64(p.Epoch))
 	b = appendSnapshot(b, p.Seen)
@@ -58,7 +62,7 @@ func (p Position) String() string {
 	b = binary.AppendUvarint(b, uint64(uint32(p.After.Submitter)))
 	b = append(b, p.After.Tx[:]...)
 	b = binary.AppendUvarint(b, uint64(p.After.Seq))
-	return base64.RawURLEncoding.EncodeToString(signed(b))
+	return base64.RawURLEncoding.AppendEncode(text, signed(b))
 }
 
 // signed adds a checksum: a token that was mistyped or cut is found out. It is no secret, and whoever forges a token reads what he may read anyway.
@@ -96,7 +100,8 @@ func appendSnapshot(b []byte, snapshot string) []byte {
 	if snapshot == "" {
 		return binary.AppendUvarint(b, 0)
 	}
-	numbers := snapshotNumbers(snapshot)
+	var few [usualNumbers]uint64
+	numbers := appendNumbers(few[:0], snapshot)
 	b = binary.AppendUvarint(b, uint64(len(numbers)))
 	b = binary.AppendUvarint(b, numbers[0])
 	b = binary.AppendUvarint(b, numbers[1]-numbers[0])
@@ -108,13 +113,13 @@ func appendSnapshot(b []byte, snapshot string) []byte {
 	return b
 }
 
-// snapshotNumbers are xmin, xmax, and the transactions under way between them, in order, as PostgreSQL writes them.
-func snapshotNumbers(snapshot string) []uint64 {
+// appendNumbers appends xmin, xmax, and the transactions under way between them, in order, as PostgreSQL writes them.
+func appendNumbers(numbers []uint64, snapshot string) []uint64 {
 	xmin, rest, _ := strings.Cut(snapshot, ":")
 	xmax, underWay, _ := strings.Cut(rest, ":")
-	numbers := make([]uint64, 2, 3+strings.Count(underWay, ","))
-	numbers[0], _ = strconv.ParseUint(xmin, 10, 64)
-	numbers[1], _ = strconv.ParseUint(xmax, 10, 64)
+	from, _ := strconv.ParseUint(xmin, 10, 64)
+	to, _ := strconv.ParseUint(xmax, 10, 64)
+	numbers = append(numbers, from, to)
 	for underWay != "" {
 		var xid string
 		xid, underWay, _ = strings.Cut(underWay, ",")

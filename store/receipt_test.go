@@ -96,7 +96,7 @@ func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 	}
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
-	all, err := s.EventsSince(k.ctx, "1:1:", head, EventKey{}, 0, 100)
+	all, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 100)
 	k.must(err)
 	for _, e := range all {
 		if e.SubmitterName != "alice" || e.Labels["of"] != "all" {
