@@ -122,11 +122,16 @@ func (p *program) watchSeveral(ctx context.Context, c *client, ask *pb.WatchTxRe
 	if err != nil {
 		return err
 	}
-	var ends []error
+	var bad []string
 	for _, id := range slices.Sorted(maps.Keys(last)) {
-		ends = append(ends, verdict(last[id]))
+		if err := verdict(last[id]); err != nil {
+			bad = append(bad, err.Error())
+		}
 	}
-	return errors.Join(ends...)
+	if len(bad) > 0 {
+		return errors.New(strings.Join(bad, "; "))
+	}
+	return nil
 }
 
 // verdict is an error unless the transaction was executed successfully.
