@@ -40,6 +40,7 @@ func TestRecipes(t *testing.T) {
 		t.Error("docs/operations.md has commands in a section that no test runs")
 	}
 	r.asks(t)
+	r.registers(t)
 	r.findsOut(t)
 	r.speedsUp(t)
 	r.cancels(t)
@@ -81,7 +82,7 @@ func newReader(t *testing.T, recipes string) *reader {
 		name, _, _ := strings.Cut(pair, "=")
 		r.vars[name] = "what the reader forgot to set"
 	}
-	for name, value := range map[string]string{"FENCEPOST_SERVER": n.addr, "SUBMITTER": "s00", "TX_ID": "", "PROTECTION": ""} {
+	for name, value := range map[string]string{"FENCEPOST_SERVER": n.addr, "SUBMITTER": "s00", "TX_ID": "", "PROTECTION": "", "ADDRESS": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"} {
 		if r.vars[name] == "" {
 			t.Fatalf("the recipes begin with %q, which does not set %s", set, name)
 		}
@@ -141,6 +142,12 @@ func (r *reader) asks(t *testing.T) {
 		}
 	}
 	secured.proc.stop(t)
+}
+
+// registers an account, once with each program.
+func (r *reader) registers(t *testing.T) {
+	t.Helper()
+	r.follow(t, "### Register an account", [2]string{"submitter add", "submitter payouts is registered: eip155:31337:0x"}, [2]string{"RegisterSubmitter", `"startFrom": "chain"`})
 }
 
 // create queues a transaction, of which the lines after it are.

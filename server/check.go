@@ -93,6 +93,8 @@ func sentence(of protoreflect.MessageDescriptor, v *protovalidate.Violation) str
 		return "names nothing; set " + oneOf(of, field)
 	case rule == "required", rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "":
 		return "is missing; set it"
+	case rule == "string.uuid" && v.FieldValue.IsValid() && strings.Contains(v.FieldValue.String(), ","):
+		return "must be a valid UUID: the tx_id that CreateTx answered; name each by itself, not with commas"
 	case rule == "string.uuid", rule == "string.uuid_empty":
 		return "must be a valid UUID: the tx_id that CreateTx answered"
 	case rule == "enum.not_in" && v.FieldDescriptor != nil && !v.FieldDescriptor.IsList():

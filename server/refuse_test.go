@@ -304,8 +304,8 @@ func submitterRefusals() []refusal {
 	refusals := []refusal{
 		bad("name in capitals", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "Bob" }), "name", "starting with a letter"),
 		bad("chain 0", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 0 }), "chain_id", "greater than 0"),
-		bad("chain that nobody serves", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 5 }), "chain_id", "not configured"),
-		bad("signer that nobody has", register, r(func(r *pb.RegisterSubmitterRequest) { r.Signer = "hsm" }), "signer", "not configured"),
+		bad("chain that nobody serves", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 5 }), "chain_id", "not configured for, which has 31337; correct it"),
+		bad("signer that nobody has", register, r(func(r *pb.RegisterSubmitterRequest) { r.Signer = "hsm" }), "signer", "not configured for, which has local; correct it"),
 		bad("address malformed", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x12" }), "address", "40 hex digits"),
 		bad("address mistyped", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = mistyped }), "address", "EIP-55 checksum"),
 		bad("address zero", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x" + strings.Repeat("0", 40) }), "address", "zero address"),

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
@@ -40,13 +42,22 @@ func (s *submitterService) registration(r *pb.RegisterSubmitterRequest) (store.R
 		found = append(found, violation{"address", "must not be the zero address, which nobody has the key of; use the address of the account that sends"})
 	}
 	if !s.known.chain(out.Chain) {
-		found = append(found, violation{"chain_id", "names a chain that this node is not configured for; correct it, or add the chain to the configuration of the nodes"})
+		found = append(found, violation{"chain_id", fmt.Sprintf("names a chain that this node is not configured for, which has %s; correct it, or add the chain to the configuration of the nodes", listed(s.known.chains))})
 	}
 	if !s.known.signer(out.Signer) {
-		found = append(found, violation{"signer", "names a signer that this node is not configured for; correct it, or add the signer to the configuration of the nodes"})
+		found = append(found, violation{"signer", fmt.Sprintf("names a signer that this node is not configured for, which has %s; correct it, or add the signer to the configuration of the nodes", listed(s.known.signers))})
 	}
 	if len(found) > 0 {
 		return out, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
 	}
 	return out, nil
+}
+
+// listed is what there is, for people.
+func listed[T any](all []T) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = fmt.Sprint(one)
+	}
+	return strings.Join(texts, ", ")
 }

@@ -368,6 +368,7 @@ func severalRefusals(other, tx, alien string) []refusal {
 		bad("none of several", watchTx, watchIDs(), "txs.tx_ids", "at least 1 item"),
 		bad("too many of several", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...), "txs.tx_ids", "no more than 100 item"),
 		bad("not a UUID among several", watchTx, watchIDs(other, "1"), "txs.tx_ids[1]", "must be a valid UUID"),
+		bad("two UUIDs in one among several", watchTx, watchIDs(other+","+tx), "txs.tx_ids[0]", "must be a valid UUID: the tx_id that CreateTx answered; name each by itself, not with commas"),
 		bad("one of several twice", watchTx, watchIDs(tx, strings.ToUpper(tx)), "txs.tx_ids[1]", "names "+tx+" again"),
 		noTx("UUIDs of somebody else among several", watchTx, watchIDs(tx, other)),
 		bad("labels of several", watchTx, ask([]string{tx}, func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b"} }), "labels", "leave them out"),

@@ -170,7 +170,8 @@ func Prepared(view View, s Prepare, p Preparation) Change {
 	case p.Outcome.Class == Invalid:
 		return refused(v, &s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return backOff(v, &s.Tx, ReasonFeeCap, "the chain's fees are above "+capOf(v, &s.Tx, p.Outcome.ChainsCap)+"; waiting until they fall, or the cap is raised: "+p.Outcome.Detail, 0)
+		limit, end := capOf(v, &s.Tx, p.Outcome.ChainsCap)
+		return backOff(v, &s.Tx, ReasonFeeCap, "the chain's fees are above "+limit+"; waiting until they fall, or "+end+": "+p.Outcome.Detail, 0)
 	case p.Outcome.Class == InsufficientFunds:
 		return backOff(v, &s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction"+lacking(p.Outcome)+"; it goes on by itself once funded", 0)
 	case p.Outcome.Class != Accepted:
@@ -188,16 +189,17 @@ func Prepared(view View, s Prepare, p Preparation) Change {
 	return takeNonce(v, s, p)
 }
 
-// capOf names the fee cap of a draft that counts, and what holds it.
-func capOf(v *View, tx *Tx, chains bool) string {
+// capOf names the fee cap of a draft that counts, with what holds it, and what ends the wait besides lower fees.
+func capOf(v *View, tx *Tx, chains bool) (limit, end string) {
 	own, account := tx.Terms.MaxFee, v.Submitter.MaxFee
+	end = "the cap is raised"
 	switch {
 	case chains:
-		return "the chain's cap (fees.max_fee_cap_gwei in the configuration)"
+		return "the chain's cap (fees.max_fee_cap_gwei in the configuration)", end
 	case own.IsZero() || !account.IsZero() && account.Lt(&own):
-		return "the account's cap (max_fee of the submitter, " + InGwei(account) + " gwei)"
+		return "the account's cap (max_fee of the submitter, " + InGwei(account) + " gwei)", end
 	}
-	return "the transaction's own cap (its max_fee, " + InGwei(own) + " gwei)"
+	return "the transaction's own cap (its max_fee, " + InGwei(own) + " gwei)", "it is cancelled (this cap cannot be raised)"
 }
 
 // lacking says what the account has and what is missing, if that is known.

@@ -30,9 +30,9 @@ func TestTheCapThatCountsIsNamed(t *testing.T) {
 		draft, replacement string
 	}{
 		"the chain's":       {chains: true, own: 5, account: 6, bump: 4, kind: Bump, draft: "above the chain's cap (fees.max_fee_cap_gwei in", replacement: "of 4 gwei (gas_bump.max_fee_cap_gwei in"},
-		"the account's":     {account: 7, bump: 9, kind: Bump, draft: "above the account's cap (max_fee of the submitter, 7 gwei)", replacement: "of 7 gwei (max_fee of the submitter)"},
+		"the account's":     {account: 7, bump: 9, kind: Bump, draft: "above the account's cap (max_fee of the submitter, 7 gwei); waiting until they fall, or the cap is raised: the base fee", replacement: "of 7 gwei (max_fee of the submitter)"},
 		"the lower of two":  {own: 8, account: 7, kind: Bump, draft: "the account's cap", replacement: "of 7 gwei (max_fee of the submitter)"},
-		"the transaction's": {own: 5, account: 7, bump: 9, kind: Bump, draft: "above the transaction's own cap (its max_fee, 5 gwei)", replacement: "of 5 gwei (the transaction's own max_fee)"},
+		"the transaction's": {own: 5, account: 7, bump: 9, kind: Bump, draft: "above the transaction's own cap (its max_fee, 5 gwei); waiting until they fall, or it is cancelled (this cap cannot be raised): the base fee", replacement: "of 5 gwei (the transaction's own max_fee)"},
 		"of a cancel":       {own: 5, account: 7, kind: Cancel, draft: "own cap", replacement: "of 7 gwei (max_fee of the submitter)"},
 	} {
 		v := View{Submitter: Submitter{MaxFee: gwei(c.account)}, Policy: Policy{BumpMaxFee: gwei(c.bump)}}

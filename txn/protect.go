@@ -264,7 +264,7 @@ func align(v *View, c Command) (Step, bool) {
 	}
 	switch {
 	case a.Latest != a.Settled || a.Pending != a.Settled:
-		return refuse(c, "the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree, which is once what is on its way is settled, some blocks from now", a.Latest, a.Pending, a.Settled)
+		return refuse(c, "the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree: settled is what is chains.*.finality.audit_depth blocks deep, or confirmations where no endpoint keeps state as old as that", a.Latest, a.Pending, a.Settled)
 	case a.Settled < next:
 		return refuse(c, "the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back", a.Settled, next)
 	}

@@ -74,8 +74,8 @@ run make bench in a checkout of its source.`,
 		Example: "  fencepost bench --submitter alice --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 100 --callers 16\n" +
 			"  fencepost bench --submitter alice --submitter bob --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 500 --wait 15m",
 	}
-	c.Flags().StringArrayVar(&f.submitters, "submitter", nil, "account that sends, by name or account id; repeat it for several, which take turns")
-	c.Flags().StringVar(&f.to, "to", "", "recipient of every transaction")
+	c.Flags().StringArrayVar(&f.submitters, "submitter", nil, "account that sends, by name or account id; repeat it for several, which take turns (required)")
+	c.Flags().StringVar(&f.to, "to", "", "recipient of every transaction (required)")
 	c.Flags().StringVar(&f.value, "value", "0", "amount in wei")
 	c.Flags().Uint64Var(&f.gas, "gas-limit", 21_000, "gas limit; 0 has Fencepost estimate each")
 	c.Flags().IntVar(&f.callers, "callers", 16, "calls at the same time")
@@ -309,7 +309,11 @@ func (r *benchReport) table(submitters int) func(io.Writer) error {
 	ms := func(v float64) string { return fmt.Sprintf("%.1f ms", v) }
 	rows := [][]string{{"CreateTx", fmt.Sprintf("%d (%.0f/s)", r.Accepted, r.PerSecond), ms(r.Call.P50), ms(r.Call.P99)}}
 	for _, s := range r.Steps {
-		rows = append(rows, []string{"accepted to " + s.Event, fmt.Sprint(s.Count), ms(s.Times.P50), ms(s.Times.P99)})
+		row := []string{"accepted to " + s.Event, fmt.Sprint(s.Count), ms(s.Times.P50), ms(s.Times.P99)}
+		if s.Count == 0 {
+			row[2], row[3] = "-", "-" // 0.0 ms would be a time
+		}
+		rows = append(rows, row)
 	}
 	rows = append(rows, []string{"event to watcher", "", ms(r.Delivery.P50), ms(r.Delivery.P99)})
 	return func(w io.Writer) error {

@@ -178,13 +178,13 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	queued := l.create("r2")
 	l.bad(exitFailed, "it is QUEUED: it gets its fees together with its nonce", "tx", "speed-up", queued)
 	end := l.deciding(0)
-	want := "transaction " + flying + ": attempt 2 (BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 8 wei, tip 1 wei) is recorded for nonce 0; " +
+	want := "transaction " + flying + ": attempt 2 (BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 0.000000008 gwei, tip 0.000000001 gwei) is recorded for nonce 0; " +
 		"it is handed over next, and at most one of the forms is included. \"fencepost tx watch " + flying + "\" tells which\n"
 	if out := l.good("tx", "speed-up", flying, "--reason", "customer waits"); out != want {
 		t.Errorf("printed %s, want %s", out, want)
 	}
 	end()
-	l.rows(l.good("tx", "get", flying), `attempt 1 +ORIGINAL 0x07.*, tip 0 wei \(the newest that a node took\)`, `attempt 2 +BUMP 0x08.*, tip 1 wei`)
+	l.rows(l.good("tx", "get", flying), `attempt 1 +ORIGINAL 0x07.*, tip 0 gwei \(the newest that a node took\)`, `attempt 2 +BUMP 0x08.*, tip 0.000000001 gwei`)
 	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +SPEED_UP +ops +`+flying+` +customer waits +20\S+Z +APPLIED`)
 
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) {

@@ -26,8 +26,8 @@ func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
 	ask := &pb.RegisterSubmitterRequest{Mode: pb.SubmitterMode_SUBMITTER_MODE_STRICT}
 	c := &cobra.Command{
 		Use: "add NAME --chain-id ID --address ADDRESS --signer NAME", Short: "Register an account to send from", Args: arguments("NAME"), Aliases: []string{"register"},
-		Long: `Register an account to send from. The same command again changes nothing; --start-from may be corrected for as long as the account has not started. With
---on-failure or --max-fee-gwei it returns once the owner of the account goes by them.`,
+		Long: `Register an account to send from. The same command again changes nothing; --start-from may be corrected for as long as the account has not started, and is 0
+again where it is left out. With --on-failure or --max-fee-gwei it returns once the owner of the account goes by them.`,
 		Example: "  fencepost submitter add alice --chain-id 31337 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +
 			"  fencepost submitter add hot --chain-id 1 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local --start-from chain",
 	}
@@ -87,7 +87,7 @@ func (p *program) addSubmitter(ctx context.Context, c *client, ask *pb.RegisterS
 		verb = "was registered before"
 	}
 	s := answer.GetSubmitter()
-	return p.print(wire{answer}, line("submitter %s %s: %s, signed for by %s%s", ask.GetName(), verb, s.GetAccountId(), s.GetSigner(), said))
+	return p.print(wire{answer}, line("submitter %s %s: %s, signed for by %s, starts from %s%s", ask.GetName(), verb, s.GetAccountId(), s.GetSigner(), s.GetStartFrom(), said))
 }
 
 func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {

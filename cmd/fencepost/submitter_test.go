@@ -14,10 +14,10 @@ func TestSubmitterCommands(t *testing.T) {
 	l.own()
 	add := []string{"submitter", "add", "bob", "--chain-id", "31337", "--address", strings.ToLower(recipient), "--signer", "local"}
 	account := "eip155:31337:" + recipient
-	if out := l.good(add...); out != "submitter bob is registered: "+account+", signed for by local\n" {
+	if out := l.good(append(add, "--start-from", "chain")...); out != "submitter bob is registered: "+account+", signed for by local, starts from chain\n" {
 		t.Errorf("printed %s", out)
 	}
-	if out := l.good(add...); out != "submitter bob was registered before: "+account+", signed for by local\n" {
+	if out := l.good(add...); out != "submitter bob was registered before: "+account+", signed for by local, starts from 0\n" {
 		t.Errorf("printed %s", out)
 	}
 	l.bad(exitFailed, "registered with other settings", append(add, "--signer", "other")...)
@@ -74,7 +74,7 @@ func TestSubmitterUpdate(t *testing.T) {
 	// An account that is added with policies: alice's owner obeys for her, and nobody for bob.
 	address := txn.Address{1}
 	out := l.good("submitter", "add", "alice", "--chain-id", "31337", "--address", address.Hex(), "--signer", "local", "--on-failure", "pause")
-	if !strings.HasPrefix(out, "submitter alice was registered before: eip155:31337:") || !strings.HasSuffix(out, ", signed for by local; on failure PAUSE, no fee limit of its own\n") {
+	if !strings.HasPrefix(out, "submitter alice was registered before: eip155:31337:") || !strings.HasSuffix(out, ", signed for by local, starts from 0; on failure PAUSE, no fee limit of its own\n") {
 		t.Errorf("printed %s", out)
 	}
 	l.bad(exitFailed, "submitter bob is registered, and its policies are not in force yet: ", "submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer", "local",

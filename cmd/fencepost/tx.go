@@ -249,7 +249,7 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 	}
 	c.Flags().StringVar(&submitter, "submitter", "", "only those of this submitter")
 	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
-	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state; as often as needed")
+	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state: "+strings.Join(stateNames(), ", ")+"; as often as needed")
 	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
 	c.Flags().BoolVar(&wide, "wide", false, "show receiver, value in wei and data too")
 	return c

@@ -55,7 +55,7 @@ func txFields(tx *pb.Tx) []field {
 	all = append(append(all, termsFields(tx.GetTerms())...), field{"labels", shownLabels(tx.GetLabels())}, field{"tx_hash", tx.GetTxHash()})
 	if r := tx.GetReceipt(); r != nil {
 		all = append(all, field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())}, field{"form_in_block", shownForm(r)},
-			field{"gas", fmt.Sprintf("%d at %s wei", r.GetGasUsed(), r.GetEffectiveGasPrice())}, field{"confirmations", shownBlocks(tx.GetConfirmations())})
+			field{"gas", fmt.Sprintf("%d at %s", r.GetGasUsed(), gwei(r.GetEffectiveGasPrice()))}, field{"confirmations", shownBlocks(tx.GetConfirmations())})
 	}
 	if o := tx.GetOperator(); o != nil {
 		all = append(all, operatorFields(o)...)
@@ -90,7 +90,7 @@ func operatorFields(o *pb.OperatorDetails) (all []field) {
 func attemptName(a *pb.Attempt) string { return fmt.Sprintf("attempt %d", a.GetAttemptNo()) }
 
 func shownAttempt(a *pb.Attempt) string {
-	return fmt.Sprintf("%s %s, gas limit %d, fee cap %s wei, tip %s wei", a.GetKind(), a.GetTxHash(), a.GetGasLimit(), a.GetFeeCap(), a.GetTip())
+	return fmt.Sprintf("%s %s, gas limit %d, fee cap %s, tip %s", a.GetKind(), a.GetTxHash(), a.GetGasLimit(), gwei(a.GetFeeCap()), gwei(a.GetTip()))
 }
 
 // shownForm says which form is in a block; empty if the node does not tell.

@@ -107,10 +107,15 @@ func wei(amount string) string {
 	if amount == "" {
 		return ""
 	}
+	return amount + " wei (" + gwei(amount) + ")"
+}
+
+// gwei is an amount of wei as limits are typed.
+func gwei(amount string) string {
 	padded := strings.Repeat("0", max(0, 10-len(amount))) + amount
 	whole, fraction := padded[:len(padded)-9], strings.TrimRight(padded[len(padded)-9:], "0")
 	if fraction != "" {
 		whole += "." + fraction
 	}
-	return amount + " wei (" + whole + " gwei)"
+	return whole + " gwei"
 }

@@ -43,7 +43,7 @@ successfully.
 With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted; with --label as well, only of
 those that have it; with --state, only the steps after which they are in that state: STUCK,FAILED_FINAL are those that somebody should look at.
 
-A stream that breaks is resumed where it was, for as long as a node comes back within five minutes.`,
+A stream that breaks is resumed where it was, for as long as a node comes back within five minutes. --timeout does not end a watch.`,
 		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch $(cat ids)\n  fencepost tx watch --submitter alice\n  fencepost tx watch --all --label order=4711\n" +
 			"  fencepost tx watch --all --state STUCK,FAILED_FINAL",
 	}
@@ -84,7 +84,7 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 	r.add(c)
 	c.Flags().BoolVar(&all, "all", false, "of all submitters")
 	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
-	c.Flags().StringSliceVar(&states, "state", nil, "only while they are in this state; as often as needed")
+	c.Flags().StringSliceVar(&states, "state", nil, "only while they are in this state: "+strings.Join(stateNames(), ", ")+"; as often as needed")
 	return c
 }
 
@@ -122,11 +122,16 @@ func (p *program) watchSeveral(ctx context.Context, c *client, ask *pb.WatchTxRe
 	if err != nil {
 		return err
 	}
-	var ends []error
+	var bad []string
 	for _, id := range slices.Sorted(maps.Keys(last)) {
-		ends = append(ends, verdict(last[id]))
+		if err := verdict(last[id]); err != nil {
+			bad = append(bad, err.Error())
+		}
 	}
-	return errors.Join(ends...)
+	if len(bad) > 0 {
+		return errors.New(strings.Join(bad, "; "))
+	}
+	return nil
 }
 
 // verdict is an error unless the transaction was executed successfully.

@@ -30,6 +30,8 @@ func TestTxWatchSeveral(t *testing.T) {
 	l.bad(exitFailed, "transaction "+ended+" was executed and reverted: the call was reverted", "tx", "watch", watching, ended)
 	bad := l.create("bad-1")
 	l.bad(exitFailed, "transaction "+bad+" was executed and reverted: the call was reverted", "tx", "watch", bad, watching)
+	first, then := min(ended, bad), max(ended, bad)
+	l.bad(exitFailed, "transaction "+first+" was executed and reverted: the call was reverted (REVERTED); transaction "+then+" was", "tx", "watch", then, first)
 	l.bad(exitFailed, "TX_ID: names "+good+" again; name each once", "tx", "watch", good, watching, good)
 	never := "01a21fca-9bb7-8000-8000-058ead4b4abd"
 	l.bad(exitFailed, "transaction "+never+": there is no such transaction", "tx", "watch", good, never)

@@ -30,6 +30,9 @@ func Handler(metrics http.Handler, log *slog.Logger, checks ...Check) http.Handl
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", &readiness{log: log, checks: checks, failing: map[string]bool{}})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, fmt.Sprintf("there is nothing at %s %s; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen", r.Method, r.URL.Path), http.StatusNotFound)
+	})
 	return mux
 }
 

@@ -127,9 +127,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	if text := b.String(); strings.Count(text, "not ready") != 1 || strings.Count(text, "ready again") != 1 || strings.Count(text, "\n") != 2 {
 		t.Errorf("each change is to be logged once: %s", text)
 	}
-	if status, _ := get(t, h, "/other"); status != 404 {
-		t.Errorf("other path: %d", status)
-	}
+	expect("/other", 404, "there is nothing at GET /other; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen\n")
 }
 
 func TestReadinessDoesNotWaitForEver(t *testing.T) {

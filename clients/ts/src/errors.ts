@@ -1,6 +1,7 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "@fencepost/client-gen/fencepost/v1/errors";
+import type { BatchCreateTxResult } from "@fencepost/client-gen/fencepost/v1/tx";
 
 /** Qualifies the reasons of Fencepost in google.rpc.ErrorInfo. */
 const errorDomain = "fencepost.dev";
@@ -71,10 +72,28 @@ export class FencepostError extends Error {
     }
   }
 
-  /** Whatever a transport threw, as a FencepostError. */
+  /** Whatever a transport threw, or the error in a result of a batch, as a FencepostError. */
   static from(reason: unknown): FencepostError {
-    return reason instanceof FencepostError ? reason : new FencepostError(ConnectError.from(reason));
+    if (reason instanceof FencepostError) {
+      return reason;
+    }
+    return new FencepostError(isStatus(reason) ? thrown(reason) : ConnectError.from(reason));
   }
+}
+
+type Status = Extract<BatchCreateTxResult["result"], { case: "error" }>["value"];
+
+function isStatus(reason: unknown): reason is Status {
+  return typeof reason === "object" && reason !== null && "$typeName" in reason && reason.$typeName === "google.rpc.Status";
+}
+
+/** A status as a call would have thrown it. */
+function thrown(status: Status): ConnectError {
+  const error = new ConnectError(status.message, status.code);
+  for (const { typeUrl, value } of status.details) {
+    error.details.push({ type: typeUrl.slice(typeUrl.lastIndexOf("/") + 1), value });
+  }
+  return error;
 }
 
 /** What the google.rpc messages of an error say. */

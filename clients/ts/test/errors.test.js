@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http2";
 import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { ConnectError } from "@connectrpc/connect";
-import { Client, Code, connect, FencepostError, watchTx, watchTxs } from "@fencepost/client";
+import { BatchCreateTxResultSchema, Client, Code, connect, ErrorReason, FencepostError, watchTx, watchTxs } from "@fencepost/client";
 
 /**
  * An error as a transport throws it.
@@ -141,4 +142,14 @@ test("a timeout tells what went before", async () => {
 
 test("a request to watch several transactions names them all, until all are final", () => {
   assert.deepEqual(watchTxs("a", "b"), { target: { case: "txs", value: { txIds: ["a", "b"] } }, untilFinal: true });
+});
+
+// A batch answers for each request by itself: what it says of one that was refused is typed like an error that is thrown.
+test("the error of a result of a batch", () => {
+  const info = new BinaryWriter().tag(1, 2).string("QUEUE_FULL").tag(2, 2).string("fencepost.dev").finish();
+  const details = [{ typeUrl: "type.googleapis.com/google.rpc.ErrorInfo", value: info }];
+  const result = create(BatchCreateTxResultSchema, { result: { case: "error", value: { code: Code.ResourceExhausted, message: "it is full", details } } });
+  assert.equal(result.result.case, "error");
+  const error = FencepostError.from(result.result.value);
+  assert.deepEqual([error.code, error.reason, error.message], [Code.ResourceExhausted, ErrorReason.QUEUE_FULL, "ResourceExhausted (QUEUE_FULL): it is full"]);
 });

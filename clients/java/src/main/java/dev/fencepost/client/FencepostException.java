@@ -27,6 +27,7 @@ import java.util.function.Supplier;
  */
 public final class FencepostException extends RuntimeException {
     private static final String ERROR_DOMAIN = "fencepost.dev";
+    private static final String CONNECTION_FAILED = "io exception"; // gRPC's words, which a list of its handlers may follow
 
     /** One thing that is wrong with a request: the path of the field, for example "payload.to", and what must hold. */
     public record Violation(String field, String description) {}
@@ -95,7 +96,21 @@ public final class FencepostException extends RuntimeException {
     @Override
     public String getMessage() {
         String name = reasonName.isEmpty() ? "" : " (" + reasonName + ")";
-        return status.getCode() + name + ": " + status.getDescription();
+        String said = sentence();
+        return status.getCode() + name + (said.isEmpty() ? "" : ": " + said);
+    }
+
+    /** The node's words; where gRPC has none, or only these two about a connection, what is behind them: that it was refused, for example, and by whom. */
+    private String sentence() {
+        String said = status.getDescription() == null ? "" : status.getDescription();
+        Throwable cause = status.getCause();
+        if (cause == null || !said.isEmpty() && !said.startsWith(CONNECTION_FAILED)) {
+            return said;
+        }
+        if (said.isEmpty()) {
+            return cause.toString();
+        }
+        return CONNECTION_FAILED + (cause.getMessage() == null ? "" : ": " + cause.getMessage());
     }
 
     /** The error as gRPC has it. */
