@@ -27,29 +27,33 @@ import (
 // Server-sent events carry the resume token as their id, so that a browser resumes by itself with Last-Event-ID. A stream that has nothing to tell any more
 // answers 204, which ends that.
 
-// watched is what a path names; nil for a path of something else.
-func watched(path string) *pb.WatchTxRequest {
-	rest, found := strings.CutPrefix(path, "/api/v1/")
-	if rest == "events" && found {
-		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
+// watched is what a path names; nil for a path of something else. It is taken apart before it is unescaped: a name may hold slashes, and end like a path.
+func watched(u *url.URL) *pb.WatchTxRequest {
+	parts := strings.Split(u.EscapedPath(), "/")
+	for i, part := range parts {
+		if text, err := url.PathUnescape(part); err == nil { // else it would be no path
+			parts[i] = text
+		}
 	}
-	what, last := strings.CutSuffix(rest, "/events") // with the slash: names may end like that
-	if !found || !last {
+	if len(parts) < 4 || !slices.Equal(parts[:3], []string{"", "api", "v1"}) || parts[len(parts)-1] != "events" {
 		return nil
 	}
-	id, isTx := strings.CutPrefix(what, "tx/")
-	name, isSubmitter := strings.CutPrefix(what, "submitters/")
+	of := parts[3 : len(parts)-1]
 	switch {
-	case what == "tx/by-request":
+	case len(of) == 0:
+		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
+	case len(of) != 2:
+		return nil
+	case of[0] == "submitters":
+		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: of[1]}}
+	case of[0] != "tx":
+		return nil
+	case of[1] == "by-request":
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{}}}
-	case what == "tx/by-ids":
+	case of[1] == "by-ids":
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{}}}
-	case isTx && !strings.Contains(id, "/"):
-		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: id}}
-	case isSubmitter && !strings.Contains(name, "/"):
-		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: name}}
 	}
-	return nil
+	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: of[1]}}
 }
 
 // watch answers with a stream.
