@@ -147,7 +147,9 @@ func TestBenchThatIsInterrupted(t *testing.T) {
 	var out, errs output
 	p := &program{in: strings.NewReader(""), out: &out, err: &errs, clock: fake, environ: []string{serverVariable + "=" + l.addr}}
 	code := make(chan int, 1)
-	go func() { code <- p.run(ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"}) }()
+	go func() {
+		code <- p.run(ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"})
+	}()
 	l.eventually("accepting three", func() bool {
 		fake.Advance(benchTold / 5)
 		return strings.Contains(errs.String(), "s: 3 of 3 accepted, 3 in no block")
