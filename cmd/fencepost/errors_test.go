@@ -162,3 +162,24 @@ func TestTheLogOfCommandsIsNotCutWhereItSaysWhy(t *testing.T) {
 		t.Error(row)
 	}
 }
+
+// A flag without a value, as a variable that is not set gives, is never taken for one that is left out.
+func TestFlagsWithoutValues(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	create := func(flag string) []string {
+		return append([]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--data", "0x00"}, flag, "")
+	}
+	for _, args := range [][]string{
+		create("--to"), create("--data"), create("--value"), create("--not-after"), create("--max-fee-gwei"), create("--request-id"), create("--server"), create("--token-file"), create("--speed"),
+		{"tx", "list", "--submitter", ""}, {"tx", "list", "--state", ""}, {"tx", "list", "--label", ""}, {"tx", "watch", "--all", "--state", ""}, {"bench", "--to", recipient, "--submitter", ""},
+		{"submitter", "pause", "alice", "--reason", ""}, {"audit", "--config", ""},
+	} {
+		flag := args[len(args)-2]
+		l.bad(exitUsage, flag+" is empty; give it a value, or leave the flag out", args...)
+	}
+	if rows := l.good("tx", "list"); strings.Contains(rows, "alice") {
+		t.Errorf("something was queued:\n%s", rows)
+	}
+}
