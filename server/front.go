@@ -161,6 +161,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusBadRequest, statusOf(err, ""))
 			return
 		}
+		if err := checkPlaces(r.Method, r.URL); err != nil {
+			refuse(w, http.StatusBadRequest, statusOf(err, ""))
+			return
+		}
 	}
 	most, transcode := f.weigh(methodOf(r))
 	if r, err = f.gather(w, r, most); err != nil {

@@ -74,6 +74,23 @@ func checkURL(u *url.URL) error {
 	return checkOnce(query)
 }
 
+// checkPlaces refuses a parameter whose place is elsewhere: in the body where there may be one, or in the path. The transcoder would take it for the better of the two, and
+// whoever let a request pass for its path, such as a proxy, would have looked at another thing than the one that is meant.
+func checkPlaces(method string, u *url.URL) error {
+	rest, query := strings.TrimPrefix(u.Path, "/api/v1/"), u.Query()
+	byKey := rest == "tx/by-request" || rest == "tx/by-request/events"
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		field, _, _ := strings.Cut(snakeCase(name), ".")
+		switch {
+		case method == http.MethodPost, method == http.MethodPatch:
+			return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name, "belongs into the body; remove it from the query"}}}
+		case strings.HasPrefix(rest, "submitters/") && field == "submitter", strings.HasPrefix(rest, "tx/") && (field == "tx_id" || field == "request" && !byKey):
+			return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name, "is no parameter here, where the path names what is asked for; remove it"}}}
+		}
+	}
+	return nil
+}
+
 // listParameters may be given more than once.
 var listParameters = []string{"labels", "states", "tx_ids", "txs.tx_ids"}
 
