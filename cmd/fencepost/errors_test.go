@@ -183,3 +183,17 @@ func TestFlagsWithoutValues(t *testing.T) {
 		t.Errorf("something was queued:\n%s", rows)
 	}
 }
+
+// What a caller chooses, such as a request_id or a label, does nothing to the terminal of whoever looks at it, and does not show the line in another order.
+func TestNamesThatWouldMoveATerminal(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	const name = "a\u009b2Jb\u202ec\u2028d"
+	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", name, "--label", "k="+name, "--json")
+	for _, args := range [][]string{{"tx", "list", "--wide"}, {"tx", "get", "--submitter", "alice", "--request-id", name}, {"tx", "list", "--label", "k=" + name}, {"submitter", "show", "alice"}} {
+		if out := l.good(args...); strings.ContainsAny(out, "\u009b\u202e\u2028") || args[0] == "tx" && !strings.Contains(out, "a 2Jb c d") {
+			t.Errorf("%q printed %q", args, out)
+		}
+	}
+}
