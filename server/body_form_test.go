@@ -33,6 +33,8 @@ func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 		"more behind gzip":   {packed.String() + "abc", "gzip", "is not gzip"},
 		"a checksum that is": {packed.String()[:packed.Len()-8] + "12345678", "gzip", "is not gzip"},
 		"no JSON":            {"x", "", "is not the JSON"},
+		"no UTF-8":           {"\xff", "", "is not the JSON"},
+		"UTF-16":             {"\xff\xfe{\x00}\x00", "", "is not the JSON"},
 	} {
 		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
 		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
@@ -46,7 +48,9 @@ func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "", "Content-Type", "application/json"); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
 		t.Errorf("nothing over Connect: %d %s", a.code, a.body)
 	}
-	n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id=a", "hello").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	for _, path := range []string{"/api/v1/tx/by-request?submitter=alice&request_id=a", "/api/v1/events", "/api/v1/submitters/alice/events"} {
+		n.http("GET", path, "hello").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	}
 }
 
 // So is one whose pieces are none, by a caller who waits for the answer.

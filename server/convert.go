@@ -51,10 +51,16 @@ func wireOnFailure(f txn.OnFailure) pb.FailurePolicy {
 	return pb.FailurePolicy(pb.FailurePolicy_value["FAILURE_POLICY_"+string(f)])
 }
 
-// wireTime leaves out a time that is not known.
+// lastTime is the latest that the contract can tell: no JSON can be made of a message with a later one, nor of a list with that message.
+var lastTime = time.Date(9999, time.December, 31, 23, 59, 59, 999_999_000, time.UTC)
+
+// wireTime leaves out a time that is not known. The ledger can hold later times than the contract.
 func wireTime(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return nil
+	case t.After(lastTime):
+		return timestamppb.New(lastTime)
 	}
 	return timestamppb.New(t)
 }

@@ -223,8 +223,9 @@ func (i *invalid) told() (*invalid, bool) {
 	return few, true
 }
 
-// clip shortens a text.
+// clip shortens a text, and makes UTF-8 of it, without which no message can hold it.
 func clip(text string, most int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {
 		return text
 	}

@@ -161,14 +161,14 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusBadRequest, statusOf(err, ""))
 			return
 		}
-		if ask := watched(r.URL.Path); ask != nil && r.Method == http.MethodGet {
-			f.watch(w, r, ask)
-			return
-		}
 	}
 	most, transcode := f.weigh(methodOf(r))
 	if r, err = f.gather(w, r, most); err != nil {
 		f.refuseHTTP(w, r, err)
+		return
+	}
+	if ask := watched(r.URL); ask != nil && r.Method == http.MethodGet {
+		f.watch(w, r, ask)
 		return
 	}
 	if !strings.HasPrefix(r.URL.Path, pathPrefix) {

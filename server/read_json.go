@@ -35,10 +35,13 @@ func checkJSONField(text []byte, field protoreflect.FieldDescriptor) error {
 }
 
 // jsonReader walks JSON along the contract, once, and stops at the first mistake.
-type jsonReader struct{ *json.Decoder }
+type jsonReader struct {
+	*json.Decoder
+	text []byte
+}
 
 func newJSONReader(text []byte) jsonReader {
-	r := jsonReader{json.NewDecoder(bytes.NewReader(text))}
+	r := jsonReader{json.NewDecoder(bytes.NewReader(text)), text}
 	r.UseNumber()
 	return r
 }
@@ -117,7 +120,7 @@ func (r jsonReader) field(field protoreflect.FieldDescriptor, path string) error
 	case field.IsMap():
 		return r.object(path, func(key string) (protoreflect.FieldDescriptor, string, error) {
 			return field.MapValue(), fmt.Sprintf("%s[%q]", path, key), nil
-		}, r.value)
+		}, r.item)
 	case field.IsList():
 		return r.list(field, path)
 	}
@@ -133,12 +136,20 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 		if i == batchItems && field.FullName() == batchRequests { // more would become much in memory
 			return invalidField(path, "must contain no more than %d item(s)", batchItems)
 		}
-		if err := r.value(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+		if err := r.item(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return err
 		}
 	}
 	_, err = r.Token()
 	return err
+}
+
+// item is a value of a list or a map, which can be left out, but not be null.
+func (r jsonReader) item(field protoreflect.FieldDescriptor, path string) error {
+	if next := bytes.TrimLeft(r.text[r.InputOffset():], " \t\r\n,:"); bytes.HasPrefix(next, []byte("null")) {
+		return invalidField(path, "must not be null; give it a value, or leave it out")
+	}
+	return r.value(field, path)
 }
 
 func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error {

@@ -159,6 +159,8 @@ func TestMistakesOfJSON(t *testing.T) {
 		{"tx", in(`"gas":"1"`), "UNKNOWN_FIELD", "payload.gas", "update the server"},
 		{"tx", `{"terms":{"maxFee":1.5}}`, "INVALID_FIELD", "terms.max_fee", "a decimal string of wei"},
 		{"tx", `{"labels":{"a":1}}`, "INVALID_FIELD", `labels["a"]`, "in quotes"},
+		{"tx", `{"labels":{"a" : null}}`, "INVALID_FIELD", `labels["a"]`, "must not be null"},
+		{"tx/batch", `{"requests":[{}, null]}`, "INVALID_FIELD", "requests[1]", "must not be null"},
 		{"tx/batch", `{"requests":[{},` + in(`"nonce":"1"`) + `]}`, "UNKNOWN_FIELD", "requests[1].payload.nonce", "Fencepost assigns the nonce"},
 		{"submitters/alice/exit-protect", `{"decision":"STOP"}`, "INVALID_FIELD", "decision", "must be one of PROTECTION_DECISION_"},
 		{"tx", in(`"gasLimit":"lots"`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number, from 0 to 18446744073709551615"},

@@ -254,8 +254,12 @@ var badParameter = regexp.MustCompile(`(?s)^invalid parameter "([^"]*)"(?: value
 func noSuchValue(name, kind string) error {
 	for _, request := range requests() {
 		field := request.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name))
-		if field != nil && field.Enum() != nil {
+		switch {
+		case field == nil:
+		case field.Enum() != nil:
 			return noSuchName(name, field)
+		case field.Message() != nil && wantedKnown[field.Message().Name()] != "":
+			return invalidField(name, "%s", strings.TrimSuffix(wantedKnown[field.Message().Name()], ", in quotes"))
 		}
 	}
 	if kind == "" || kind == "message" {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -19,21 +20,33 @@ type pathName struct {
 	value string
 }
 
+// partsOf are the parts of a path below the prefix of the JSON API, none for another path. It is taken apart before it is unescaped: a name may hold slashes, and end
+// like a path.
+func partsOf(u *url.URL) []string {
+	parts := strings.Split(u.EscapedPath(), "/")
+	for i, part := range parts {
+		if text, err := url.PathUnescape(part); err == nil { // else it would be no path
+			parts[i] = text
+		}
+	}
+	if len(parts) < 4 || !slices.Equal(parts[:3], []string{"", "api", "v1"}) {
+		return nil
+	}
+	return parts[3:]
+}
+
 // nameIn is what is named by the path of a URL; the zero value for one that names nothing.
 func nameIn(u *url.URL) pathName {
-	parts := strings.Split(u.EscapedPath(), "/") // "", "api", "v1", what, name
-	if len(parts) < 5 {
+	parts := partsOf(u)
+	if len(parts) < 2 {
 		return pathName{}
 	}
-	value, err := url.PathUnescape(parts[4])
-	switch {
-	case err != nil: // cannot be: it is escaped just now
-		return pathName{}
-	case parts[3] == "submitters":
+	switch of, value := parts[0], parts[1]; {
+	case of == "submitters":
 		return pathName{field: "submitter", value: value}
-	case parts[3] == "tx" && value == "by-request":
+	case of == "tx" && value == "by-request":
 		return pathName{field: "tx_id", value: value}
-	case parts[3] == "tx" && value != "batch" && value != "by-ids":
+	case of == "tx" && value != "batch" && value != "by-ids":
 		return pathName{field: "tx_id", other: "request", value: value}
 	}
 	return pathName{}
@@ -60,7 +73,7 @@ func checkParameters(method string, u *url.URL) error {
 // checkBody refuses a body that names another than the path. What cannot be read is for the transcoder to say.
 func checkBody(r *http.Request, text []byte, most int) error {
 	named := nameIn(r.URL)
-	if named.field == "" || !strings.HasPrefix(r.URL.Path, pathPrefix) {
+	if named.field == "" {
 		return nil
 	}
 	if r.Header.Get("Content-Encoding") == "gzip" {

@@ -28,28 +28,27 @@ import (
 // answers 204, which ends that.
 
 // watched is what a path names; nil for a path of something else.
-func watched(path string) *pb.WatchTxRequest {
-	rest, found := strings.CutPrefix(path, "/api/v1/")
-	if rest == "events" && found {
-		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
-	}
-	what, last := strings.CutSuffix(rest, "/events") // with the slash: names may end like that
-	if !found || !last {
+func watched(u *url.URL) *pb.WatchTxRequest {
+	parts := partsOf(u)
+	if len(parts) == 0 || parts[len(parts)-1] != "events" {
 		return nil
 	}
-	id, isTx := strings.CutPrefix(what, "tx/")
-	name, isSubmitter := strings.CutPrefix(what, "submitters/")
+	of := parts[:len(parts)-1]
 	switch {
-	case what == "tx/by-request":
+	case len(of) == 0:
+		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
+	case len(of) != 2:
+		return nil
+	case of[0] == "submitters":
+		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: of[1]}}
+	case of[0] != "tx":
+		return nil
+	case of[1] == "by-request":
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{}}}
-	case what == "tx/by-ids":
+	case of[1] == "by-ids":
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{}}}
-	case isTx && !strings.Contains(id, "/"):
-		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: id}}
-	case isSubmitter && !strings.Contains(name, "/"):
-		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: name}}
 	}
-	return nil
+	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: of[1]}}
 }
 
 // watch answers with a stream.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,30 @@ func TestTermsThatDemandNothing(t *testing.T) {
 			t.Errorf("with %v it is %v", terms, r.GetTx())
 		}
 	}
+}
+
+// A deadline of any year is kept to the microsecond, and one that is later than the contract can tell keeps nobody from reading it, nor the list that it is in.
+func TestDeadlinesOfFarYears(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	for i, text := range []string{"2255-06-05T23:47:34.740993Z", "2300-01-01T00:00:00.123457Z", "9999-12-31T23:59:59.999998Z", "9999-12-31T23:59:59.999999999Z"} {
+		at, err := time.Parse(time.RFC3339Nano, text)
+		k.must(err)
+		ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: fmt.Sprint(i), Payload: payload(), Terms: &pb.Terms{NotAfter: timestamppb.New(at)}}
+		for range 2 {
+			created, err := n.txs.CreateTx(k.ctx, ask)
+			k.must(err)
+			if got := created.GetTx().GetTerms().GetNotAfter().AsTime(); !got.Equal(at.Truncate(time.Microsecond)) {
+				t.Errorf("not_after %s is told as %v", text, got)
+			}
+		}
+		n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id="+fmt.Sprint(i), "").want(t, http.StatusOK)
+	}
+	_, err := k.db.Pool.Exec(k.ctx, "UPDATE managed_tx SET not_after = '10000-01-01T00:00:00Z'") // as releases before this one wrote the last of them
+	k.must(err)
+	n.http("GET", "/api/v1/tx", "").want(t, http.StatusOK)
 }
 
 // skewed is a clock that is wrong.

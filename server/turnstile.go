@@ -131,7 +131,7 @@ func endless(method string) bool {
 // methodOf is the method of a request over HTTP, as far as the turnstile tells methods apart.
 func methodOf(r *http.Request) string {
 	switch {
-	case watched(r.URL.Path) != nil && r.Method == http.MethodGet:
+	case watched(r.URL) != nil && r.Method == http.MethodGet:
 		return pb.TxService_WatchTx_FullMethodName
 	case r.URL.Path == "/api/v1/tx" && r.Method == http.MethodGet:
 		return pb.TxService_ListTxs_FullMethodName

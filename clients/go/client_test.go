@@ -417,3 +417,16 @@ func TestHeartbeatOutOfRange(t *testing.T) {
 		}
 	}
 }
+
+// A watch of nothing is refused by the node, as any call of a stub with nothing is.
+func TestWatchOfNothing(t *testing.T) {
+	t.Parallel()
+	c := connect(t, setting(t, "NODE"), fencepost.Options{})
+	for _, request := range []*pb.WatchTxRequest{nil, {}} {
+		for _, err := range c.Watch(t.Context(), request) {
+			if e := fencepost.ErrorOf(err); e == nil || e.Reason != pb.ErrorReason_ERROR_REASON_INVALID_FIELD {
+				t.Errorf("a watch of %v: %v", request, err)
+			}
+		}
+	}
+}

@@ -65,7 +65,9 @@ type watch struct {
 }
 
 func (c *Client) newWatch(request *pb.WatchTxRequest, yield func(*pb.WatchTxResponse, error) bool) *watch {
-	request = proto.CloneOf(request)
+	if request = proto.CloneOf(request); request == nil { // which stubs take for an empty one, and the node refuses
+		request = &pb.WatchTxRequest{}
+	}
 	if request.GetHeartbeat() == nil {
 		request.Heartbeat = durationpb.New(c.heartbeat)
 	}

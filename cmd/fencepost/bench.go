@@ -120,12 +120,11 @@ func (p *program) bench(ctx context.Context, node *client, f benchFlags) (*bench
 		Payload: &pb.Payload{To: f.to, Value: f.value, GasLimit: f.gas},
 	})
 	if err != nil {
-		if left := b.left(); left.accepted > 0 {
-			p.note("%d of %d were accepted before this ended, and stay with %s", left.accepted, f.count, left.names())
-		}
+		p.tellLeft(b)
 		return nil, benchLeft{}, node.explain(errors.Unwrap(err))
 	}
 	if err := p.awaitFinal(watching, b, f.wait); err != nil {
+		p.tellLeft(b)
 		return nil, benchLeft{}, err
 	}
 	left := b.left()
@@ -145,6 +144,13 @@ func (p *program) tellProgress(ctx context.Context, b *benchRun) {
 	}
 }
 
+// tellLeft tells of a run that ends before its time, by an interrupt too, what it leaves behind: that is sent all the same.
+func (p *program) tellLeft(b *benchRun) {
+	if left := b.left(); left.noBlock > 0 {
+		p.note("%d of %d were accepted before this ended, and %d of them were in no block; %s", left.accepted, b.count, left.noBlock, left.stay())
+	}
+}
+
 // judge tells what was not waited for, and fails when the times are not those of all transactions.
 func (p *program) judge(f benchFlags, left benchLeft) error {
 	if left.notFinal > 0 {
@@ -152,11 +158,10 @@ func (p *program) judge(f benchFlags, left benchLeft) error {
 	}
 	var unwell []string
 	if left.noBlock > 0 {
-		unwell = append(unwell, fmt.Sprintf("%d of %d were in no block after %s; they stay queued on %s and are sent later: wait for them (\"fencepost tx list --submitter %s --state QUEUED\" tells which they are), "+
-			"or cancel each with \"fencepost tx cancel TX_ID\"; next time give a longer --wait, or a lower --count", left.noBlock, f.count, f.wait, left.names(), left.name()))
+		unwell = append(unwell, fmt.Sprintf("%d of %d were in no block after %s; %s; next time give a longer --wait, or a lower --count", left.noBlock, f.count, f.wait, left.stay()))
 	}
 	if left.failed > 0 {
-		unwell = append(unwell, fmt.Sprintf("%d of %d ended FAILED or CANCELLED; \"fencepost tx list --submitter %s --state FAILED --state CANCELLED\" tells why", left.failed, f.count, left.name()))
+		unwell = append(unwell, fmt.Sprintf("%d of %d ended FAILED or CANCELLED; \"fencepost tx list --submitter %s --state FAILED_FINAL --state CANCELLED\" tells why", left.failed, f.count, left.name()))
 	}
 	if len(unwell) == 0 {
 		return nil
@@ -280,6 +285,12 @@ func (b *benchRun) left() benchLeft {
 }
 
 func (l benchLeft) names() string { return strings.Join(slices.Sorted(maps.Keys(l.submitters)), ", ") }
+
+// stay says where those are that are in no block, and what to do about them.
+func (l benchLeft) stay() string {
+	return fmt.Sprintf("they stay queued on %s and are sent later: wait for them (\"fencepost tx list --submitter %s --state QUEUED\" tells which they are), or cancel each with \"fencepost tx cancel TX_ID\"",
+		l.names(), l.name())
+}
 
 // name is the only submitter, or the place of one.
 func (l benchLeft) name() string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func TestBenchJudges(t *testing.T) {
 		"one not final": {came: [2][]pb.TxEventKind{{included, confirmed}, {included}}, told: "1 of 2 are in a block and were not final after 1m0s"},
 		"one again":     {came: [2][]pb.TxEventKind{{included, reorged, included, confirmed}, {}}, failed: "1 of 2 were in no block after 1m0s; they stay queued on s1 and"},
 		"neither":       {failed: "2 of 2 were in no block after 1m0s; they stay queued on s0, s1 and"},
-		"one cancelled": {came: [2][]pb.TxEventKind{{included, confirmed}, {cancelled}}, failed: "1 of 2 ended FAILED or CANCELLED; \"fencepost tx list --submitter s1 ", all: true},
+		"one cancelled": {came: [2][]pb.TxEventKind{{included, confirmed}, {cancelled}}, failed: "1 of 2 ended FAILED or CANCELLED; \"fencepost tx list --submitter s1 --state FAILED_FINAL --state CANCELLED\"", all: true},
 	} {
 		b, inBlock := newBenchRun(2), 0
 		for i, kinds := range c.came {
@@ -132,5 +133,30 @@ func TestBenchTellsHowFarItIs(t *testing.T) {
 	})
 	if !strings.Contains(errs.String(), "3 of 3 were in no block after 5m0s") {
 		t.Error(errs.String())
+	}
+}
+
+// Whoever interrupts a run is told what it leaves behind, for that is sent all the same.
+func TestBenchThatIsInterrupted(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	ctx, interrupt := context.WithCancel(l.ctx)
+	defer interrupt()
+	fake := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	var out, errs output
+	p := &program{in: strings.NewReader(""), out: &out, err: &errs, clock: fake, environ: []string{serverVariable + "=" + l.addr}}
+	code := make(chan int, 1)
+	go func() {
+		code <- p.run(ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"})
+	}()
+	l.eventually("accepting three", func() bool {
+		fake.Advance(benchTold / 5)
+		return strings.Contains(errs.String(), "s: 3 of 3 accepted, 3 in no block")
+	})
+	interrupt()
+	const says = "3 of 3 were accepted before this ended, and 3 of them were in no block; they stay queued on alice and are sent later"
+	if got := <-code; got == 0 || !strings.Contains(errs.String(), says) {
+		t.Errorf("gave %d: %s", got, errs.String())
 	}
 }

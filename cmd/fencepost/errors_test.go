@@ -162,3 +162,38 @@ func TestTheLogOfCommandsIsNotCutWhereItSaysWhy(t *testing.T) {
 		t.Error(row)
 	}
 }
+
+// A flag without a value, as a variable that is not set gives, is never taken for one that is left out.
+func TestFlagsWithoutValues(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	create := func(flag string) []string {
+		return append([]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--data", "0x00"}, flag, "")
+	}
+	for _, args := range [][]string{
+		create("--to"), create("--data"), create("--value"), create("--not-after"), create("--max-fee-gwei"), create("--request-id"), create("--server"), create("--token-file"), create("--speed"),
+		{"tx", "list", "--submitter", ""}, {"tx", "list", "--state", ""}, {"tx", "list", "--label", ""}, {"tx", "watch", "--all", "--state", ""}, {"bench", "--to", recipient, "--submitter", ""},
+		{"submitter", "pause", "alice", "--reason", ""}, {"audit", "--config", ""},
+	} {
+		flag := args[len(args)-2]
+		l.bad(exitUsage, flag+" is empty; give it a value, or leave the flag out", args...)
+	}
+	if rows := l.good("tx", "list"); strings.Contains(rows, "alice") {
+		t.Errorf("something was queued:\n%s", rows)
+	}
+}
+
+// What a caller chooses, such as a request_id or a label, does nothing to the terminal of whoever looks at it, and does not show the line in another order.
+func TestNamesThatWouldMoveATerminal(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	const name = "a\u009b2Jb\u202ec\u2028d"
+	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", name, "--label", "k="+name, "--json")
+	for _, args := range [][]string{{"tx", "list", "--wide"}, {"tx", "get", "--submitter", "alice", "--request-id", name}, {"tx", "list", "--label", "k=" + name}, {"submitter", "show", "alice"}} {
+		if out := l.good(args...); strings.ContainsAny(out, "\u009b\u202e\u2028") || args[0] == "tx" && !strings.Contains(out, "a 2Jb c d") {
+			t.Errorf("%q printed %q", args, out)
+		}
+	}
+}

@@ -28,7 +28,13 @@ func table(heading []string, rows [][]string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, row := range append([][]string{heading}, rows...) {
-			fmt.Fprintln(t, strings.Join(row, "\t"))
+			for i, text := range row { // callers choose some of it, such as a request_id
+				if i > 0 {
+					fmt.Fprint(t, "\t")
+				}
+				fmt.Fprint(t, plain(text))
+			}
+			fmt.Fprintln(t)
 		}
 		if err := t.Flush(); err != nil {
 			return fmt.Errorf("print the table: %w", err)
@@ -47,10 +53,11 @@ func line(format string, args ...any) func(io.Writer) error {
 	}
 }
 
-// plain makes one line of what people or chain nodes wrote, for a table or a field: what would move the cursor of a terminal is a space.
+// plain makes one line of what people or chain nodes wrote, for a table or a field: what would move the cursor of a terminal is a space, and so is what would show the
+// rest of the line in another order.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
 			return ' '
 		}
 		return r

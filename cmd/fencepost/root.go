@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fencepost/fencepost/internal/clock"
 )
@@ -51,7 +53,23 @@ func (p *program) root() *cobra.Command {
 		}
 	}
 	root.PersistentFlags().BoolVar(&p.json, "json", false, "print JSON instead of tables, errors too")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return hasValues(c) }
 	return root
+}
+
+// hasValues refuses a flag that is given without a value, as a variable that is not set would give: taken for one that is left out it would mean another thing, such as a
+// contract to be created (--to), no deadline (--not-after), another node (--server) or transactions of all (--submitter).
+func hasValues(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if many, ok := f.Value.(pflag.SliceValue); ok {
+			values = many.GetSlice()
+		}
+		if strings.Join(values, "") == "" && err == nil {
+			err = misused(c, "--%s is empty; give it a value, or leave the flag out", f.Name)
+		}
+	})
+	return err
 }
 
 // run executes a command line and gives the exit code.

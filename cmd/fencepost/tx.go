@@ -57,7 +57,7 @@ With --watch each step is printed until it is final, with --wait only the end; b
 	c.Flags().StringVar(&t.value, "value", "0", "amount: in wei, or with a unit, as in 0.1ether or 30gwei")
 	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
-	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID); empty is an error, as a variable that is not set would give")
+	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID)")
 	c.Flags().StringArrayVar(&t.labels, "label", nil, "key=value to find it by; may be repeated")
 	t.termsFlags.add(c)
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
@@ -85,10 +85,7 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 	if err != nil {
 		return nil, err
 	}
-	switch given := c.Flags().Changed("request-id"); {
-	case given && t.requestID == "":
-		return nil, misused(c, "--request-id is empty; give your key for this intent, or leave the flag out")
-	case !given:
+	if t.requestID == "" {
 		t.requestID = uuid.NewString()
 	}
 	labels, err := parseLabels(t.labels)

@@ -22,7 +22,7 @@ func fields(all []field) func(io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, f := range all {
 			if f.value != "" && f.value != "-" {
-				fmt.Fprintf(t, "%s\t%s\n", f.name, f.value)
+				fmt.Fprintf(t, "%s\t%s\n", f.name, plain(f.value))
 			}
 		}
 		if err := t.Flush(); err != nil {

@@ -17,7 +17,7 @@ import { watch } from "./watch.js";
 export interface ClientOptions {
   /** Sent with each call as "authorization: Bearer <token>". Give it only to a transport that encrypts. */
   readonly token?: string;
-  /** How long a call may take in all, repetitions included, unless its own timeoutMs says otherwise; 0 is no limit. Default 60 s. A watch has none. */
+  /** How long a call may take in all, repetitions included, unless its own timeoutMs says otherwise; 0 is no limit, and a day and 3:46 hours the longest. Default 60 s. A watch has none. */
   readonly timeoutMs?: number;
   /**
    * How often an idle watch hears from the node, unless its request says; 1 s to 5 min, default 15 s. A watch that hears nothing for three times as long takes

@@ -44,7 +44,7 @@ export function patient(transport: Transport, timeoutMs: number, token: string |
       const sent: MessageInitShape<typeof method.input>[] = [];
       const explain = (reason: unknown) => ended(whole.signal, encodes(method.input, sent) ? reason : unsendable(reason));
       try {
-        const response = await transport.stream(method, whole.signal, limitMs, authorized(header, token), noted(input, sent), contextValues);
+        const response = await transport.stream(method, whole.signal, limitMs === undefined ? undefined : sayable(limitMs), authorized(header, token), noted(input, sent), contextValues);
         return { ...response, message: typedErrors(response.message, whole, explain) };
       } catch (reason) {
         whole.release();
@@ -56,7 +56,15 @@ export function patient(transport: Transport, timeoutMs: number, token: string |
 
 /** The timeout of one attempt; 0 is none. */
 function left(deadline: number): number {
-  return deadline === Infinity ? 0 : Math.max(1, deadline - Date.now());
+  return deadline === Infinity ? 0 : sayable(Math.max(1, deadline - Date.now()));
+}
+
+/** The longest time that is waited for, a day and 3:46 hours: gRPC tells a timeout in 8 digits, and a timer of the runtime that holds less than is asked of it ends at once. */
+const longestMs = 99_999_999;
+
+/** A timeout as it can be told to a node, in whole milliseconds. */
+function sayable(ms: number): number {
+  return Math.min(Math.ceil(ms), longestMs);
 }
 
 /** Why a call failed: the end of the client, or that the caller's signal ended it, says more than what a transport makes of it. */
@@ -111,7 +119,7 @@ export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
     const timer = setTimeout(() => {
       signal.removeEventListener("abort", abort);
       resolve();
-    }, ms);
+    }, Math.min(ms, longestMs));
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) {
       abort();

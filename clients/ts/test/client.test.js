@@ -282,6 +282,16 @@ test("no timeout is no limit", async (t) => {
   assert.equal(tx.tx?.version, "3");
 });
 
+test("a timeout of any length reaches the node, and no call ends before it", async (t) => {
+  for (const timeoutMs of [1500.7, 99_999_999, 100_000_000, 2 ** 31, 1e15, Number.MAX_VALUE]) {
+    const client = open(t, setting("SCRIPTED"), { timeoutMs });
+    assert.ok(await create(client, "whoami"), `${timeoutMs} ms`);
+    const stream = client.txs.watchTx({ target: { case: "submitter", value: "ts/picky" } }, { timeoutMs });
+    const error = await failure(stream[Symbol.asyncIterator]().next());
+    assert.equal(error.reason, ErrorReason.INVALID_FIELD, `a stream of ${timeoutMs} ms: ${error}`);
+  }
+});
+
 test("an answer can be large", async (t) => {
   const { txs } = await open(t, setting("SCRIPTED")).txs.listTxs({});
   assert.equal(txs.length, 50);

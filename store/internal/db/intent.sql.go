@@ -196,7 +196,8 @@ WITH intent AS MATERIALIZED (
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels)
     SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
-           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' END, i.cancel_late,
+           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN -- an interval is multiplied by a float, which has no microseconds of the year 2300: so these come by themselves
+               'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second' + i.not_after % 1000000 * INTERVAL '1 microsecond' END, i.cancel_late,
            i.labels::JSONB
       FROM intent i
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE -- looked up, where a join would compare each with each: see Commit
