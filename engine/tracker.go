@@ -160,44 +160,6 @@ func (t *tracker) awaitNoHead(id txn.SubmitterID) {
 	delete(t.waits, id)
 }
 
-// view freezes what the published view shows of the attempts of these transactions, the number of its head, and its blocks.
-func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.Inclusion, canonical func(uint64) (txn.Hash, bool)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.window.empty() {
-		head = t.window.tip().Number
-	}
-	frozen := map[txn.Hash]txn.Inclusion{}
-	for _, txs := range lists {
-		for _, tx := range txs {
-			for _, a := range tx.Attempts {
-				frozen[a.Hash] = t.inclusion(a.Hash)
-			}
-		}
-	}
-	in, beneath := t.window, t.beneath // neither is changed in place
-	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }, func(number uint64) (txn.Hash, bool) {
-		if hash, ok := in.hashAt(number); ok {
-			return hash, true
-		}
-		hash, ok := beneath[number]
-		return hash, ok
-	}
-}
-
-func (t *tracker) inclusion(hash txn.Hash) txn.Inclusion {
-	f := t.follows[hash]
-	if f == nil || !f.known || t.window.empty() {
-		return txn.Inclusion{}
-	}
-	i := txn.Inclusion{Known: true, Receipt: f.receipt}
-	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {
-		i.Confirmations, i.Above = t.window.tip().Number-f.receipt.BlockNumber, f.above
-		i.Final = i.Confirmations >= t.policy.Confirmations && t.beyondChange(f.receipt.BlockNumber)
-	}
-	return i
-}
-
 func (t *tracker) nudgeNow() {
 	select {
 	case t.nudge <- struct{}{}:
