@@ -38,6 +38,7 @@ type actor struct {
 	auditTold bool           // the tracker knows of these
 	ended     []txn.Tx       // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
+	known     txn.View // what the step under way, or the last one, goes by
 	account   *txn.Account
 	suspicion *txn.Suspicion
 	warned    *txn.Suspicion // that was told loudly
@@ -335,7 +336,8 @@ func (a *actor) unfollow(attempts []txn.Attempt) {
 func (a *actor) view() *txn.View {
 	a.awaitReorgs() // before the view is taken: none falls between
 	frozen := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
-	v := &txn.View{
+	v := &a.known
+	*v = txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
 		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: frozen.head, Seen: frozen.seen,
 		Canonical: frozen.canonical,

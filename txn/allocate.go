@@ -66,7 +66,7 @@ func stopWaiting(v *View, head *Tx) (Step, bool) {
 	}
 	next := head.Status
 	next.WaitingSince = time.Time{}
-	return Record{alone(v.move(head, "", &next, max(0, head.Due.Sub(v.Now))))}, true
+	return Record{Change{Writes: v.move(head, "", &next, max(0, head.Due.Sub(v.Now)))}}, true
 }
 
 // freeSlot is the slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing new is allocated
@@ -220,8 +220,8 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 	next.TxHash, next.SubmitAttempts, next.LastAnswer, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
 	next.Accepted, next.Pooled, next.Rejected = 0, 0, ""
 	w := v.move(s.Tx, EventAllocated, &next, 0)
-	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
-	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{*w}}
+	w[0].Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
+	return Change{Take: &Take{Nonce: nonce}, Writes: w}
 }
 
 // refused counts on how many blocks the chain has refused a draft. One reading may come from a node that is behind; what the last counted block says again is
@@ -255,7 +255,7 @@ func unanswered(v *View, tx *Tx, reason, message string, hint time.Duration) Cha
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
 	}
-	return alone(v.move(tx, "", &next, max(Backoff(fewTries), hint)))
+	return Change{Writes: v.move(tx, "", &next, max(Backoff(fewTries), hint))}
 }
 
 // fewTries is how many tries the wait is for of what cannot be counted.
@@ -270,7 +270,7 @@ func failUnsent(v *View, tx *Tx, reason, message string) Change {
 	}
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.LastError = Failed, None, No, reason, message
-	return alone(v.move(tx, EventFailed, &next, 0))
+	return Change{Writes: v.move(tx, EventFailed, &next, 0)}
 }
 
 // backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
@@ -306,5 +306,5 @@ func wait(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	}
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++
-	return alone(v.move(tx, kind, &next, delay))
+	return Change{Writes: v.move(tx, kind, &next, delay)}
 }

@@ -110,9 +110,9 @@ func TestHandOversAreCounted(t *testing.T) {
 	t.Parallel()
 	w, _ := sent(t, 1)
 	tx := w.view.Open[0]
-	first := w.view.claim(&tx, &tx.Status, "", time.Minute)
+	first := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]
 	tx.Status, tx.Turn = first.Next, first.Turn
-	if again := w.view.claim(&tx, &tx.Status, "", time.Minute); first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
+	if again := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]; first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
 		t.Errorf("%d, then %d", first.Next.SubmitAttempts, again.Next.SubmitAttempts)
 	}
 	tx.State, tx.Reason, tx.Accepted, tx.SubmitAttempts = Stuck, ReasonFeeCapReached, 0, 9

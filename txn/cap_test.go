@@ -194,7 +194,7 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 			t.Errorf("%d of two: %+v", n, w)
 		}
 	}
-	if w := tellAbove(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil || !w.NewFork || len(w.Told) != 1 {
+	if w := tellAbove(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil || !w[0].NewFork || len(w[0].Told) != 1 {
 		t.Errorf("another block: %+v", w)
 	}
 }

@@ -162,7 +162,7 @@ func obey(v *View, c Command) (step Step, ok bool) {
 			break
 		}
 		if write != nil {
-			done.Writes = []Write{*write}
+			done.Writes = write
 		}
 	case CommandUpdate: // whoever has recorded this reads the ledger anew
 	case CommandProtect:
@@ -193,7 +193,7 @@ func refuse(c Command, sentence string, args ...any) (Step, bool) {
 }
 
 // cancel writes down that a transaction shall not run; ok is false when it is final. No write: that was written before.
-func cancel(v *View, id TxID) (w *Write, ok bool) {
+func cancel(v *View, id TxID) (w []Write, ok bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if tx.ID != id {
@@ -243,8 +243,13 @@ func follow(v *View) (Step, bool) {
 }
 
 // shown adds what the chain shows of a transaction.
-func (c *Change) shown(v *View, tx *Tx, w *Write) {
-	c.Writes = append(c.Writes, *w)
+func (c *Change) shown(v *View, tx *Tx, list []Write) {
+	if c.Writes == nil {
+		c.Writes = list
+	} else {
+		c.Writes = append(c.Writes, list...)
+	}
+	w := &list[0]
 	if v.Submitter.OnFailure != PauseOnFailure || !reverted(tx, w) {
 		return
 	}
@@ -272,7 +277,7 @@ func reverted(tx *Tx, w *Write) bool {
 
 // followOne is what the chain shows of a transaction in flight that is not written down; nil: nothing. As a rule it is nothing, so that what is written is made
 // elsewhere: whoever asks stands on no more than that takes.
-func followOne(v *View, tx *Tx) *Write {
+func followOne(v *View, tx *Tx) []Write {
 	seen := v.seen(tx)
 	switch {
 	case !seen.Known:
@@ -295,7 +300,7 @@ func followOne(v *View, tx *Tx) *Write {
 }
 
 // included says in which block it is.
-func included(v *View, tx *Tx, seen *Inclusion) *Write {
+func included(v *View, tx *Tx, seen *Inclusion) []Write {
 	next := tx.Status
 	next.Released = tx.Released || v.Policy.releases(seen)
 	next.State, next.Sub = Tracking, Included
@@ -305,38 +310,38 @@ func included(v *View, tx *Tx, seen *Inclusion) *Write {
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventIncluded, &next, 0)
-	w.NewFork = true // what was told of blocks before is void
+	w[0].NewFork = true // what was told of blocks before is void
 	return w
 }
 
 // released gives its slot to the next nonce.
-func released(v *View, tx *Tx) *Write {
+func released(v *View, tx *Tx) []Write {
 	next := tx.Status
 	next.Released = true
 	return v.move(tx, "", &next, 0)
 }
 
 // reorged puts a transaction whose block left the canonical chain back on its way. Its slot, once released, stays so: what was allocated after it exists.
-func reorged(v *View, tx *Tx) *Write {
+func reorged(v *View, tx *Tx) []Write {
 	if tx.Receipt == nil {
 		return nil
 	}
 	return uncovered(v, tx)
 }
 
-func uncovered(v *View, tx *Tx) *Write {
+func uncovered(v *View, tx *Tx) []Write {
 	next := tx.Status
 	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, nil, 0, ""
 	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see again
 		next.TxHash = tx.newest().Hash
 	}
 	w := v.move(tx, EventReorged, &next, 0)
-	w.NewFork = true
+	w[0].NewFork = true
 	return w
 }
 
 // final ends an included transaction by what its receipt says of the attempt that was included, or by that of an earlier one, if that alone ran.
-func final(v *View, tx *Tx, earlier *Inclusion) *Write {
+func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 	next := tx.Status
 	next.Sub, next.Released = None, true
 	kind, cancelled := EventConfirmed, tx.attempt(tx.Receipt.TxHash).Kind == Cancel
@@ -429,9 +434,11 @@ func (v *View) seen(tx *Tx) Inclusion {
 	return all
 }
 
-// move makes the write of one move, or of a schedule when kind is empty.
-func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) *Write {
-	w := &Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: *next, Delay: delay}
+// move makes the write of one move, or of a schedule when kind is empty, as a change has it: in a list.
+func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Write {
+	list := make([]Write, 1)
+	w := &list[0]
+	w.Tx, w.Version, w.From, w.Kind, w.Next, w.Delay = tx.ID, tx.Version, tx.State, kind, *next, delay
 	if kind != "" {
 		w.Next.Version = tx.Version + 1
 	}
@@ -441,11 +448,8 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) *Write
 	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
 		w.Next.EndedBlock = max(v.Head, 1)
 	}
-	return w
+	return list
 }
-
-// alone is a change of one transaction.
-func alone(w *Write) Change { return Change{Writes: []Write{*w}} }
 
 // newest is the newest form for the nonce that it has.
 func (tx *Tx) newest() *Attempt {

@@ -26,7 +26,7 @@ func endedAndRan(v *View) *Finding {
 }
 
 // reopened is the write that takes the end back: whoever was told of it is told that it does not hold. One that had given up its nonce has the form's again.
-func reopened(v *View, f *Finding) *Write {
+func reopened(v *View, f *Finding) []Write {
 	tx, next := f.Tx, f.Tx.Status
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &f.Nonce, 0

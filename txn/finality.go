@@ -15,7 +15,7 @@ func (p *Policy) releases(seen *Inclusion) bool {
 
 // tellAbove tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
 // chain any more (newFork; C24).
-func tellAbove(v *View, tx *Tx, seen *Inclusion) *Write {
+func tellAbove(v *View, tx *Tx, seen *Inclusion) []Write {
 	n := len(tx.Above)
 	if !v.Policy.TellAbove || len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
 		return nil // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
@@ -23,14 +23,14 @@ func tellAbove(v *View, tx *Tx, seen *Inclusion) *Write {
 	return confirmed(v, tx, seen)
 }
 
-func confirmed(v *View, tx *Tx, seen *Inclusion) *Write {
+func confirmed(v *View, tx *Tx, seen *Inclusion) []Write {
 	n, next := len(tx.Above), tx.Status
 	next.Above = seen.Above
 	w := v.move(tx, EventConfirmations, &next, 0)
-	w.NewFork = n > len(seen.Above) || !slices.Equal(seen.Above[:n], tx.Above)
-	w.Told = seen.Above
-	if !w.NewFork {
-		w.Told = seen.Above[n:]
+	w[0].NewFork = n > len(seen.Above) || !slices.Equal(seen.Above[:n], tx.Above)
+	w[0].Told = seen.Above
+	if !w[0].NewFork {
+		w[0].Told = seen.Above[n:]
 	}
 	return w
 }
@@ -48,7 +48,7 @@ func audit(v *View) (Step, bool) {
 		if hash, known := v.canonical(tx.Receipt.BlockNumber); !known || hash == tx.Receipt.BlockHash {
 			continue
 		}
-		c.Writes = append(c.Writes, *notFinal(v, tx))
+		c.Writes = append(c.Writes, notFinal(v, tx)...)
 	}
 	guard := v.Cursor.Protected
 	switch {
@@ -71,13 +71,13 @@ func (v *View) hasReorgedFinal() bool {
 }
 
 // notFinal takes back what was said of a transaction whose block is not on the chain any more.
-func notFinal(v *View, tx *Finished) *Write {
+func notFinal(v *View, tx *Finished) []Write {
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
 	next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
 	next.Receipt, next.Above = nil, nil
 	w := v.move(&Tx{ID: tx.ID, Status: tx.Status}, EventReorged, &next, 0)
-	w.NewFork = true
+	w[0].NewFork = true
 	return w
 }
 

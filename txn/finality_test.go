@@ -62,11 +62,11 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 			if w == nil {
 				continue
 			}
-			if w.NewFork {
+			if w[0].NewFork {
 				told = nil
 			}
-			told = append(told, w.Told...)
-			tx.Status = w.Next
+			told = append(told, w[0].Told...)
+			tx.Status = w[0].Next
 			if !slices.Equal(told, above) {
 				t.Fatalf("told %v, on chain %v", told, above)
 			}

@@ -18,12 +18,12 @@ func overdue(v *View) (Step, bool) {
 		if at.IsZero() || at.After(v.Now) || tx.LastAnswer == "" {
 			continue
 		}
-		c.Writes = append(c.Writes, *needsDecision(v, tx))
+		c.Writes = append(c.Writes, needsDecision(v, tx)...)
 	}
 	return record(c)
 }
 
-func needsDecision(v *View, tx *Tx) *Write {
+func needsDecision(v *View, tx *Tx) []Write {
 	next := tx.Status
 	next.State, next.Sub, next.Reason = Stuck, None, ReasonOverdue
 	next.LastError = v.tooOld()
@@ -114,7 +114,7 @@ func heldBack(v *View, tx *Tx) bool {
 func lookMeanwhile(v *View, tx *Tx) Step {
 	next := tx.Status
 	next.Doubted = true
-	return Record{alone(v.move(tx, "", &next, v.Policy.ResubmitInterval))}
+	return Record{Change{Writes: v.move(tx, "", &next, v.Policy.ResubmitInterval)}}
 }
 
 // handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
@@ -130,7 +130,7 @@ func handOver(v *View, tx *Tx) Step {
 		return s
 	}
 	if tx.LastAnswer != "" && !tx.Turn.Claimed {
-		return Record{alone(v.claim(tx, &tx.Status, "", v.Policy.ResubmitInterval))}
+		return Record{Change{Writes: v.claim(tx, &tx.Status, "", v.Policy.ResubmitInterval)}}
 	}
 	if step, ok := govern(v, tx); ok {
 		return step
@@ -139,12 +139,12 @@ func handOver(v *View, tx *Tx) Step {
 }
 
 // claim counts a hand-over before it is made; Sent takes the count back if nobody looked at the bytes.
-func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) *Write {
+func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) []Write {
 	w := v.move(tx, kind, next, delay)
-	w.Turn = tx.Turn
+	w[0].Turn = tx.Turn
 	if !tx.Turn.Claimed {
-		w.Next.SubmitAttempts++
-		w.Turn.Claimed = true
+		w[0].Next.SubmitAttempts++
+		w[0].Turn.Claimed = true
 	}
 	return w
 }
@@ -189,7 +189,7 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
 	next, kind = v.funded(&b, answer, next, kind)
-	return alone(v.move(tx, kind, &next, delay))
+	return Change{Writes: v.move(tx, kind, &next, delay)}
 }
 
 func handedOver(n int, last Class) string {

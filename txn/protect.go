@@ -161,7 +161,7 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 	case f.Tx == nil:
 		return c
 	case ranAnyway(f.Reason):
-		c.Writes = []Write{*toldRan(v, f)}
+		c.Writes = toldRan(v, f)
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
@@ -169,7 +169,7 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 		kind = "" // told before
 	}
 	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
-	c.Writes = []Write{*v.move(f.Tx, kind, &next, v.Policy.ResubmitInterval)}
+	c.Writes = v.move(f.Tx, kind, &next, v.Policy.ResubmitInterval)
 	return c
 }
 
@@ -311,7 +311,7 @@ func dueAgain(v *View) (writes []Write) {
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if tx.Receipt == nil && tx.Due.After(v.Now) && !tx.Turn.Claimed {
-			writes = append(writes, *v.move(tx, "", &tx.Status, 0))
+			writes = append(writes, v.move(tx, "", &tx.Status, 0)...)
 		}
 	}
 	return writes

@@ -238,9 +238,9 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventReplaced, &next, 0)
-	w.Late = s.Late
-	w.Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
-	c := alone(w)
+	w[0].Late = s.Late
+	w[0].Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
+	c := Change{Writes: w}
 	if s.For != 0 {
 		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
 	}
@@ -312,11 +312,11 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 	}
 	if s.firstCancel() {
 		next.Doubted = true // nothing is handed over: see lookMeanwhile
-		return alone(v.move(tx, kind, &next, v.Policy.ResubmitInterval))
+		return Change{Writes: v.move(tx, kind, &next, v.Policy.ResubmitInterval)}
 	}
 	w := v.claim(tx, &next, kind, v.Policy.ResubmitInterval)
-	w.Turn.Kept = true
-	return alone(w)
+	w[0].Turn.Kept = true
+	return Change{Writes: w}
 }
 
 // speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.
@@ -357,7 +357,7 @@ func retry(v *View, c Command) (Step, bool) {
 	if !tx.staysTold() {
 		next.Reason, next.LastError = "", ""
 	}
-	done.Writes = []Write{*v.move(tx, EventUnstuck, &next, 0)}
+	done.Writes = v.move(tx, EventUnstuck, &next, 0)
 	return Record{done}, true
 }
 
@@ -395,6 +395,6 @@ func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 	next.State, next.Sub, next.Reason, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", 0, ""
 	next.LastError = "an operator had it handed over again although " + tx.whyGivenUp() + ": whichever of the two is in a block first wins"
 	done := told(Command{ID: b.For}, Applied, "")
-	done.Writes = []Write{*v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval)}
+	done.Writes = v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval)
 	return done
 }

@@ -89,7 +89,7 @@ func ranBefore(tx *Tx, r *Receipt) *Finding {
 }
 
 // toldRan is the write that says so. What is in a block keeps its state: its nonce is used.
-func toldRan(v *View, f *Finding) *Write {
+func toldRan(v *View, f *Finding) []Write {
 	tx, next, kind := f.Tx, f.Tx.Status, EventStuck
 	next.Reason, next.LastError = f.Reason, f.Evidence
 	switch {
@@ -106,7 +106,7 @@ func toldRan(v *View, f *Finding) *Write {
 }
 
 // endRequeued ends a queued transaction that ran before, once that is final and was told.
-func endRequeued(v *View, tx *Tx) *Write {
+func endRequeued(v *View, tx *Tx) []Write {
 	e := v.earlier(tx)
 	if tx.Reason != ProtectRanBefore || e.Receipt == nil || !e.Known || !e.Final {
 		return nil
@@ -115,7 +115,7 @@ func endRequeued(v *View, tx *Tx) *Write {
 }
 
 // endAs ends a transaction by the receipt of a form of before a REQUEUE. One that has taken no other nonce since has that form's again.
-func (v *View) endAs(tx *Tx, e *Inclusion) *Write {
+func (v *View) endAs(tx *Tx, e *Inclusion) []Write {
 	next, ran, kind := tx.Status, tx.attempt(e.Receipt.TxHash), EventConfirmed
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &ran.Nonce, 0
@@ -129,7 +129,7 @@ func (v *View) endAs(tx *Tx, e *Inclusion) *Write {
 	next.Reason = ProtectRanBefore
 	next.LastError = fmt.Sprintf("it was given back to the queue, and ran all the same under nonce %d, in block %d", ran.Nonce, e.Receipt.BlockNumber)
 	w := v.move(tx, kind, &next, 0)
-	w.NewFork, w.Told = true, e.Above
+	w[0].NewFork, w[0].Told = true, e.Above
 	return w
 }
 
@@ -148,7 +148,7 @@ func withdraw(v *View) (Step, bool) {
 		}
 		next := tx.Status
 		next.State, next.Sub, next.Executed, next.Reason, next.LastError = Cancelled, None, No, ReasonCancelled, ""
-		return Record{alone(v.move(tx, EventCancelled, &next, 0))}, true
+		return Record{Change{Writes: v.move(tx, EventCancelled, &next, 0)}}, true
 	}
 	return nil, false
 }

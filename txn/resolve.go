@@ -125,7 +125,7 @@ func resolved(v *View, tx *Tx, c Command) Change {
 			v.Used.By.Evidence()}
 	}
 	if e := v.earlier(tx); e.Receipt != nil {
-		done.Writes = []Write{*v.endAs(tx, &e)}
+		done.Writes = v.endAs(tx, &e)
 		return done
 	}
 	next, kind := tx.Status, EventFailed
@@ -139,7 +139,7 @@ func resolved(v *View, tx *Tx, c Command) Change {
 		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
 		next.Requeued++
 	}
-	done.Writes = []Write{*v.move(tx, kind, &next, 0)}
+	done.Writes = v.move(tx, kind, &next, 0)
 	return done
 }
 

@@ -46,12 +46,12 @@ func govern(v *View, tx *Tx) (Step, bool) {
 		return AskPolicy{&StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx}}, true
 	case tx.Turn.Answer == StuckRetry:
 		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
-		return Record{alone(v.move(tx, EventUnstuck, &next, 0))}, true
+		return Record{Change{Writes: v.move(tx, EventUnstuck, &next, 0)}}, true
 	case tx.Turn.Answer == StuckBump && tx.Sub != Unfunded: // what cannot be paid for is not had for more
 		return replace(v, tx, Bump, 0), true
 	case tx.Turn.Answer == StuckCancel && !tx.givenUp():
 		next.CancelRequested, next.SubmitAttempts = true, 0
-		return Record{alone(v.move(tx, EventCancelRequested, &next, 0))}, true
+		return Record{Change{Writes: v.move(tx, EventCancelRequested, &next, 0)}}, true
 	}
 	return nil, false // WAIT, and whatever is not known: it is handed over
 }

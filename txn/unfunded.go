@@ -120,7 +120,7 @@ func (tx *Tx) cheaper() *Attempt {
 func cheaperSent(v *View, b *Broadcast, answer Outcome) Change {
 	next := answered(b, answer)
 	next.LastAnswer, next.SubmitAttempts = b.Tx.LastAnswer, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
-	return alone(v.move(b.Tx, "", &next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval)))
+	return Change{Writes: v.move(b.Tx, "", &next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}
 }
 
 // plain is the sub-state of what is in no block and waits for nothing in particular.
