@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +38,7 @@ type actor struct {
 	auditTold bool           // the tracker knows of these
 	ended     []txn.Tx       // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
+	known     txn.View // what the step under way, or the last one, goes by
 	account   *txn.Account
 	suspicion *txn.Suspicion
 	warned    *txn.Suspicion // that was told loudly
@@ -194,54 +193,73 @@ func (a *actor) stand() {
 // here until the wish is written down, before which nothing is allocated.
 func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx, error) {
 	queue := inbox.Queue
+	if len(queue) < queueHead { // there is none further behind
+		return queue, nil
+	}
 	for _, c := range inbox.Commands {
-		if len(inbox.Queue) < queueHead || c.Kind != txn.CommandCancel || placeOf(queue, c.Tx) >= 0 || placeOf(a.ledger.Open, c.Tx) >= 0 {
+		if c.Kind != txn.CommandCancel || placeOf(queue, c.Tx) >= 0 || placeOf(a.ledger.Open, c.Tx) >= 0 {
 			continue
 		}
-		tx, err := a.e.Store.Tx(ctx, c.Tx)
-		if err != nil && !errors.Is(err, store.ErrTxNotFound) {
+		tx, err := a.queuedTx(ctx, c.Tx)
+		if err != nil {
 			return nil, err
 		}
-		if err == nil && tx.State == txn.Queued && tx.Submitter == a.id {
-			queue = append(queue, tx.Tx)
+		if tx != nil {
+			insert(&queue, tx, func(other *txn.Tx) bool { return other.QueueSeq >= tx.QueueSeq })
 		}
 	}
-	slices.SortFunc(queue, func(a, b txn.Tx) int { return cmp.Compare(a.QueueSeq, b.QueueSeq) })
 	return queue, nil
+}
+
+// queuedTx reads a transaction; nil: it is not in the queue of this submitter.
+func (a *actor) queuedTx(ctx context.Context, id txn.TxID) (*txn.Tx, error) {
+	tx, err := a.e.Store.Tx(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrTxNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case tx.State != txn.Queued || tx.Submitter != a.id:
+		return nil, nil
+	}
+	return &tx.Tx, nil
 }
 
 // recall gives transactions that were given back to the queue their attempts of before: those are followed as long as it is not final, because whoever sends it
 // again must know that none of them ran.
 func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
-	before := map[txn.TxID]txn.Tx{}
-	for _, tx := range a.inbox.Queue {
-		before[tx.ID] = tx
+	before := map[txn.TxID][]txn.Attempt{}
+	for i := range a.inbox.Queue {
+		if tx := &a.inbox.Queue[i]; len(tx.Attempts) > 0 {
+			before[tx.ID] = tx.Attempts
+		}
 	}
-	var read []txn.Tx
-	for i, tx := range queue {
-		queue[i].Attempts = before[tx.ID].Attempts
+	var read [][]txn.Attempt
+	for i := range queue {
+		tx := &queue[i]
+		tx.Attempts = before[tx.ID]
 		delete(before, tx.ID)
-		if tx.Requeued == 0 || len(queue[i].Attempts) > 0 {
+		if tx.Requeued == 0 || len(tx.Attempts) > 0 {
 			continue
 		}
 		var err error
-		if queue[i].Attempts, err = a.e.Store.SignedAttempts(ctx, a.lease, tx.ID); err != nil {
+		if tx.Attempts, err = a.e.Store.SignedAttempts(ctx, a.lease, tx.ID); err != nil {
 			return err
 		}
-		read = append(read, queue[i])
+		read = append(read, tx.Attempts)
 	}
-	for _, tx := range read {
-		a.follow(tx.Attempts, nil)
+	for _, attempts := range read {
+		a.follow(attempts, nil)
 	}
-	for _, tx := range before { // a caller has cancelled it
-		a.unfollow(&tx)
+	for _, attempts := range before { // a caller has cancelled it
+		a.unfollow(attempts)
 	}
 	return nil
 }
 
 func (a *actor) follow(attempts []txn.Attempt, recorded *txn.Receipt) {
-	for _, attempt := range attempts {
-		a.track.followOld(attempt.Hash, recorded, a.wake)
+	for i := range attempts {
+		a.track.followOld(attempts[i].Hash, recorded, a.wake)
 	}
 }
 
@@ -268,8 +286,8 @@ func (a *actor) load(ctx context.Context) error {
 		tx.Doubted = tx.HandedOver() // nobody has looked while there was no owner
 		tx.Pooled = mayBePooled(tx)
 	}
-	for _, tx := range ended {
-		a.follow(tx.Attempts, nil)
+	for i := range ended {
+		a.follow(ended[i].Attempts, nil)
 	}
 	a.ledger, a.audited, a.auditTold, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, false, ended, nil, nil, true
 	a.taken = takenNonce{}
@@ -303,26 +321,28 @@ func (a *actor) forget() {
 	a.track.auditNoMore(a.id)
 	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue, a.ended} {
 		for i := range txs {
-			a.unfollow(&txs[i])
+			a.unfollow(txs[i].Attempts)
 		}
 	}
 }
 
-func (a *actor) unfollow(tx *txn.Tx) {
-	for _, attempt := range tx.Attempts {
-		a.track.forget(attempt.Hash)
+func (a *actor) unfollow(attempts []txn.Attempt) {
+	for i := range attempts {
+		a.track.forget(attempts[i].Hash)
 	}
 }
 
 // view freezes what is known now.
-func (a *actor) view() txn.View {
+func (a *actor) view() *txn.View {
 	a.awaitReorgs() // before the view is taken: none falls between
-	head, seen, canonical := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
-	v := txn.View{
+	frozen := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
+	v := &a.known
+	*v = txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: head, Seen: seen, Canonical: canonical,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: frozen.head, Seen: frozen.seen,
+		Canonical: frozen.canonical,
 	}
-	a.letGo(&v)
+	a.letGo(v)
 	v.Audited, v.Ended = a.audited, a.ended
 	return v
 }
@@ -377,17 +397,17 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
 		return nil, ctx.Err() // to read the ledger may have taken long
 	}
-	change, err := a.perform(ctx, &view, next)
+	change, err := a.perform(ctx, view, next)
 	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
 	if err != nil || change.Empty() {
 		return nil, err
 	}
 	outcome, err := a.e.Store.Commit(a.lease, change)
 	a.busyAt = a.e.Clock.Now() // however long that took among thousands of others, it was work and no rest
-	a.tellCommit(ctx, next, change, outcome)
+	a.tellCommit(ctx, next, &change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0
-		a.apply(&view, change)
+		a.apply(view, &change)
 		return nil, a.e.Gate(ctx, afterCommit(next), a.id)
 	}
 	return nil, a.notDone(ctx, outcome, err)
@@ -397,7 +417,7 @@ func afterCommit(s txn.Step) Point {
 	switch s.(type) {
 	case txn.Prepare:
 		return AfterAllocate
-	case txn.Replace:
+	case *txn.Replace:
 		return AfterRecordReplacement
 	case txn.Broadcast:
 		return AfterRecordSend

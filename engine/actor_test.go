@@ -239,7 +239,7 @@ func TestWhatALookAtTheAccountDoesNotOutlive(t *testing.T) {
 		a := &actor{track: newTracker(ChainOptions{Chain: c0, Policy: guarded}, clock.Real{}, slog.New(slog.DiscardHandler)), log: slog.New(slog.DiscardHandler)}
 		a.ledger = store.Ledger{Cursor: &txn.Cursor{Next: 4, Protections: 1, Protected: &txn.Protected{ID: 1}}, Open: []txn.Tx{tx}}
 		a.account, a.suspicion = &txn.Account{}, &txn.Suspicion{}
-		a.apply(&txn.View{Now: time.Unix(2, 0)}, c.change)
+		a.apply(&txn.View{Now: time.Unix(2, 0)}, &c.change)
 		if a.account != nil != c.kept || a.suspicion != nil != c.kept {
 			t.Errorf("after %s the account is %v and the suspicion %v", name, a.account, a.suspicion)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // apply brings memory to where the committed change has brought the ledger.
-func (a *actor) apply(v *txn.View, c txn.Change) {
+func (a *actor) apply(v *txn.View, c *txn.Change) {
 	l := &a.ledger
 	if c.Init != nil {
 		l.Cursor = &txn.Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
@@ -48,7 +48,7 @@ func (a *actor) apply(v *txn.View, c txn.Change) {
 }
 
 // applyGuard brings the protection in memory to where the change has brought it.
-func (a *actor) applyGuard(v *txn.View, c txn.Change) {
+func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 	if p := c.Protect; p != nil {
 		guarded := *a.ledger.Cursor
 		guarded.Protections++
@@ -72,23 +72,26 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	if a.applyToFinal(w) {
 		return
 	}
-	tx, queued := a.take(w.Tx)
+	list, i := a.find(w.Tx)
+	tx := &(*list)[i]
 	a.noteLastBlock(tx.Nonce, w)
 	tx.Status, tx.Turn, tx.Due = w.Next, w.Turn, v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
 		a.track.followNew(w.Attempt.Hash, a.wake)
 	}
-	a.tell(&tx, w)
-	a.measure(&tx, w)
+	a.tell(tx, w)
+	a.measure(tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
 		a.taken = takenNonce{}
 	}
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded && a.suspicion != nil {
 		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost
 	}
-	a.put(&tx)
-	if queued && len(a.inbox.Queue) == 0 {
+	if a.put(tx, list) {
+		*list = slices.Delete(*list, i, i+1)
+	}
+	if list == &a.inbox.Queue && len(a.inbox.Queue) == 0 {
 		a.more.Store(true) // there may be more behind what was read
 	}
 }
@@ -111,13 +114,15 @@ func (a *actor) noteLastBlock(nonce *txn.Nonce, w *txn.Write) {
 	a.ledger.Cursor = &noted
 }
 
-// put puts a transaction where it belongs now.
-func (a *actor) put(tx *txn.Tx) {
+// put puts a transaction where it belongs now, and tells whether that is another list than the one that it is in. Lists change in place: nobody looks at a view any
+// more once its change is committed.
+func (a *actor) put(tx *txn.Tx, in *[]txn.Tx) (moved bool) {
+	queue, open := &a.inbox.Queue, &a.ledger.Open
 	switch {
 	case tx.State.Final() && tx.EndedBlock > 0:
 		a.ended = append(a.ended, *tx)
 	case tx.State.Final():
-		a.unfollow(tx)
+		a.unfollow(tx.Attempts)
 		if tx.Receipt != nil {
 			a.audited, a.auditTold = append(a.audited, tx.Finished()), false
 		}
@@ -126,27 +131,33 @@ func (a *actor) put(tx *txn.Tx) {
 		if tx.Reason == txn.ReasonStartNonce {
 			a.loaded = false // the registration may have been corrected by then
 		}
-		queue := a.inbox.Queue
-		at := sort.Search(len(queue), func(i int) bool { return queue[i].QueueSeq >= tx.QueueSeq })
-		a.inbox.Queue = slices.Insert(queue, at, *tx) // one that was given back keeps its attempts: they are still followed
+		if in == queue {
+			return false
+		}
+		insert(queue, tx, func(other *txn.Tx) bool { return other.QueueSeq >= tx.QueueSeq }) // one that was given back keeps its attempts: they are still followed
+	case in == open:
+		return false
 	default:
-		open := a.ledger.Open
-		at := sort.Search(len(open), func(i int) bool { return *open[i].Nonce >= *tx.Nonce })
-		a.ledger.Open = slices.Insert(open, at, *tx)
+		insert(open, tx, func(other *txn.Tx) bool { return *other.Nonce >= *tx.Nonce })
 	}
+	return true
 }
 
-// take removes a transaction from memory; see put. The lists change in place: nobody looks at a view any more once its change is committed.
-func (a *actor) take(id txn.TxID) (tx txn.Tx, queued bool) {
+// insert puts a transaction into a list, before the first that comes after it.
+func insert(list *[]txn.Tx, tx *txn.Tx, after func(*txn.Tx) bool) {
+	at := sort.Search(len(*list), func(i int) bool { return after(&(*list)[i]) })
+	longer := slices.Grow(*list, 1)[:len(*list)+1]
+	copy(longer[at+1:], longer[at:])
+	longer[at] = *tx
+	*list = longer
+}
+
+// find is where memory has a transaction that is not final.
+func (a *actor) find(id txn.TxID) (list *[]txn.Tx, i int) {
 	if i := placeOf(a.ledger.Open, id); i >= 0 {
-		tx = a.ledger.Open[i]
-		a.ledger.Open = slices.Delete(a.ledger.Open, i, i+1)
-		return tx, false
+		return &a.ledger.Open, i
 	}
-	i := placeOf(a.inbox.Queue, id)
-	tx = a.inbox.Queue[i]
-	a.inbox.Queue = slices.Delete(a.inbox.Queue, i, i+1)
-	return tx, true
+	return &a.inbox.Queue, placeOf(a.inbox.Queue, id)
 }
 
 // placeOf is where a list has a transaction, -1: nowhere. A transaction is large, so that none is copied to be looked at.

@@ -38,14 +38,9 @@ func (a *actor) letGo(v *txn.View) {
 		return // nothing is known of the chain yet
 	}
 	deep := func(block uint64) bool { return block+a.track.auditDepth() <= v.Head }
-	a.ended = slices.DeleteFunc(a.ended, func(tx txn.Tx) bool {
-		doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
-		if !deep(tx.EndedBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
-			return false
-		}
-		a.unfollow(&tx)
-		return true
-	})
+	if len(a.ended) > 0 {
+		a.letEndedGo(v, deep)
+	}
 	compared := func(r *txn.Receipt) bool {
 		if !deep(r.BlockNumber) {
 			return false
@@ -71,6 +66,17 @@ func (a *actor) letGo(v *txn.View) {
 	if len(a.audited) == 0 {
 		a.track.auditNoMore(a.id)
 	}
+}
+
+func (a *actor) letEndedGo(v *txn.View, deep func(block uint64) bool) {
+	doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
+	a.ended = slices.DeleteFunc(a.ended, func(tx txn.Tx) bool {
+		if !deep(tx.EndedBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
+			return false
+		}
+		a.unfollow(tx.Attempts)
+		return true
+	})
 }
 
 // neededUntil is how long an owner without work stays. One that audits stays for as long as the chain goes on: only an owner sees a reorg after finality. A
@@ -117,7 +123,7 @@ func (a *actor) applyToFinal(w *txn.Write) bool {
 		}
 	}
 	if i := placeOf(a.ended, w.Tx); i >= 0 {
-		a.unfollow(&a.ended[i])
+		a.unfollow(a.ended[i].Attempts)
 		a.isFinalNoMore(&a.ended[i], w, "a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
 		a.ended = slices.Delete(a.ended, i, i+1)
 		return true
@@ -136,11 +142,11 @@ func (a *actor) isFinalNoMore(tx *txn.Tx, w *txn.Write, said string) {
 // measure counts what a write tells. How old a transaction is tells this node's clock beside the database's, which is good enough for a measurement.
 func (a *actor) measure(tx *txn.Tx, w *txn.Write) {
 	if w.Next.State.Final() {
-		a.e.metrics.finals.Add(context.Background(), 1, labelled("state", string(w.Next.State)))
+		a.e.metrics.finals.Add(context.Background(), 1, a.e.metrics.states.of(string(w.Next.State)))
 		a.e.metrics.lifetimes.Record(context.Background(), max(0, a.e.Clock.Now().Sub(tx.CreatedAt)).Seconds())
 	}
 	if w.Attempt != nil && w.Attempt.Kind != txn.Original {
-		a.e.metrics.replaced.Add(context.Background(), 1, labelled("kind", string(w.Attempt.Kind)))
+		a.e.metrics.replaced.Add(context.Background(), 1, a.e.metrics.kinds.of(string(w.Attempt.Kind)))
 	}
 	if w.Kind == txn.EventConfirmations && w.NewFork {
 		a.e.metrics.forks.Add(context.Background(), 1)

@@ -134,7 +134,7 @@ type matrix struct {
 }
 
 // Bump has only the cells of that moment replaced, once.
-func (m *matrix) Bump(_ time.Time, tx txn.Tx, _ txn.Attempt, n int) bool {
+func (m *matrix) Bump(_ time.Time, tx *txn.Tx, _ *txn.Attempt, n int) bool {
 	return *tx.Nonce == 0 && n == 0 && m.cells[m.place(tx.Submitter)].moment == "bump"
 }
 

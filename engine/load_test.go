@@ -55,7 +55,7 @@ func TestALoadIsOfOneMoment(t *testing.T) {
 	l := <-loaded
 	if len(l.Open) == 1 && len(l.Open[0].Attempts) == 0 {
 		defer func() { t.Fatalf("an open transaction without attempts was loaded; Decide: panic: %v", recover()) }()
-		txn.Decide(txn.View{Now: time.Now().Add(time.Hour), Policy: testPolicy, Submitter: l.Submitter, Cursor: l.Cursor, Open: l.Open, Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{} }})
+		txn.Decide(&txn.View{Now: time.Now().Add(time.Hour), Policy: testPolicy, Submitter: l.Submitter, Cursor: l.Cursor, Open: l.Open, Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{} }})
 	}
 }
 

@@ -39,7 +39,20 @@ type metrics struct {
 	stuck      metric.Int64Gauge
 	submitters metric.Int64Gauge
 
-	accepted, done metric.MeasurementOption // labels of what every transaction counts, made once
+	outcomes, classes, looks, states, kinds labels // of what every transaction counts
+}
+
+// labels are the values that a label has, made once: to make one takes longer, and is deeper, than to count.
+type labels struct {
+	key  string
+	made map[string]metric.MeasurementOption
+}
+
+func (l labels) of(value string) metric.MeasurementOption {
+	if made, ok := l.made[value]; ok {
+		return made
+	}
+	return labelled(l.key, value)
 }
 
 // takeoverBounds reach from a hand-over to a lease of ten minutes, in seconds.
@@ -77,7 +90,6 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
 		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (something of it has the sub-state UNFUNDED: the account could not pay for it when it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
-	all.accepted, all.done = labelled("class", string(txn.Accepted)), labelled("outcome", store.Done.String())
 	all.takeovers = i.histogram("fencepost_takeover", takeoverBounds,
 		"time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")
 	all.lookUps = i.histogram("fencepost_receipt_lookup", lookUpBounds, "time that one look-up of receipts took, of however many")
@@ -95,26 +107,30 @@ func newMetrics(m metric.Meter) (metrics, error) {
 
 // begin has every counter there from the start, at zero, for each value that its label can have: what appears only with its first event has not increased by it,
 // as far as a query of increases can see.
-func (m metrics) begin() {
+func (m *metrics) begin() {
 	zero(m.acquires, "result", "first", "released", "takeover", "own", "not_owner", "error")
 	zero(m.renewals, "result", "ok", "error", "lost")
 	zero(m.fences, "op", "allocate", "replace", "submit", "start", "protect", "record")
-	zero(m.commits, "outcome", store.Done, store.Fenced, store.Conflict, store.Unsettled, store.Refused, store.Unreached)
-	zero(m.sends, "class", txn.Classes...)
-	zero(m.receipts, "result", "hit", "miss", "error")
+	m.outcomes = zero(m.commits, "outcome", store.Done, store.Fenced, store.Conflict, store.Unsettled, store.Refused, store.Unreached)
+	m.classes = zero(m.sends, "class", txn.Classes...)
+	m.looks = zero(m.receipts, "result", "hit", "miss", "error")
 	zero(m.resubmits, "result", "ok", "error")
-	zero(m.finals, "state", txn.Confirmed, txn.Failed, txn.Cancelled)
-	zero(m.replaced, "kind", txn.Bump, txn.Cancel)
+	m.states = zero(m.finals, "state", txn.Confirmed, txn.Failed, txn.Cancelled)
+	m.kinds = zero(m.replaced, "kind", txn.Bump, txn.Cancel)
 	zero(m.decisions, "action", txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel)
 	for _, plain := range []metric.Int64Counter{m.handOvers, m.wedged, m.reorged, m.forks} {
 		plain.Add(context.Background(), 0)
 	}
 }
 
-func zero[V any](c metric.Int64Counter, label string, values ...V) {
+func zero[V any](c metric.Int64Counter, label string, values ...V) labels {
+	made := map[string]metric.MeasurementOption{}
 	for _, v := range values {
-		c.Add(context.Background(), 0, labelled(label, fmt.Sprint(v)))
+		value := fmt.Sprint(v)
+		made[value] = labelled(label, value)
+		c.Add(context.Background(), 0, made[value])
 	}
+	return labels{label, made}
 }
 
 // instruments makes instruments until one fails.
@@ -156,7 +172,7 @@ func labelled(key, value string) metric.MeasurementOption {
 }
 
 // acquired counts leases by how they were got, or not.
-func (m metrics) acquired(ctx context.Context, result string, n int) {
+func (m *metrics) acquired(ctx context.Context, result string, n int) {
 	if n > 0 {
 		m.acquires.Add(ctx, int64(n), labelled("result", result))
 	}
@@ -175,19 +191,15 @@ func how(b store.Before, self string) string {
 	return "takeover"
 }
 
-func (m metrics) renewed(ctx context.Context, result string, n int) {
+func (m *metrics) renewed(ctx context.Context, result string, n int) {
 	if n > 0 {
 		m.renewals.Add(ctx, int64(n), labelled("result", result))
 	}
 }
 
 // sent counts a hand-over, and whether the same bytes had been handed over before.
-func (m metrics) sent(ctx context.Context, c txn.Class, again bool) {
-	label := m.accepted
-	if c != txn.Accepted {
-		label = labelled("class", string(c))
-	}
-	m.sends.Add(ctx, 1, label)
+func (m *metrics) sent(ctx context.Context, c txn.Class, again bool) {
+	m.sends.Add(ctx, 1, m.classes.of(string(c)))
 	if again {
 		result := map[bool]string{true: "ok", false: "error"}[c == txn.Accepted || c == txn.AlreadyKnown]
 		m.resubmits.Add(ctx, 1, labelled("result", result))
@@ -195,27 +207,26 @@ func (m metrics) sent(ctx context.Context, c txn.Class, again bool) {
 }
 
 // lookedUp counts what one look-up of receipts has told.
-func (m metrics) lookedUp(ctx context.Context, answers []txn.ReceiptAnswer, took time.Duration) {
+func (m *metrics) lookedUp(ctx context.Context, answers []txn.ReceiptAnswer, took time.Duration) {
 	m.lookUps.Record(ctx, took.Seconds())
 	for _, a := range answers {
 		switch {
 		case a.Err != nil:
-			m.receipts.Add(ctx, 1, labelled("result", "error"))
+			m.receipts.Add(ctx, 1, m.looks.of("error"))
 		case a.Receipt == nil:
-			m.receipts.Add(ctx, 1, labelled("result", "miss"))
+			m.receipts.Add(ctx, 1, m.looks.of("miss"))
 		default:
-			m.receipts.Add(ctx, 1, labelled("result", "hit"))
+			m.receipts.Add(ctx, 1, m.looks.of("hit"))
 		}
 	}
 }
 
 // tellCommit counts the fate of a change, and logs each that is not written. What is written is told by whoever applies it.
-func (a *actor) tellCommit(ctx context.Context, step txn.Step, c txn.Change, o store.Outcome) {
+func (a *actor) tellCommit(ctx context.Context, step txn.Step, c *txn.Change, o store.Outcome) {
+	a.e.metrics.commits.Add(ctx, 1, a.e.metrics.outcomes.of(o.String()))
 	if o == store.Done {
-		a.e.metrics.commits.Add(ctx, 1, a.e.metrics.done)
 		return
 	}
-	a.e.metrics.commits.Add(ctx, 1, labelled("outcome", o.String()))
 	op := opOf(step)
 	log := a.log
 	if len(c.Writes) > 0 {
@@ -234,7 +245,7 @@ func opOf(s txn.Step) string {
 	switch s.(type) {
 	case txn.Prepare:
 		return "allocate"
-	case txn.Replace:
+	case *txn.Replace:
 		return "replace"
 	case txn.Broadcast:
 		return "submit"

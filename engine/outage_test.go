@@ -76,7 +76,7 @@ func TestAuditedBlocksBeneathTheView(t *testing.T) {
 		if err := tr.pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_, _, canonical := tr.view()
+		canonical := tr.view().canonical
 		shown := 0
 		for _, number := range blocks {
 			b, err := c.BlockByNumber(t.Context(), number)
@@ -172,7 +172,7 @@ func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
 	track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
 	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, id: 1, track: track}
 	final := func(block uint64) {
-		a.put(&txn.Tx{Status: txn.Status{State: txn.Confirmed, Receipt: &txn.Receipt{BlockNumber: block, BlockHash: txn.Hash{byte(block)}}}})
+		a.put(&txn.Tx{Status: txn.Status{State: txn.Confirmed, Receipt: &txn.Receipt{BlockNumber: block, BlockHash: txn.Hash{byte(block)}}}}, nil)
 	}
 	known := func(want ...uint64) {
 		t.Helper()
@@ -270,7 +270,7 @@ func TestWhatIsDeepIsComparedWithoutWaiting(t *testing.T) {
 	for left := blocks; len(left) > 0; {
 		select {
 		case <-woken:
-			_, _, canonical := track.view()
+			canonical := track.view().canonical
 			left = slices.DeleteFunc(slices.Clone(blocks), func(number uint64) bool { _, known := canonical(number); return known })
 		case <-ctx.Done():
 			t.Fatalf("%d of %d blocks are compared with nothing", len(left), len(blocks))

@@ -29,7 +29,7 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (txn.Ch
 		return a.prepare(ctx, v, s)
 	case txn.Broadcast:
 		return a.broadcast(ctx, v, s)
-	case txn.Replace:
+	case *txn.Replace:
 		return a.replace(ctx, v, s)
 	case txn.Diagnose:
 		return txn.Change{}, a.diagnose(ctx, v, s)
@@ -43,7 +43,7 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (txn.Ch
 // the account. A look that finds a nonce used says nothing yet, since ours may be in a block that came after its receipt was asked for: that is asked for once
 // more, and only if there is none is the look at the account that follows a suspicion.
 func (a *actor) lookAtAccount(ctx context.Context, v *txn.View, s txn.LookAtAccount) (txn.Change, error) {
-	a.doubt(&s.Tx)
+	a.doubt(s.Tx)
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	account, err := a.askAccount(calls, v, s)
@@ -52,26 +52,26 @@ func (a *actor) lookAtAccount(ctx context.Context, v *txn.View, s txn.LookAtAcco
 	}
 	if errors.Is(err, txn.ErrNoState) && s.For != 0 {
 		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth", s.Depth, "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountSeen(*v, nil)
-		return txn.NoOldState(*v, s), nil
+		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
+		return txn.NoOldState(v, s), nil
 	}
 	if err != nil {
 		a.log.Debug("account cannot be looked at", "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountSeen(*v, nil)
-		return txn.AccountUnseen(*v, s), nil
+		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
+		return txn.AccountUnseen(v, s), nil
 	}
 	switch own := s.For == 0 && s.Tx.Nonce != nil; {
 	case own && account.Latest <= *s.Tx.Nonce:
 		a.taken = takenNonce{}
 	case own && a.taken.first(s.Tx.ID, account.Head, v.Head):
-		a.doubt(&s.Tx)
+		a.doubt(s.Tx)
 		return txn.Change{}, nil
 	}
 	account.For = s.For
 	if v.Cursor != nil {
 		account.Expected = v.Expected()
 	}
-	a.suspicion, a.ledger.Open = txn.AccountSeen(*v, &account)
+	a.suspicion, a.ledger.Open = txn.AccountSeen(v, &account)
 	a.account = &account
 	a.tellSuspicion(v.Suspicion, account)
 	return txn.Change{}, nil
@@ -112,8 +112,8 @@ func (n *takenNonce) first(tx txn.TxID, head, seen uint64) bool {
 
 // doubt asks for the receipts of a transaction again.
 func (a *actor) doubt(tx *txn.Tx) {
-	for _, attempt := range tx.Attempts {
-		a.track.doubt(attempt.Hash)
+	for i := range tx.Attempts {
+		a.track.doubt(tx.Attempts[i].Hash)
 	}
 }
 
@@ -154,7 +154,7 @@ func (a *actor) investigate(ctx context.Context, v *txn.View, s txn.Investigate)
 		a.account, a.suspicion = nil, nil
 		return txn.Change{}, nil
 	}
-	return txn.Investigated(*v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
+	return txn.Investigated(v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
 }
 
 // askWho asks who used the nonce of a transaction that an operator decides on. That nobody can tell is an answer.
@@ -180,17 +180,12 @@ func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Ch
 	}
 	calls, cancel := a.calls(ctx)
 	defer cancel()
-	var p txn.Preparation
-	p.Quote, p.Outcome = a.chain.Quote(calls, txn.Draft{
-		From: v.Submitter.Address, Payload: s.Tx.Payload, Speed: s.Tx.Terms.Speed, MaxFee: txn.Lower(s.Tx.Terms.MaxFee, v.Submitter.MaxFee),
-	})
+	p := a.quote(calls, v, s.Tx)
 	if p.Outcome.Class == txn.Accepted {
 		if err := a.e.Gate(ctx, BeforeSign, a.id); err != nil {
 			return txn.Change{}, err
 		}
-		p.Signed, p.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, txn.Unsigned{
-			ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: s.Nonce, Payload: s.Tx.Payload, Fees: p.Quote.Fees, GasLimit: p.Quote.GasLimit,
-		})
+		a.sign(calls, v, &s, p)
 	}
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
@@ -198,7 +193,22 @@ func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Ch
 	if p.SignErr != nil {
 		a.log.Warn("not signed", "tx_id", s.Tx.ID.String(), "signer", v.Submitter.Signer, "error", p.SignErr)
 	}
-	return txn.Prepared(*v, s, p), a.e.Gate(ctx, BeforeAllocate, a.id)
+	return txn.Prepared(v, s, p), a.e.Gate(ctx, BeforeAllocate, a.id)
+}
+
+// quote and sign are calls of their own for what they stand on: a chain and a signer are deep.
+func (a *actor) quote(ctx context.Context, v *txn.View, tx *txn.Tx) *txn.Preparation {
+	p := &txn.Preparation{}
+	p.Quote, p.Outcome = a.chain.Quote(ctx, txn.Draft{
+		From: v.Submitter.Address, Payload: tx.Payload, Speed: tx.Terms.Speed, MaxFee: txn.Lower(tx.Terms.MaxFee, v.Submitter.MaxFee),
+	})
+	return p
+}
+
+func (a *actor) sign(ctx context.Context, v *txn.View, s *txn.Prepare, p *txn.Preparation) {
+	p.Signed, p.SignErr = a.e.Signer.Sign(ctx, v.Submitter.Signer, txn.Unsigned{
+		ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: s.Nonce, Payload: s.Tx.Payload, Fees: p.Quote.Fees, GasLimit: p.Quote.GasLimit,
+	})
 }
 
 // broadcast hands recorded bytes to the chain.
@@ -220,11 +230,11 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		return txn.Change{}, err
 	}
 	if s.For != 0 {
-		a.doubt(&s.Tx)
-		return txn.OriginalSent(*v, s, answer), nil
+		a.doubt(s.Tx)
+		return txn.OriginalSent(v, s, answer), nil
 	}
 	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
-		a.doubt(&s.Tx)
+		a.doubt(s.Tx)
 	}
-	return txn.Sent(*v, s, answer), nil
+	return txn.Sent(v, s, answer), nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // replace asks for the fees of another signed form and signs it. Nothing is sent: it is recorded first, and handed over by the next step.
-func (a *actor) replace(ctx context.Context, v *txn.View, s txn.Replace) (txn.Change, error) {
+func (a *actor) replace(ctx context.Context, v *txn.View, s *txn.Replace) (txn.Change, error) {
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	var r txn.Replacement
@@ -31,12 +31,12 @@ func (a *actor) replace(ctx context.Context, v *txn.View, s txn.Replace) (txn.Ch
 	if r.SignErr != nil {
 		a.log.Warn("a replacement was not signed", "tx_id", s.Tx.ID.String(), "kind", string(s.Kind), "signer", v.Submitter.Signer, "error", r.SignErr)
 	}
-	return txn.Replaced(*v, s, r), a.e.Gate(ctx, BeforeRecordReplacement, a.id)
+	return txn.Replaced(v, s, r), a.e.Gate(ctx, BeforeRecordReplacement, a.id)
 }
 
 // cancelGas asks what a form that cancels takes on this chain; 0: nobody says. That holds no cancel up: it has what the last one had, or what a transfer takes, and
 // the question has half of the time that there is, so that some is left for the signature.
-func (a *actor) cancelGas(ctx context.Context, v *txn.View, s txn.Replace) uint64 {
+func (a *actor) cancelGas(ctx context.Context, v *txn.View, s *txn.Replace) uint64 {
 	limited, cancel := context.WithTimeout(ctx, a.e.ProgressTimeout/5*2)
 	defer cancel()
 	self := v.Submitter.Address
@@ -66,7 +66,7 @@ func (a *actor) diagnose(ctx context.Context, v *txn.View, s txn.Diagnose) error
 		a.log.Debug("the pool cannot be looked into", "tx_id", s.Tx.ID.String(), "error", err)
 		found = txn.Undiagnosed
 	}
-	a.ledger.Open = txn.Diagnosed(*v, s, found)
+	a.ledger.Open = txn.Diagnosed(v, s, found)
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (a *actor) diagnose(ctx context.Context, v *txn.View, s txn.Diagnose) error
 func (a *actor) askPolicy(ctx context.Context, v *txn.View, s txn.AskPolicy) error {
 	limited, cancel := context.WithTimeout(ctx, a.e.StuckTimeout)
 	defer cancel()
-	action, err := a.e.Stuck.Decide(limited, s.Case)
+	action, err := a.e.Stuck.Decide(limited, *s.Case)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -87,6 +87,6 @@ func (a *actor) askPolicy(ctx context.Context, v *txn.View, s txn.AskPolicy) err
 	}
 	a.e.metrics.decisions.Add(ctx, 1, labelled("action", string(action)))
 	a.log.Info("a policy decided about a stuck transaction", "tx_id", s.Case.Tx.ID.String(), "action_id", s.Case.ActionID, "action", string(action), "reason", s.Case.Tx.Reason)
-	a.ledger.Open = txn.PolicySaid(*v, s, action)
+	a.ledger.Open = txn.PolicySaid(v, s, action)
 	return nil
 }

@@ -40,6 +40,8 @@ type tracker struct {
 	movedAt time.Time           // when its tip became another
 	outages outages             // those that still matter
 	follows map[txn.Hash]*follow
+	wanted  map[txn.Hash]bool // followed hashes whose receipt has to be asked for: those not known, and whatever blocks put in doubt
+	checked window            // no receipt was seen to contradict it
 	tagged  *place
 	waits   map[txn.SubmitterID]func() // who wants to be woken by the next head, whatever it has
 	audits  map[txn.SubmitterID]auditing
@@ -88,7 +90,7 @@ func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
 	policy := complete(o.Policy)
 	return &tracker{
 		chain: o.Chain, policy: policy, tag: o.FinalTag, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
-		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, waits: map[txn.SubmitterID]func(){}, audits: map[txn.SubmitterID]auditing{}, healthy: true, walked: map[txn.Hash]txn.Block{},
+		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, wanted: map[txn.Hash]bool{}, waits: map[txn.SubmitterID]func(){}, audits: map[txn.SubmitterID]auditing{}, healthy: true, walked: map[txn.Hash]txn.Block{},
 		window: window{limit: windowLimit(policy)}, looked: func(context.Context, []txn.ReceiptAnswer, time.Duration) {},
 	}
 }
@@ -116,6 +118,16 @@ func (t *tracker) begin(hash txn.Hash, f *follow) {
 		return
 	}
 	t.follows[hash] = f
+	t.know(hash, f, f.known)
+}
+
+// know notes whether it is known whether a hash is in a block.
+func (t *tracker) know(hash txn.Hash, f *follow, known bool) {
+	if f.known = known; known {
+		delete(t.wanted, hash)
+	} else {
+		t.wanted[hash] = true
+	}
 }
 
 func (t *tracker) forget(hashes ...txn.Hash) {
@@ -123,6 +135,7 @@ func (t *tracker) forget(hashes ...txn.Hash) {
 	defer t.mu.Unlock()
 	for _, h := range hashes {
 		delete(t.follows, h)
+		delete(t.wanted, h)
 	}
 }
 
@@ -131,7 +144,7 @@ func (t *tracker) doubt(hash txn.Hash) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f := t.follows[hash]; f != nil && f.receipt == nil {
-		f.known = false
+		t.know(hash, f, false)
 		t.nudgeNow()
 	}
 }
@@ -141,7 +154,8 @@ func (t *tracker) located(hash txn.Hash, number uint64, block txn.Hash) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f := t.follows[hash]; f != nil && f.receipt == nil {
-		f.known, f.listed = false, &place{number, block}
+		t.know(hash, f, false)
+		f.listed = &place{number, block}
 		t.nudgeNow()
 	}
 }
@@ -158,44 +172,6 @@ func (t *tracker) awaitNoHead(id txn.SubmitterID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.waits, id)
-}
-
-// view freezes what the published view shows of the attempts of these transactions, the number of its head, and its blocks.
-func (t *tracker) view(lists ...[]txn.Tx) (head uint64, seen func(txn.Hash) txn.Inclusion, canonical func(uint64) (txn.Hash, bool)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.window.empty() {
-		head = t.window.tip().Number
-	}
-	frozen := map[txn.Hash]txn.Inclusion{}
-	for _, txs := range lists {
-		for _, tx := range txs {
-			for _, a := range tx.Attempts {
-				frozen[a.Hash] = t.inclusion(a.Hash)
-			}
-		}
-	}
-	in, beneath := t.window, t.beneath // neither is changed in place
-	return head, func(h txn.Hash) txn.Inclusion { return frozen[h] }, func(number uint64) (txn.Hash, bool) {
-		if hash, ok := in.hashAt(number); ok {
-			return hash, true
-		}
-		hash, ok := beneath[number]
-		return hash, ok
-	}
-}
-
-func (t *tracker) inclusion(hash txn.Hash) txn.Inclusion {
-	f := t.follows[hash]
-	if f == nil || !f.known || t.window.empty() {
-		return txn.Inclusion{}
-	}
-	i := txn.Inclusion{Known: true, Receipt: f.receipt}
-	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {
-		i.Confirmations, i.Above = t.window.tip().Number-f.receipt.BlockNumber, f.above
-		i.Final = i.Confirmations >= t.policy.Confirmations && t.beyondChange(f.receipt.BlockNumber)
-	}
-	return i
 }
 
 func (t *tracker) nudgeNow() {
@@ -333,24 +309,26 @@ func (t *tracker) parent(ctx context.Context, of txn.Block) (txn.Block, error) {
 }
 
 // toLookUp is every followed hash whose receipt must be asked for: found in a new block, removed with an old one, unknown, or possibly in a block that went
-// by unseen.
+// by unseen. As long as the view only goes on, no block leaves it, and so no receipt has to be compared with it again.
 func (t *tracker) toLookUp(next window, added []txn.Block, gap bool) []txn.Hash {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	wanted := map[txn.Hash]bool{}
 	for _, b := range added {
 		for _, h := range b.Txs {
 			if t.follows[h] != nil {
-				wanted[h] = true
+				t.wanted[h] = true
 			}
 		}
 	}
-	for h, f := range t.follows {
-		if !f.known || gap || f.receipt != nil && !next.mayHold(f.receipt) {
-			wanted[h] = true
+	if gap || !next.goesOn(t.checked) {
+		for h, f := range t.follows {
+			if gap || f.receipt != nil && !next.mayHold(f.receipt) {
+				t.wanted[h] = true
+			}
 		}
 	}
-	hashes := slices.Collect(maps.Keys(wanted))
+	t.checked = next
+	hashes := slices.Collect(maps.Keys(t.wanted))
 	slices.SortFunc(hashes, func(a, b txn.Hash) int { return a.Cmp(b) }) // the same calls for the same facts
 	return hashes
 }
@@ -435,6 +413,7 @@ func (t *tracker) publish(n news) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first, moved := t.window.empty(), len(n.added) > 0
+	still := t.window.same(n.next) && len(n.older) == 0
 	if first || n.next.tip().Hash != t.window.tip().Hash {
 		for _, wake := range t.waits {
 			wake()
@@ -449,6 +428,13 @@ func (t *tracker) publish(n news) {
 	t.window, t.beneath = n.next, n.beneath
 	moved = t.mark(n.tagged) || moved
 	changed := t.take(n)
+	if still && !moved { // it is for these alone that anything is another
+		for f := range changed {
+			f.above = t.aboveOf(f, n.older)
+			f.wake()
+		}
+		return
+	}
 	for _, f := range t.follows {
 		f.above = t.aboveOf(f, n.older)
 		if first || changed[f] || moved && f.receipt != nil {
@@ -472,8 +458,8 @@ func (t *tracker) take(n news) (changed map[*follow]bool) {
 		if receipt == nil || f.receipt == nil || receipt.BlockHash != f.receipt.BlockHash {
 			f.above = nil
 		}
-		f.known, f.receipt = known, receipt
-		if known {
+		f.receipt = receipt
+		if t.know(a.Hash, f, known); known {
 			f.listed = nil
 		}
 	}

@@ -17,6 +17,7 @@ import (
 // auditing is an owner of final transactions that a reorg could still reach.
 type auditing struct {
 	blocks []uint64 // of them
+	lowest uint64   // of the blocks
 	wake   func()
 }
 
@@ -27,8 +28,9 @@ func (t *tracker) auditDepth() uint64 { return min(t.policy.AuditDepth, maxWindo
 func (t *tracker) audit(id txn.SubmitterID, blocks []uint64, wake func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.audits[id] = auditing{blocks, wake}
-	if !t.window.empty() && slices.Min(blocks) < t.window.first().Number {
+	lowest := slices.Min(blocks)
+	t.audits[id] = auditing{blocks, lowest, wake}
+	if !t.window.empty() && lowest < t.window.first().Number {
 		t.nudgeNow()
 	}
 }
@@ -84,7 +86,7 @@ func (t *tracker) wakeAudits(next window, beneath map[uint64]txn.Hash) {
 	}
 	for _, a := range t.audits {
 		a.wake()
-		if slices.Min(a.blocks) < next.first().Number {
+		if a.lowest < next.first().Number {
 			t.nudgeNow() // what is deeper is read in the next pass, which need not wait for a block
 		}
 	}
@@ -95,7 +97,7 @@ func (t *tracker) deepen(ctx context.Context, next window) window {
 	t.mu.Lock()
 	lowest, deepest := next.first().Number, t.deepest(next)
 	for _, a := range t.audits {
-		lowest = min(lowest, max(slices.Min(a.blocks), deepest))
+		lowest = min(lowest, max(a.lowest, deepest))
 	}
 	t.mu.Unlock()
 	for range maxWalk {
@@ -120,10 +122,13 @@ func (t *tracker) deepest(next window) uint64 {
 // audited, and what was final is let go of only once it was compared. What was read holds as long as the view goes on without a gap.
 func (t *tracker) readBeneath(ctx context.Context, next window, gap bool) map[uint64]txn.Hash {
 	t.mu.Lock()
-	known, wanted := t.beneath, map[uint64]bool{}
+	known, wanted, above := t.beneath, map[uint64]bool{}, min(next.first().Number, t.deepest(next))
 	for _, a := range t.audits {
+		if a.lowest >= above {
+			continue
+		}
 		for _, number := range a.blocks {
-			if number < min(next.first().Number, t.deepest(next)) {
+			if number < above {
 				wanted[number] = true
 			}
 		}

@@ -52,6 +52,16 @@ func (w window) mayHold(r *txn.Receipt) bool {
 	return !w.empty() && (r.BlockNumber < w.first().Number || w.holds(r.BlockNumber, r.BlockHash))
 }
 
+// goesOn tells whether the window has all that an earlier one had, but what has left it at its lower end, and nothing below that.
+func (w window) goesOn(from window) bool {
+	return !from.empty() && !w.empty() && w.holds(from.tip().Number, from.tip().Hash) && w.first().Number >= from.first().Number
+}
+
+// same tells whether two windows have the same blocks.
+func (w window) same(as window) bool {
+	return as.goesOn(w) && w.goesOn(as)
+}
+
 // links tells whether the parent of a block (or the block itself) is in the window.
 func (w window) links(b txn.Block) bool {
 	return w.holds(b.Number, b.Hash) || b.Number > 0 && w.holds(b.Number-1, b.Parent)

@@ -49,14 +49,14 @@ func (o *owner) decide(account txn.Account) {
 			Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
 			Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 		}
-		switch step := txn.Decide(view).(type) {
+		switch step := txn.Decide(&view).(type) {
 		case txn.Record:
 			o.commit(step.Change)
 			if step.Change.Unprotect != nil {
 				o.next = step.Change.Unprotect.To
 			}
-		case txn.Replace:
-			o.commit(txn.Replaced(view, step, replacement(step)))
+		case *txn.Replace:
+			o.commit(txn.Replaced(&view, step, replacement(step)))
 		default:
 			panic(fmt.Sprintf("command %d leads to %T", c.ID, step))
 		}
@@ -64,7 +64,7 @@ func (o *owner) decide(account txn.Account) {
 }
 
 // replacement is another signed form, of a market that asks nothing.
-func replacement(s txn.Replace) txn.Replacement {
+func replacement(s *txn.Replace) txn.Replacement {
 	p := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{byte(len(s.Tx.Attempts) + 1)}, Raw: []byte{byte(len(s.Tx.Attempts) + 1)}}}
 	fees, ok := s.Offer(txn.Fees{})
 	p.Fees, p.Capped = fees, !ok

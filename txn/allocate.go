@@ -30,7 +30,7 @@ func allocate(v *View) (Step, bool) {
 		return nil, false
 	}
 	if v.Account == nil {
-		return LookAtAccount{Tx: *head, Depth: v.Policy.Confirmations}, true
+		return LookAtAccount{Tx: head, Depth: v.Policy.Confirmations}, true
 	}
 	if !neverRan(v, head) {
 		return Record{unsure(v, head)}, true
@@ -45,10 +45,10 @@ func allocate(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return start(v, head), true
 	}
-	if reason, message := disagreement(v); reason != "" {
+	if reason, message := disagreement(v, v.Account); reason != "" {
 		return Record{backOff(v, head, reason, message, 0)}, true // until a second look: see protect
 	}
-	return Prepare{Tx: *head, Nonce: v.Cursor.Next, Slot: slot}, true
+	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
 }
 
 // tooLate ends the head of the queue by its deadline. The database's clock says whether that has come.
@@ -66,7 +66,7 @@ func stopWaiting(v *View, head *Tx) (Step, bool) {
 	}
 	next := head.Status
 	next.WaitingSince = time.Time{}
-	return Record{Change{Writes: []Write{v.move(head, "", next, max(0, head.Due.Sub(v.Now)))}}}, true
+	return Record{Change{Writes: v.move(head, "", &next, max(0, head.Due.Sub(v.Now)))}}, true
 }
 
 // freeSlot is the slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing new is allocated
@@ -127,20 +127,18 @@ func start(v *View, head *Tx) Step {
 }
 
 // AccountUnseen tells what follows when the account could not be looked at.
-func AccountUnseen(view View, s LookAtAccount) Change {
-	v := &view
+func AccountUnseen(v *View, s LookAtAccount) Change {
 	switch {
 	case s.For != 0:
 		return told(Command{ID: s.For}, ResultRefused, "the chain cannot be asked for the account now; ask again once it answers")
 	case s.Tx.Nonce != nil:
 		return Change{} // the next hand-over asks again
 	}
-	return backOff(v, &s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
+	return backOff(v, s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
 }
 
 // NoOldState tells what follows for a command that rests on older state than any endpoint tells.
-func NoOldState(view View, s LookAtAccount) Change {
-	v := &view
+func NoOldState(v *View, s LookAtAccount) Change {
 	i := slices.IndexFunc(v.Commands, func(c Command) bool { return c.ID == s.For })
 	if i < 0 {
 		return Change{}
@@ -162,29 +160,28 @@ type Preparation struct {
 }
 
 // Prepared tells what follows from a preparation: the nonce is taken together with the signed bytes, or it is not taken.
-func Prepared(view View, s Prepare, p Preparation) Change {
-	v := &view
+func Prepared(v *View, s Prepare, p *Preparation) Change {
 	switch {
 	case p.Outcome.Class == ExecutionReverted:
-		return refused(v, &s.Tx, ReasonPrepareReverted, "the chain says that it would revert: "+p.Outcome.Detail)
+		return refused(v, s.Tx, ReasonPrepareReverted, "the chain says that it would revert: "+p.Outcome.Detail)
 	case p.Outcome.Class == Invalid:
-		return refused(v, &s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
+		return refused(v, s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		limit, end := capOf(v, &s.Tx, p.Outcome.ChainsCap)
-		return backOff(v, &s.Tx, ReasonFeeCap, "the chain's fees are above "+limit+"; waiting until they fall, or "+end+": "+p.Outcome.Detail, 0)
+		limit, end := capOf(v, s.Tx, p.Outcome.ChainsCap)
+		return backOff(v, s.Tx, ReasonFeeCap, "the chain's fees are above "+limit+"; waiting until they fall, or "+end+": "+p.Outcome.Detail, 0)
 	case p.Outcome.Class == InsufficientFunds:
-		return backOff(v, &s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction"+lacking(p.Outcome)+"; it goes on by itself once funded", 0)
+		return backOff(v, s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction"+lacking(p.Outcome)+"; it goes on by itself once funded", 0)
 	case p.Outcome.Class != Accepted:
-		return backOff(v, &s.Tx, ReasonChainUnavailable, "the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail, p.Outcome.RetryAfter)
+		return backOff(v, s.Tx, ReasonChainUnavailable, "the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail, p.Outcome.RetryAfter)
 	case errors.Is(p.SignErr, ErrKeyMissing):
-		return failUnsent(v, &s.Tx, ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; add the key and send it under a new request_id",
+		return failUnsent(v, s.Tx, ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; add the key and send it under a new request_id",
 			v.Submitter.Signer, v.Submitter.Address.Hex()))
 	case errors.Is(p.SignErr, ErrSignerFault):
-		return backOff(v, &s.Tx, ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped", 0)
+		return backOff(v, s.Tx, ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped", 0)
 	case len(p.Signed.Raw) > maxRawBytes:
-		return failUnsent(v, &s.Tx, ReasonInvalid, fmt.Sprintf("the signed transaction has %d bytes and no node takes more than %d; send less data", len(p.Signed.Raw), maxRawBytes))
+		return failUnsent(v, s.Tx, ReasonInvalid, fmt.Sprintf("the signed transaction has %d bytes and no node takes more than %d; send less data", len(p.Signed.Raw), maxRawBytes))
 	case p.SignErr != nil:
-		return backOff(v, &s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
+		return backOff(v, s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
 	}
 	return takeNonce(v, s, p)
 }
@@ -218,15 +215,15 @@ func lacking(o Outcome) string {
 // What is larger would hold its nonce for ever.
 const maxRawBytes = 128 << 10
 
-func takeNonce(v *View, s Prepare, p Preparation) Change {
+func takeNonce(v *View, s Prepare, p *Preparation) Change {
 	next := s.Tx.Status
 	nonce := s.Nonce
 	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
 	next.TxHash, next.SubmitAttempts, next.LastAnswer, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
 	next.Accepted, next.Pooled, next.Rejected = 0, 0, ""
-	w := v.move(&s.Tx, EventAllocated, next, 0)
-	w.Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
-	return Change{Take: &Take{Nonce: nonce}, Writes: []Write{w}}
+	w := v.move(s.Tx, EventAllocated, &next, 0)
+	w[0].Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
+	return Change{Take: &Take{Nonce: nonce}, Writes: w}
 }
 
 // refused counts on how many blocks the chain has refused a draft. One reading may come from a node that is behind; what the last counted block says again is
@@ -260,7 +257,7 @@ func unanswered(v *View, tx *Tx, reason, message string, hint time.Duration) Cha
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
 	}
-	return Change{Writes: []Write{v.move(tx, "", next, max(Backoff(fewTries), hint))}}
+	return Change{Writes: v.move(tx, "", &next, max(Backoff(fewTries), hint))}
 }
 
 // fewTries is how many tries the wait is for of what cannot be counted.
@@ -275,7 +272,7 @@ func failUnsent(v *View, tx *Tx, reason, message string) Change {
 	}
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.LastError = Failed, None, No, reason, message
-	return Change{Writes: []Write{v.move(tx, EventFailed, next, 0)}}
+	return Change{Writes: v.move(tx, EventFailed, &next, 0)}
 }
 
 // backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
@@ -311,5 +308,5 @@ func wait(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	}
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++
-	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+	return Change{Writes: v.move(tx, kind, &next, delay)}
 }

@@ -38,11 +38,11 @@ func TestTheCapThatCountsIsNamed(t *testing.T) {
 		v := View{Submitter: Submitter{MaxFee: gwei(c.account)}, Policy: Policy{BumpMaxFee: gwei(c.bump)}}
 		tx := Tx{Terms: Terms{MaxFee: gwei(c.own)}, Attempts: []Attempt{{No: 1, Kind: Original}}}
 		o := Outcome{Class: FeeCapBelowBaseFee, Detail: "the base fee", ChainsCap: c.chains}
-		if got := Prepared(v, Prepare{Tx: tx}, Preparation{Outcome: o}).Writes[0].Next.LastError; !strings.Contains(got, c.draft) {
+		if got := Prepared(&v, Prepare{Tx: &tx}, &Preparation{Outcome: o}).Writes[0].Next.LastError; !strings.Contains(got, c.draft) {
 			t.Errorf("%s: %s", name, got)
 		}
 		s := replace(&v, &tx, c.kind, 0)
-		_, capped := Replacement{Outcome: Outcome{Class: Accepted}, Capped: true}.missing(&v, Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
+		_, capped := Replacement{Outcome: Outcome{Class: Accepted}, Capped: true}.missing(&v, &Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
 		_, refused := Replacement{Outcome: o}.missing(&v, s)
 		if !strings.Contains(refused, c.replacement) || c.kind == Bump && !strings.Contains(capped, c.replacement) {
 			t.Errorf("%s: %s, %s", name, refused, capped)
@@ -55,7 +55,7 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 	t.Parallel()
 	ether := func(n uint64) *Wei { return uint256.NewInt(n * 1e17) }
 	said := func(o Outcome) string {
-		return Prepared(View{}, Prepare{}, Preparation{Outcome: o}).Writes[0].Next.LastError
+		return Prepared(&View{}, Prepare{Tx: &Tx{}}, &Preparation{Outcome: o}).Writes[0].Next.LastError
 	}
 	if got := said(Outcome{Class: InsufficientFunds, Have: ether(2), Want: ether(15), Short: ether(13)}); got !=
 		"the account cannot pay for this transaction: it has 0.2 ether, may need 1.5, and 1.3 ether are missing; it goes on by itself once funded" {

@@ -34,11 +34,11 @@ func TestANonceThatIsTooLowIsLookedInto(t *testing.T) {
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: NonceTooLow}, accepted)
 	w.unknown[b.Attempt.Hash] = true
-	if s, ok := Decide(w.view).(Rest); !ok {
+	if s, ok := Decide(&w.view).(Rest); !ok {
 		t.Errorf("%T while the receipt is looked for", s)
 	}
 	delete(w.unknown, b.Attempt.Hash)
-	if s, ok := Decide(w.view).(LookAtAccount); !ok {
+	if s, ok := Decide(&w.view).(LookAtAccount); !ok {
 		t.Errorf("%T", s)
 	}
 }
@@ -89,7 +89,7 @@ func TestWhenWhatIsInvalidGoesOn(t *testing.T) {
 		if p != nil {
 			continue
 		}
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		if tx := w.view.Open[0]; tx.Reason != ReasonRejected || tx.LastError == "" {
 			t.Errorf("its cancel is signed, and nothing says why: %+v", tx.Status)
 		}
@@ -110,13 +110,13 @@ func TestHandOversAreCounted(t *testing.T) {
 	t.Parallel()
 	w, _ := sent(t, 1)
 	tx := w.view.Open[0]
-	first := w.view.claim(&tx, tx.Status, "", time.Minute)
+	first := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]
 	tx.Status, tx.Turn = first.Next, first.Turn
-	if again := w.view.claim(&tx, tx.Status, "", time.Minute); first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
+	if again := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]; first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
 		t.Errorf("%d, then %d", first.Next.SubmitAttempts, again.Next.SubmitAttempts)
 	}
 	tx.State, tx.Reason, tx.Accepted, tx.SubmitAttempts = Stuck, ReasonFeeCapReached, 0, 9
-	if next := Sent(w.view, Broadcast{Tx: tx, Attempt: tx.newest()}, Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking || next.SubmitAttempts != 1 {
+	if next := Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking || next.SubmitAttempts != 1 {
 		t.Errorf("%+v", next)
 	}
 }
@@ -154,8 +154,8 @@ func TestWhatNobodyLookedAtIsNotBumped(t *testing.T) {
 		w := newWorld(1, p)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		if _, ok := w.looked(t).(Replace); ok != bumped {
-			t.Errorf("%s: %T", class, Decide(w.view))
+		if _, ok := w.looked(t).(*Replace); ok != bumped {
+			t.Errorf("%s: %T", class, Decide(&w.view))
 		}
 	}
 }
@@ -167,8 +167,8 @@ func TestWhatLostItsNonceIsNotReplaced(t *testing.T) {
 	w.view.Policy.Bump, w.view.Policy.BumpPermille = always{}, 1125
 	for _, lost := range []bool{true, false} {
 		w.view.Now = w.view.Now.Add(time.Hour)
-		if _, ok := w.looked(t).(Replace); ok == lost {
-			t.Errorf("lost %t: %T", lost, Decide(w.view))
+		if _, ok := w.looked(t).(*Replace); ok == lost {
+			t.Errorf("lost %t: %T", lost, Decide(&w.view))
 		}
 		w.view.Cursor.Protected = nil
 	}

@@ -44,12 +44,12 @@ func TestAReorgForgetsTheAnswers(t *testing.T) {
 	w.include(b.Attempt.Hash, true)
 	w.settle(t)
 	delete(w.included, b.Attempt.Hash)
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if tx := w.view.Open[0]; tx.Sub != Pending || tx.LastAnswer != "" || tx.SubmitAttempts != 0 {
 		t.Errorf("%+v", tx.Status)
 	}
-	if _, ok := Decide(w.view).(Broadcast); !ok {
-		t.Errorf("%T", Decide(w.view))
+	if _, ok := Decide(&w.view).(Broadcast); !ok {
+		t.Errorf("%T", Decide(&w.view))
 	}
 }
 
@@ -58,12 +58,12 @@ func TestADoubtedFormOfBeforeHoldsUpTheHandOver(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, false)
 	w.unknown[old] = true
-	if s, ok := Decide(w.view).(Rest); !ok {
+	if s, ok := Decide(&w.view).(Rest); !ok {
 		t.Errorf("%#v", s)
 	}
 	delete(w.unknown, old)
-	if _, ok := Decide(w.view).(Broadcast); !ok {
-		t.Errorf("%T", Decide(w.view))
+	if _, ok := Decide(&w.view).(Broadcast); !ok {
+		t.Errorf("%T", Decide(&w.view))
 	}
 }
 
@@ -89,12 +89,12 @@ func TestADecisionRestsOnItsOwnAnswers(t *testing.T) {
 	a := ahead
 	a.For = 9
 	w.look(a)
-	if s, ok := Decide(w.view).(AskWho); !ok {
+	if s, ok := Decide(&w.view).(AskWho); !ok {
 		t.Errorf("%#v", s)
 	}
 	w.view.Used = &Used{For: 9, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
 	w.view.Head = w.view.Account.Head - 1
-	if r, ok := Decide(w.view).(Record); ok && len(r.Change.Commands) > 0 {
+	if r, ok := Decide(&w.view).(Record); ok && len(r.Change.Commands) > 0 {
 		t.Errorf("decided by receipts up to block %d, with an account of block %d: %+v", w.view.Head, w.view.Account.Head, r.Change.Commands)
 	}
 }

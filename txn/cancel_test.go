@@ -14,7 +14,7 @@ func cancelling(t *testing.T, p Policy, first Class) *world {
 	w.do(t, b, Outcome{Class: first}, accepted)
 	w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(100), Tip: wei(10)}
 	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	return w
 }
 
@@ -51,30 +51,30 @@ func TestTheGasOfACancel(t *testing.T) {
 func TestACancelWithTooLittleGas(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
-	w.do(t, until[Replace](t, w), Outcome{}, accepted)
+	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "intrinsic gas too low"}, accepted)
 	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.LastError != "intrinsic gas too low" {
 		t.Fatalf("%+v", tx.Status)
 	}
 	for _, estimate := range []uint64{0, 21_000} { // nobody says, and the same as before
-		s := until[Replace](t, w)
+		s := until[*Replace](t, w)
 		s.Estimate = estimate
 		if !s.InVain() || s.Kind != Cancel {
 			t.Fatalf("%+v", s)
 		}
 		w.do(t, s, Outcome{}, accepted)
-		b, ok := Decide(w.view).(Broadcast)
+		b, ok := Decide(&w.view).(Broadcast)
 		if !ok || len(b.Tx.Attempts) != 2 || b.Attempt.Kind != Cancel {
-			t.Fatalf("%+v", Decide(w.view))
+			t.Fatalf("%+v", Decide(&w.view))
 		}
 		w.do(t, b, Outcome{Class: Invalid, Detail: "intrinsic gas too low"}, accepted)
 	}
-	s := until[Replace](t, w)
+	s := until[*Replace](t, w)
 	s.Estimate, s.Limit = 60_000, wei(1) // however low the cap: no pool has what it would outbid
 	w.do(t, s, Outcome{}, accepted)
-	b, ok := Decide(w.view).(Broadcast)
+	b, ok := Decide(&w.view).(Broadcast)
 	if !ok || b.Attempt.No != 3 || b.Attempt.Kind != Cancel || b.Attempt.GasLimit != 60_000 {
-		t.Fatalf("%+v", Decide(w.view))
+		t.Fatalf("%+v", Decide(&w.view))
 	}
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	if tx := w.view.Open[0]; tx.State != Tracking || tx.Reason != "" || w.kindCount(EventUnstuck) != 1 {
@@ -92,12 +92,12 @@ func TestCancelsWithMoreGasHaveAnEnd(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
 	for gas := uint64(30_000); gas < 30_100; gas++ {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		for _, rests := step.(Rest); rests; _, rests = step.(Rest) {
 			w.view.Now = step.(Rest).Until
-			step = Decide(w.view)
+			step = Decide(&w.view)
 		}
-		if s, ok := step.(Replace); ok {
+		if s, ok := step.(*Replace); ok {
 			s.Estimate = gas
 			step = s
 		}
@@ -128,9 +128,9 @@ func TestACancelRises(t *testing.T) {
 		p := policy
 		p.Bump, p.BumpPermille, p.BumpMaxFee, p.ResubmitMax = c.bump, 1125, wei(c.limit), 1000
 		w := cancelling(t, p, Accepted)
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		for range 300 {
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if _, ok := step.(Rest); ok {
 				w.view.Now = w.view.Now.Add(20 * time.Second)
 				continue
@@ -160,7 +160,7 @@ func TestACancelRisesAfterBumps(t *testing.T) {
 	p.Bump, p.BumpPermille = Bumping{Enabled: true, MaxAttempts: 2}, 1125
 	w := newWorld(1, p)
 	for range 40 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if _, ok := step.(Rest); ok {
 			w.view.Now = w.view.Now.Add(policy.ResubmitInterval)
 			continue
@@ -179,9 +179,9 @@ func TestACancelRisesAfterBumps(t *testing.T) {
 func originalSent(t *testing.T) *world {
 	t.Helper()
 	w := cancelling(t, policy, Underpriced) // no pool has it
-	w.do(t, until[Replace](t, w), Outcome{}, accepted)
+	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 	for range 100 {
-		switch step := Decide(w.view).(type) {
+		switch step := Decide(&w.view).(type) {
 		case Rest:
 			w.view.Now = step.Until
 		case Broadcast:
@@ -205,9 +205,9 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the original wins": 0, "the cancel wins": 1} {
 		w := originalSent(t)
-		b, ok := Decide(w.view).(Broadcast)
+		b, ok := Decide(&w.view).(Broadcast)
 		if !ok || b.For != 2 || b.Attempt.Kind != Original {
-			t.Fatalf("%s: %+v", name, Decide(w.view))
+			t.Fatalf("%s: %+v", name, Decide(&w.view))
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		tx := w.view.Open[0]
@@ -239,13 +239,13 @@ func TestAnOriginalThatNoNodeTakesBack(t *testing.T) {
 	for _, class := range []Class{Unavailable, RateLimited, Underpriced, InsufficientFunds, Invalid, NonceTooLow, ReplacementUnderpriced} {
 		w := originalSent(t)
 		before := w.view.Open[0]
-		w.do(t, Decide(w.view), Outcome{Class: class, Detail: "words"}, accepted)
+		w.do(t, Decide(&w.view), Outcome{Class: class, Detail: "words"}, accepted)
 		if tx := w.view.Open[0]; tx.State != Stuck || tx.Version != before.Version || !strings.HasPrefix(w.results[1].Result, ResultRefused+": ") || !strings.Contains(w.results[1].Result, string(class)+": words") {
 			t.Errorf("%s: %+v, %+v", class, tx.Status, w.results)
 		}
 	}
 	w := originalSent(t)
-	w.do(t, Decide(w.view), Outcome{Class: Ambiguous}, accepted)
+	w.do(t, Decide(&w.view), Outcome{Class: Ambiguous}, accepted)
 	if tx := w.view.Open[0]; tx.State != Tracking || tx.Accepted != 0 || tx.Pooled != 1 || w.results[1].Result != Applied {
 		t.Errorf("nobody knows: %+v, %+v", tx.Status, w.results)
 	}
@@ -259,7 +259,7 @@ func TestWhatIsNotHandedBack(t *testing.T) {
 	for _, a := range w.view.Open[0].Attempts {
 		w.unknown[a.Hash] = true
 	}
-	if b, ok := Decide(w.view).(Broadcast); ok {
+	if b, ok := Decide(&w.view).(Broadcast); ok {
 		t.Errorf("%+v", b)
 	}
 	w = originalSent(t)
@@ -276,15 +276,15 @@ func TestRefusalsWithSilenceBetween(t *testing.T) {
 	reverts := Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "no"}}
 	for name, silence := range map[string]func(w *world) Change{
 		"no quote": func(w *world) Change {
-			return Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: Unavailable, Detail: "away"}})
+			return Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: Unavailable, Detail: "away"}})
 		},
 		"a riddle": func(w *world) Change {
-			return Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: Ambiguous}})
+			return Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: Ambiguous}})
 		},
 		"limited": func(w *world) Change {
-			return Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: RateLimited, RetryAfter: time.Minute}})
+			return Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: RateLimited, RetryAfter: time.Minute}})
 		},
-		"no account":  func(w *world) Change { return AccountUnseen(w.view, LookAtAccount{Tx: w.view.Queue[0]}) },
+		"no account":  func(w *world) Change { return AccountUnseen(&w.view, LookAtAccount{Tx: &w.view.Queue[0]}) },
 		"lags behind": func(w *world) Change { return backOff(&w.view, &w.view.Queue[0], ReasonChainBehind, "lags", 0) },
 	} {
 		w := newWorld(2, policy)
@@ -341,9 +341,9 @@ func TestACancelWithoutAClearAnswerRises(t *testing.T) {
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	for range 100 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if _, ok := step.(Rest); ok {
 			w.view.Now = w.view.Now.Add(time.Hour)
 			continue
@@ -363,9 +363,9 @@ func TestADeadlineIsNotLate(t *testing.T) {
 		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = true, w.view.Now.Add(policy.ResubmitInterval/2)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		late := w.view.Open[0].LateAt
-		rest, ok := Decide(w.view).(Rest)
+		rest, ok := Decide(&w.view).(Rest)
 		if !ok || !rest.Until.Equal(late) {
-			t.Fatalf("%s: %+v, the deadline is at %s", name, Decide(w.view), late)
+			t.Fatalf("%s: %+v, the deadline is at %s", name, Decide(&w.view), late)
 		}
 		w.view.Now = late
 		tries, prep := 0, accepted
@@ -373,18 +373,18 @@ func TestADeadlineIsNotLate(t *testing.T) {
 			prep.SignErr = ErrUnavailable
 		}
 		for range 30 {
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if _, ok := step.(Rest); ok {
 				break
 			}
-			if s, ok := step.(Replace); ok && s.Kind == Cancel && s.Late {
+			if s, ok := step.(*Replace); ok && s.Kind == Cancel && s.Late {
 				tries++
 			}
 			w.do(t, step, Outcome{Class: Accepted}, prep)
 		}
-		rest, ok = Decide(w.view).(Rest)
+		rest, ok = Decide(&w.view).(Rest)
 		if !ok || tries != 1 || (w.view.Open[0].newest().Kind == Cancel) != signed || !rest.Until.Equal(late.Add(policy.ResubmitInterval)) {
-			t.Errorf("%s: %d tries, then %+v", name, tries, Decide(w.view))
+			t.Errorf("%s: %d tries, then %+v", name, tries, Decide(&w.view))
 		}
 	}
 }

@@ -27,16 +27,16 @@ func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
 			if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached || tx.LastError == "" {
 				t.Fatalf("%s: %+v", name, tx.Status)
 			}
-			b, ok := Decide(w.view).(Broadcast)
+			b, ok := Decide(&w.view).(Broadcast)
 			if !ok || b.Attempt.No != 1 {
-				t.Fatalf("%s: %T", name, Decide(w.view))
+				t.Fatalf("%s: %T", name, Decide(&w.view))
 			}
 			w.do(t, b, Outcome{Class: AlreadyKnown}, accepted)
 			w.view.Now = w.view.Now.Add(time.Hour)
 		}
 		w.view.Policy.BumpMaxFee = wei(1000)
 		w.do(t, w.looked(t), Outcome{}, accepted)
-		b := Decide(w.view).(Broadcast)
+		b := Decide(&w.view).(Broadcast)
 		if b.Attempt.No != 2 || w.view.Open[0].State != Stuck {
 			t.Fatalf("%s: %+v", name, b)
 		}
@@ -53,11 +53,11 @@ func TestWhatNoNodeTookGoesOnFromItsCap(t *testing.T) {
 	w := capped(t)
 	w.view.Open[0].Accepted = 0
 	w.view.Open[0].LastAnswer = Underpriced
-	w.do(t, Decide(w.view), Outcome{}, Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}})
-	w.do(t, Decide(w.view), Outcome{Class: Underpriced}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}})
+	w.do(t, Decide(&w.view), Outcome{Class: Underpriced}, accepted)
 	w.view.Now = w.view.Now.Add(time.Hour)
-	if s, ok := w.looked(t).(Replace); !ok || s.Kind != Bump {
-		t.Fatalf("%T %+v", Decide(w.view), w.view.Open[0].Status)
+	if s, ok := w.looked(t).(*Replace); !ok || s.Kind != Bump {
+		t.Fatalf("%T %+v", Decide(&w.view), w.view.Open[0].Status)
 	}
 }
 
@@ -71,14 +71,14 @@ func TestAReplacementThatFailsHoldsUpNothing(t *testing.T) {
 		w := newWorld(1, bumping(policy))
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.do(t, Decide(w.view).(Replace), Outcome{}, p)
-		if _, ok := Decide(w.view).(Broadcast); !ok || len(w.view.Open[0].Attempts) != 1 || w.view.Open[0].Reason == "" {
-			t.Errorf("%s: %T %+v", name, Decide(w.view), w.view.Open[0].Status)
+		w.do(t, Decide(&w.view).(*Replace), Outcome{}, p)
+		if _, ok := Decide(&w.view).(Broadcast); !ok || len(w.view.Open[0].Attempts) != 1 || w.view.Open[0].Reason == "" {
+			t.Errorf("%s: %T %+v", name, Decide(&w.view), w.view.Open[0].Status)
 		}
 		stuck := &w.view.Open[0]
 		stuck.State, stuck.Sub, stuck.Reason, stuck.Turn = Stuck, None, ReasonRejected, Turn{}
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.do(t, Decide(w.view), Outcome{}, p)
+		w.do(t, Decide(&w.view), Outcome{}, p)
 		if w.view.Open[0].Reason != ReasonRejected {
 			t.Errorf("%s: %+v", name, w.view.Open[0].Status)
 		}
@@ -110,10 +110,10 @@ func TestACancelAtTheCap(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
 	w.view.Open[0].CancelRequested = true
-	w.do(t, Decide(w.view).(Replace), Outcome{}, accepted)
-	b, ok := Decide(w.view).(Broadcast)
+	w.do(t, Decide(&w.view).(*Replace), Outcome{}, accepted)
+	b, ok := Decide(&w.view).(Broadcast)
 	if !ok || b.Attempt.Kind != Cancel || b.Attempt.Fees.Cap != wei(100) {
-		t.Fatalf("%+v", Decide(w.view))
+		t.Fatalf("%+v", Decide(&w.view))
 	}
 	w.do(t, b, Outcome{Class: ReplacementUnderpriced}, accepted)
 	for range 5 {
@@ -140,19 +140,19 @@ func TestEachFormIsHandedOver(t *testing.T) {
 		t.Fatalf("form %d first", b.Attempt.No)
 	}
 	for no := 1; no < 5; no++ {
-		b, ok := Decide(w.view).(Broadcast)
+		b, ok := Decide(&w.view).(Broadcast)
 		if !ok || b.Attempt.No != no {
-			t.Fatalf("%+v, want form %d handed over", Decide(w.view), no)
+			t.Fatalf("%+v, want form %d handed over", Decide(&w.view), no)
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.do(t, w.looked(t).(Replace), Outcome{}, accepted)
+		w.do(t, w.looked(t).(*Replace), Outcome{}, accepted)
 	}
 }
 
 type always struct{}
 
-func (always) Bump(time.Time, Tx, Attempt, int) bool { return true }
+func (always) Bump(time.Time, *Tx, *Attempt, int) bool { return true }
 
 // Blocks that come while a pool is looked into do not keep a transaction from being handed over.
 func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
@@ -166,7 +166,7 @@ func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
 		w.view.Head++
 		b, ok := w.claimed(t).(Broadcast)
 		if !ok {
-			t.Fatalf("%T", Decide(w.view))
+			t.Fatalf("%T", Decide(&w.view))
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 	}
@@ -178,9 +178,9 @@ func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
 	w := reorgedFinal(t)
 	was := w.audited[0].newest()
 	w.audited[0].Attempts = append(w.audited[0].Attempts, Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
-	w.do(t, Decide(w.view), Outcome{}, accepted)
-	if b, ok := Decide(w.view).(Broadcast); !ok || b.Attempt.No != was.No {
-		t.Fatalf("%+v", Decide(w.view))
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
+	if b, ok := Decide(&w.view).(Broadcast); !ok || b.Attempt.No != was.No {
+		t.Fatalf("%+v", Decide(&w.view))
 	}
 }
 
@@ -190,12 +190,12 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 	tx := Tx{Status: Status{Above: []BlockRef{{1, Hash{1}}, {2, Hash{2}}}}}
 	v := View{Policy: Policy{TellAbove: true}}
 	for n := range 3 {
-		if w, ok := tellAbove(&v, &tx, Inclusion{Above: tx.Above[:n]}); ok {
+		if w := tellAbove(&v, &tx, &Inclusion{Above: tx.Above[:n]}); w != nil {
 			t.Errorf("%d of two: %+v", n, w)
 		}
 	}
-	if w, ok := tellAbove(&v, &tx, Inclusion{Above: []BlockRef{{1, Hash{3}}}}); !ok || !w.NewFork || len(w.Told) != 1 {
-		t.Errorf("another block: %v %+v", ok, w)
+	if w := tellAbove(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil || !w[0].NewFork || len(w[0].Told) != 1 {
+		t.Errorf("another block: %+v", w)
 	}
 }
 
@@ -224,12 +224,12 @@ func TestAFaultOutsideEndsNoBumping(t *testing.T) {
 }
 
 // dueReplace is the replacement that comes next once the turn has come, before anything is handed over again.
-func (w *world) dueReplace(t *testing.T) Replace {
+func (w *world) dueReplace(t *testing.T) *Replace {
 	t.Helper()
 	w.view.Now = w.view.Now.Add(time.Hour)
-	s, ok := w.looked(t).(Replace)
+	s, ok := w.looked(t).(*Replace)
 	if !ok {
-		t.Fatalf("%T %+v", Decide(w.view), w.view.Open[0].Status)
+		t.Fatalf("%T %+v", Decide(&w.view), w.view.Open[0].Status)
 	}
 	return s
 }

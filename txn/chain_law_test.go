@@ -216,8 +216,8 @@ func (c *chained) ran(forms []Attempt) int {
 // takeover is another owner, who has the ledger alone. The one before it crashed, if it was handing something over, before it had written down what was answered.
 func (c *chained) takeover(answer Class) {
 	c.audit()
-	if b, ok := Decide(c.view).(Broadcast); ok {
-		c.given(b.Attempt, answer)
+	if b, ok := Decide(&c.view).(Broadcast); ok {
+		c.given(*b.Attempt, answer)
 	}
 	c.forgetAll()
 }

@@ -134,21 +134,21 @@ func (c *chained) given(a Attempt, answer Class) Class {
 func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) {
 	t.Helper()
 	c.audit()
-	step := Decide(c.view)
+	step := Decide(&c.view)
 	switch s := step.(type) {
 	case Rest:
 		rested = true
 	case LookAtAccount:
 		if c.pruned && s.Depth > c.view.Policy.Confirmations {
 			if s.Least == 0 {
-				c.apply(t, NoOldState(c.view, s))
+				c.apply(t, NoOldState(&c.view, s))
 				break
 			}
 			s.Depth = s.Least
 		}
 		a := c.account(s)
 		a.Shallow = s.Depth == s.Least
-		c.view.Suspicion, c.view.Open = AccountSeen(c.view, &a)
+		c.view.Suspicion, c.view.Open = AccountSeen(&c.view, &a)
 		c.view.Account = &a
 	case AskWho:
 		c.view.Used = &Used{For: s.For, By: c.used(*s.Tx.Nonce)}
@@ -160,9 +160,9 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 		if s.Finding.RefutedBy(by) {
 			t.Fatalf("refuted: %+v", s.Finding)
 		}
-		c.apply(t, Investigated(c.view, s, by))
+		c.apply(t, Investigated(&c.view, s, by))
 	case Broadcast:
-		c.do(t, s, Outcome{Class: c.given(s.Attempt, answer)}, prep)
+		c.do(t, s, Outcome{Class: c.given(*s.Attempt, answer)}, prep)
 	default:
 		c.do(t, s, Outcome{Class: answer}, prep)
 	}
@@ -186,7 +186,7 @@ func (c *chained) run(t fataler, answer Class, prep Preparation) {
 			return
 		}
 	}
-	t.Fatalf("a loop without rest: %T, open %+v", Decide(c.view), c.view.Open)
+	t.Fatalf("a loop without rest: %T, open %+v", Decide(&c.view), c.view.Open)
 }
 
 // audit keeps what is final as the engine does: with its receipt until it was compared so deep down. An end that was taken back is none.

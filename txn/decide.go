@@ -2,8 +2,6 @@ package txn
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -44,7 +42,7 @@ type View struct {
 	Canonical func(number uint64) (Hash, bool) // of the blocks that the view has; nil: none
 }
 
-// Step is what the owner does next. At most one thing outside, then one commit.
+// Step is what the owner does next. At most one thing outside, then one commit. What it names is the view's, and is good for as long as that: a transaction is large.
 type Step interface{ step() }
 
 type (
@@ -55,7 +53,7 @@ type (
 	// LookAtAccount asks the chain for the account, with Depth for its settled nonce; AccountUnseen tells what follows when it cannot be asked. Of Tx, if it has
 	// attempts, the receipts are asked for again as well.
 	LookAtAccount struct {
-		Tx    Tx
+		Tx    *Tx // the zero one: of none
 		Depth uint64
 		Least uint64 // depth that does when no endpoint tells the state at Depth; 0: none, and NoOldState tells what follows
 		For   int64  // the command that needs it; 0: none
@@ -64,19 +62,19 @@ type (
 	Investigate struct{ Finding Finding }
 	// AskWho asks who used the nonce of a transaction, for a decision of an operator.
 	AskWho struct {
-		Tx  Tx
+		Tx  *Tx
 		For int64 // the command
 	}
 	// Prepare quotes and signs the head of the queue for the next nonce; Prepared tells what follows.
 	Prepare struct {
-		Tx    Tx
+		Tx    *Tx
 		Nonce Nonce
 		Slot  int16
 	}
 	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and OriginalSent of what an operator asks for.
 	Broadcast struct {
-		Tx      Tx
-		Attempt Attempt
+		Tx      *Tx
+		Attempt *Attempt
 		For     int64 // the command that asks for it; 0: none
 	}
 )
@@ -91,22 +89,21 @@ func (Broadcast) step()     {}
 
 // Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
 // would have been taken without it.
-func Decide(view View) Step {
-	v := &view
+func Decide(v *View) Step {
 	if step, ok := heed(v); ok {
 		return step
 	}
-	if change := follow(v); !change.Empty() {
-		return Record{change}
+	if step, ok := follow(v); ok {
+		return step
 	}
-	if change := audit(v); !change.Empty() {
-		return Record{change}
+	if step, ok := audit(v); ok {
+		return step
 	}
 	if step, ok := protect(v); ok {
 		return step
 	}
-	if change := overdue(v); !change.Empty() {
-		return Record{change}
+	if step, ok := overdue(v); ok {
+		return step
 	}
 	if step, ok := withdraw(v); ok {
 		return step
@@ -120,6 +117,14 @@ func Decide(view View) Step {
 		}
 	}
 	return Rest{Until: nextDue(v)}
+}
+
+// record writes a change down, if there is anything to write.
+func record(c Change) (Step, bool) {
+	if c.Empty() {
+		return nil, false
+	}
+	return Record{c}, true
 }
 
 // heed carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
@@ -156,8 +161,8 @@ func obey(v *View, c Command) (step Step, ok bool) {
 			done.Commands[0].Result = ResultAlreadyFinal
 			break
 		}
-		if write.Tx != (TxID{}) {
-			done.Writes = []Write{write}
+		if write != nil {
+			done.Writes = write
 		}
 	case CommandUpdate: // whoever has recorded this reads the ledger anew
 	case CommandProtect:
@@ -187,133 +192,156 @@ func refuse(c Command, sentence string, args ...any) (Step, bool) {
 	return Record{told(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
 }
 
-// cancel writes down that a transaction shall not run; ok is false when it is final. The zero Write: that was written before.
-func cancel(v *View, id TxID) (Write, bool) {
+// cancel writes down that a transaction shall not run; ok is false when it is final. No write: that was written before.
+func cancel(v *View, id TxID) (w []Write, ok bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if tx.ID != id {
 			continue
 		}
 		if tx.CancelRequested {
-			return Write{}, true
+			return nil, true
 		}
 		next := tx.Status
 		next.CancelRequested, next.SubmitAttempts = true, 0 // now the tries of the cancel are counted
-		return v.move(tx, EventCancelRequested, next, 0), true
+		return v.move(tx, EventCancelRequested, &next, 0), true
 	}
 	for i := range v.Queue {
 		tx := &v.Queue[i]
 		if tx.ID == id && tx.CancelRequested {
-			return Write{}, true
+			return nil, true
 		}
 		if tx.ID == id && tx.Requeued > 0 { // what was signed for it before may have run
 			next := tx.Status
 			next.CancelRequested = true
-			return v.move(tx, EventCancelRequested, next, 0), true
+			return v.move(tx, EventCancelRequested, &next, 0), true
 		}
 		if tx.ID == id {
 			next := tx.Status
 			next.State, next.Sub, next.Executed = Cancelled, None, No
 			next.CancelRequested, next.Reason, next.LastError = true, ReasonCancelled, ""
-			return v.move(tx, EventCancelled, next, 0), true
+			return v.move(tx, EventCancelled, &next, 0), true
 		}
 	}
-	return Write{}, false
+	return nil, false
 }
 
 // follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
-func follow(v *View) Change {
+func follow(v *View) (Step, bool) {
 	var c Change
-	var why []string
-	add := func(tx *Tx, w Write, ok bool) {
-		if !ok {
-			return
-		}
-		c.Writes = append(c.Writes, w)
-		if v.Submitter.OnFailure == PauseOnFailure && reverted(tx, w) {
-			c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
-			why = append(why, whyPaused(tx, w))
-		}
-	}
 	for i := range v.Open {
-		tx := &v.Open[i]
-		w, ok := followOne(v, tx)
-		add(tx, w, ok)
+		if w := followOne(v, &v.Open[i]); w != nil {
+			c.shown(v, &v.Open[i], w)
+		}
 	}
 	for i := range v.Queue {
-		tx := &v.Queue[i]
-		w, ok := endRequeued(v, tx)
-		add(tx, w, ok)
+		if w := endRequeued(v, &v.Queue[i]); w != nil {
+			c.shown(v, &v.Queue[i], w)
+		}
 	}
-	c.Why = strings.Join(why, "; ")
-	return c
+	return record(c)
+}
+
+// shown adds what the chain shows of a transaction.
+func (c *Change) shown(v *View, tx *Tx, list []Write) {
+	if c.Writes == nil {
+		c.Writes = list
+	} else {
+		c.Writes = append(c.Writes, list...)
+	}
+	w := &list[0]
+	if v.Submitter.OnFailure != PauseOnFailure || !reverted(tx, w) {
+		return
+	}
+	c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
+	if c.Why != "" {
+		c.Why += "; "
+	}
+	c.Why += whyPaused(tx, w)
 }
 
 // whyPaused tells an operator which transaction paused its account, and where it failed.
-func whyPaused(tx *Tx, w Write) string {
+func whyPaused(tx *Tx, w *Write) string {
 	r := w.Next.Receipt
 	return fmt.Sprintf("transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE", tx.ID, tx.RequestID, r.BlockNumber, r.BlockHash.Hex())
 }
 
 // reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue
 // its end says so.
-func reverted(tx *Tx, w Write) bool {
+func reverted(tx *Tx, w *Write) bool {
 	if w.Kind == EventFailed && w.Next.Executed == Reverted {
 		return tx.Receipt == nil || tx.Receipt.TxHash != w.Next.Receipt.TxHash
 	}
 	return w.Kind == EventIncluded && !w.Next.Receipt.Success && tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
 }
 
-func followOne(v *View, tx *Tx) (Write, bool) {
+// followOne is what the chain shows of a transaction in flight that is not written down; nil: nothing. As a rule it is nothing, so that what is written is made
+// elsewhere: whoever asks stands on no more than that takes.
+func followOne(v *View, tx *Tx) []Write {
 	seen := v.seen(tx)
-	if !seen.Known {
-		return Write{}, false
-	}
-	if seen.Receipt == nil {
+	switch {
+	case !seen.Known:
+		return nil
+	case seen.Receipt == nil:
 		return reorged(v, tx)
+	case tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash:
+		return included(v, tx, &seen)
 	}
-	next := tx.Status
-	next.Released = tx.Released || v.Policy.releases(seen)
-	if tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash {
-		next.State, next.Sub = Tracking, Included
-		next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-		tx.inPool(&next, tx.attempt(seen.Receipt.TxHash))
-		if next.Above = nil; !tx.staysTold() {
-			next.Reason, next.LastError = "", ""
-		}
-		w := v.move(tx, EventIncluded, next, 0)
-		w.NewFork = true // what was told of blocks before is void
-		return w, true
-	}
-	if w, ok := tellAbove(v, tx, seen); ok {
-		return w, true
+	if w := tellAbove(v, tx, &seen); w != nil {
+		return w
 	}
 	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && ranAnyway(tx.Reason)) {
-		return final(v, tx, e), true
+		return final(v, tx, &e)
 	}
-	if next.Released != tx.Released {
-		return v.move(tx, "", next, 0), true
+	if !tx.Released && v.Policy.releases(&seen) {
+		return released(v, tx)
 	}
-	return Write{}, false
+	return nil
+}
+
+// included says in which block it is.
+func included(v *View, tx *Tx, seen *Inclusion) []Write {
+	next := tx.Status
+	next.Released = tx.Released || v.Policy.releases(seen)
+	next.State, next.Sub = Tracking, Included
+	next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
+	tx.inPool(&next, tx.attempt(seen.Receipt.TxHash))
+	if next.Above = nil; !tx.staysTold() {
+		next.Reason, next.LastError = "", ""
+	}
+	w := v.move(tx, EventIncluded, &next, 0)
+	w[0].NewFork = true // what was told of blocks before is void
+	return w
+}
+
+// released gives its slot to the next nonce.
+func released(v *View, tx *Tx) []Write {
+	next := tx.Status
+	next.Released = true
+	return v.move(tx, "", &next, 0)
 }
 
 // reorged puts a transaction whose block left the canonical chain back on its way. Its slot, once released, stays so: what was allocated after it exists.
-func reorged(v *View, tx *Tx) (Write, bool) {
+func reorged(v *View, tx *Tx) []Write {
 	if tx.Receipt == nil {
-		return Write{}, false
+		return nil
 	}
+	return uncovered(v, tx)
+}
+
+func uncovered(v *View, tx *Tx) []Write {
 	next := tx.Status
 	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, nil, 0, ""
 	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see again
 		next.TxHash = tx.newest().Hash
 	}
-	w := v.move(tx, EventReorged, next, 0)
-	w.NewFork = true
-	return w, true
+	w := v.move(tx, EventReorged, &next, 0)
+	w[0].NewFork = true
+	return w
 }
 
 // final ends an included transaction by what its receipt says of the attempt that was included, or by that of an earlier one, if that alone ran.
-func final(v *View, tx *Tx, earlier Inclusion) Write {
+func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 	next := tx.Status
 	next.Sub, next.Released = None, true
 	kind, cancelled := EventConfirmed, tx.attempt(tx.Receipt.TxHash).Kind == Cancel
@@ -344,7 +372,7 @@ func final(v *View, tx *Tx, earlier Inclusion) Write {
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
 	}
-	return v.move(tx, kind, next, 0)
+	return v.move(tx, kind, &next, 0)
 }
 
 // whyCancelled says what its cancel, which is final, was signed for. Of what was final before, and reorged, there is no reason left that says so.
@@ -406,35 +434,39 @@ func (v *View) seen(tx *Tx) Inclusion {
 	return all
 }
 
-// move makes the write of one move, or of a schedule when kind is empty.
-func (v *View) move(tx *Tx, kind Kind, next Status, delay time.Duration) Write {
+// move makes the write of one move, or of a schedule when kind is empty, as a change has it: in a list.
+func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Write {
+	list := make([]Write, 1)
+	w := &list[0]
+	w.Tx, w.Version, w.From, w.Kind, w.Next, w.Delay = tx.ID, tx.Version, tx.State, kind, *next, delay
 	if kind != "" {
-		next.Version = tx.Version + 1
+		w.Next.Version = tx.Version + 1
 	}
 	if tx.Restored && next.State.Final() && next.Executed == No {
-		next = unproven(next)
+		w.Next.unproven()
 	}
 	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
-		next.EndedBlock = max(v.Head, 1)
+		w.Next.EndedBlock = max(v.Head, 1)
 	}
-	return Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next, Delay: delay}
+	return list
 }
 
 // newest is the newest form for the nonce that it has.
-func (tx *Tx) newest() Attempt {
-	for _, a := range slices.Backward(tx.Attempts) {
-		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
+func (tx *Tx) newest() *Attempt {
+	for i := len(tx.Attempts) - 1; i >= 0 && tx.Nonce != nil; i-- {
+		if a := &tx.Attempts[i]; a.Nonce == *tx.Nonce {
 			return a
 		}
 	}
-	return tx.Attempts[len(tx.Attempts)-1]
+	return &tx.Attempts[len(tx.Attempts)-1]
 }
 
-func (tx *Tx) attempt(h Hash) Attempt {
-	for _, a := range tx.Attempts {
-		if a.Hash == h {
+// attempt is the form of a hash; the zero one if it has none.
+func (tx *Tx) attempt(h Hash) *Attempt {
+	for i := range tx.Attempts {
+		if a := &tx.Attempts[i]; a.Hash == h {
 			return a
 		}
 	}
-	return Attempt{}
+	return &Attempt{}
 }

@@ -51,7 +51,7 @@ func TestAnyWeatherKeepsTheLaw(t *testing.T) {
 				if rapid.Bool().Draw(t, "signer fails") {
 					prep.SignErr = rapid.SampledFrom([]error{ErrKeyMissing, ErrSignerFault, ErrUnavailable}).Draw(t, "signer")
 				}
-				w.do(t, Decide(w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, prep)
+				w.do(t, Decide(&w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, prep)
 			}
 			w.check(t)
 		}
@@ -90,7 +90,7 @@ func (w *world) clearUp(t fataler) {
 	t.Helper()
 	w.unknown = map[Hash]bool{}
 	for range 400 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if b, ok := step.(Broadcast); ok {
 			w.include(b.Attempt.Hash, true)
 		}
@@ -123,7 +123,7 @@ func TestTheUsualLife(t *testing.T) {
 func until[S Step](t *testing.T, w *world) S {
 	t.Helper()
 	for range 50 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if s, ok := step.(S); ok {
 			return s
 		}
@@ -157,7 +157,7 @@ func TestNoAnswerToASendFreesTheNonce(t *testing.T) {
 	for _, class := range []Class{NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, InsufficientFunds, Unavailable, Invalid, WrongChain, ExecutionReverted, Ambiguous} {
 		w := newWorld(2, policy)
 		b := until[Broadcast](t, w)
-		w.apply(t, Sent(w.view, b, Outcome{Class: class, Detail: "said so"}))
+		w.apply(t, Sent(&w.view, b, Outcome{Class: class, Detail: "said so"}))
 		tx := w.view.Open[0]
 		if tx.Nonce == nil || tx.Released || tx.State.Final() || len(w.nonces) != 1 {
 			t.Errorf("%s: %+v", class, tx.Status)
@@ -187,7 +187,7 @@ func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
 	} {
 		w := newWorld(1, policy)
 		p := until[Prepare](t, w)
-		change := Prepared(w.view, p, c.prep)
+		change := Prepared(&w.view, p, &c.prep)
 		if change.Take != nil {
 			t.Errorf("%s: takes a nonce", name)
 		}
@@ -202,12 +202,12 @@ func TestARevertIsBelievedTheThirdTime(t *testing.T) {
 	w := newWorld(2, policy)
 	for range refusalBlocks {
 		p := until[Prepare](t, w)
-		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
+		w.apply(t, Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
 		if len(w.final) > 0 {
 			break
 		}
 		p = until[Prepare](t, w) // the same block says it again, which is no news
-		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
+		w.apply(t, Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
 		if len(w.final) > 0 {
 			t.Fatal("one block was believed twice")
 		}
@@ -245,7 +245,7 @@ func TestStart(t *testing.T) {
 		w := newWorld(1, policy)
 		w.view.Submitter.StartFrom = c.from
 		w.view.Account = &c.account
-		record, ok := Decide(w.view).(Record)
+		record, ok := Decide(&w.view).(Record)
 		if !ok {
 			t.Errorf("%s: no record", name)
 			continue
@@ -266,7 +266,7 @@ func TestAKeyUsedElsewhereStopsAllocation(t *testing.T) {
 		w := newWorld(1, policy)
 		w.view.Cursor = &Cursor{}
 		w.view.Account = &a
-		record, ok := Decide(w.view).(Record)
+		record, ok := Decide(&w.view).(Record)
 		if !ok || record.Change.Writes[0].Next.Reason != ReasonNonceElsewhere {
 			t.Errorf("%+v: %+v", a, record)
 		}
@@ -278,14 +278,14 @@ func TestAChainThatIsBehindStopsAllocation(t *testing.T) {
 	w := newWorld(1, policy)
 	w.view.Cursor = &Cursor{Next: 7}
 	w.view.Account = &Account{Latest: 6, Pending: 6, Expected: 7}
-	record, ok := Decide(w.view).(Record)
+	record, ok := Decide(&w.view).(Record)
 	if !ok || record.Change.Writes[0].Next.Reason != ReasonChainBehind {
 		t.Errorf("%+v", record)
 	}
 	w.view.Cursor = &Cursor{Next: 8} // our own allocation since then says nothing against an older view
 	w.view.Account = &Account{Latest: 7, Pending: 7, Expected: 7}
-	if _, ok := Decide(w.view).(Prepare); !ok {
-		t.Errorf("%+v", Decide(w.view))
+	if _, ok := Decide(&w.view).(Prepare); !ok {
+		t.Errorf("%+v", Decide(&w.view))
 	}
 }
 
@@ -304,7 +304,7 @@ func TestAReleasedTransactionThatIsReorgedStopsAllocationAndIsSentAgainFirst(t *
 	}
 	w.include(second.Attempt.Hash, true) // cannot really happen before the first, but nothing may be allocated on it
 	w.do(t, again, Outcome{Class: Accepted}, accepted)
-	if step, ok := Decide(w.view).(Prepare); ok {
+	if step, ok := Decide(&w.view).(Prepare); ok {
 		t.Fatalf("nonce %d would be allocated above a gap", step.Nonce)
 	}
 	w.clearUp(t)
@@ -318,7 +318,7 @@ func TestPauseStopsAllocationOnly(t *testing.T) {
 	w := newWorld(2, policy)
 	b := until[Broadcast](t, w)
 	w.view.Commands = []Command{{ID: 1, Kind: CommandPause}}
-	w.do(t, Decide(w.view), Outcome{}, Preparation{})
+	w.do(t, Decide(&w.view), Outcome{}, Preparation{})
 	w.include(b.Attempt.Hash, true)
 	w.clearUp(t)
 	if len(w.final) != 1 || len(w.view.Queue) != 1 {

@@ -15,7 +15,7 @@ func inFlight(t *testing.T, n int) *world {
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		if i < n-1 {
 			w.include(b.Attempt.Hash, true)
-			w.do(t, Decide(w.view), Outcome{}, Preparation{}) // told and released
+			w.do(t, Decide(&w.view), Outcome{}, Preparation{}) // told and released
 		}
 	}
 	return w
@@ -41,15 +41,15 @@ func TestTheLowestNonceIsHandedOverFirst(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 2)
 	delete(w.included, w.view.Open[0].newest().Hash)
-	w.do(t, Decide(w.view), Outcome{}, Preparation{}) // the reorg is told
+	w.do(t, Decide(&w.view), Outcome{}, Preparation{}) // the reorg is told
 	low, high := &w.view.Open[0], &w.view.Open[1]
 	low.Due, high.Due = w.view.Now.Add(1), w.view.Now
-	if step, ok := Decide(w.view).(Rest); !ok || step.Until != low.Due {
-		t.Errorf("the higher nonce does not wait for the lower one: %#v", Decide(w.view))
+	if step, ok := Decide(&w.view).(Rest); !ok || step.Until != low.Due {
+		t.Errorf("the higher nonce does not wait for the lower one: %#v", Decide(&w.view))
 	}
 	w.unknown[low.newest().Hash] = true
-	if _, ok := Decide(w.view).(Rest); !ok {
-		t.Errorf("it is handed over while the lower one is in doubt: %#v", Decide(w.view))
+	if _, ok := Decide(&w.view).(Rest); !ok {
+		t.Errorf("it is handed over while the lower one is in doubt: %#v", Decide(&w.view))
 	}
 }
 
@@ -57,13 +57,13 @@ func TestNothingIsAllocatedAboveADoubt(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 2)
 	w.include(w.view.Open[1].newest().Hash, true)
-	w.do(t, Decide(w.view), Outcome{}, Preparation{})
-	if _, ok := Decide(w.view).(Prepare); !ok {
-		t.Fatalf("both are included and the next is not prepared: %#v", Decide(w.view))
+	w.do(t, Decide(&w.view), Outcome{}, Preparation{})
+	if _, ok := Decide(&w.view).(Prepare); !ok {
+		t.Fatalf("both are included and the next is not prepared: %#v", Decide(&w.view))
 	}
 	w.unknown[w.view.Open[0].newest().Hash] = true
 	delete(w.included, w.view.Open[0].newest().Hash)
-	if step, ok := Decide(w.view).(Prepare); ok {
+	if step, ok := Decide(&w.view).(Prepare); ok {
 		t.Errorf("nonce %d is prepared above one that may be out of the chain", step.Nonce)
 	}
 }
@@ -73,7 +73,7 @@ func TestATransactionWithoutAttemptsIsUnknown(t *testing.T) {
 	w := inFlight(t, 1)
 	w.view.Open[0].Attempts = nil
 	w.view.Now = w.view.Open[0].Due.Add(1)
-	if step, ok := Decide(w.view).(Rest); !ok {
+	if step, ok := Decide(&w.view).(Rest); !ok {
 		t.Errorf("something follows from nothing: %#v", step)
 	}
 }
@@ -86,11 +86,11 @@ func TestAMovedReceiptIsTold(t *testing.T) {
 	costs := *w.included[hash]
 	costs.EffectiveGasPrice.SetUint64(7) // another node tells more of the same receipt, which is no news
 	w.included[hash] = &costs
-	if _, ok := Decide(w.view).(Record); ok {
+	if _, ok := Decide(&w.view).(Record); ok {
 		t.Error("the same inclusion is told again")
 	}
 	w.include(hash, true)
-	w.do(t, Decide(w.view), Outcome{}, Preparation{})
+	w.do(t, Decide(&w.view), Outcome{}, Preparation{})
 	if kinds := w.kinds[id]; len(kinds) != before+1 || kinds[before] != EventIncluded {
 		t.Errorf("events %v", kinds)
 	}
@@ -102,7 +102,7 @@ func TestANewReasonToWaitIsToldOnce(t *testing.T) {
 	id := w.view.Queue[0].ID
 	for _, class := range []Class{InsufficientFunds, InsufficientFunds, Unavailable, Unavailable} {
 		p := until[Prepare](t, w)
-		w.apply(t, Prepared(w.view, p, Preparation{Outcome: Outcome{Class: class}}))
+		w.apply(t, Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: class}}))
 	}
 	if got := w.kinds[id]; !slices.Equal(got, []Kind{EventDelayed, EventDelayed}) {
 		t.Errorf("events %v", got)
@@ -114,7 +114,7 @@ func TestBytesThatNoNodeTakesGetNoNonce(t *testing.T) {
 	for size, ends := range map[int]bool{maxRawBytes: false, maxRawBytes + 1: true} {
 		w := newWorld(1, policy)
 		p := until[Prepare](t, w)
-		c := Prepared(w.view, p, Preparation{Outcome: Outcome{Class: Accepted}, Signed: Signed{Raw: make([]byte, size)}})
+		c := Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: Accepted}, Signed: Signed{Raw: make([]byte, size)}})
 		if got := c.Writes[0].Next.State == Failed; got != ends || (c.Take == nil) != ends {
 			t.Errorf("%d bytes: %+v", size, c.Writes[0].Next)
 		}
@@ -125,8 +125,8 @@ func TestAnUnknownCommandEndsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.view.Commands = []Command{{ID: 7, Kind: "OF_TOMORROW"}}
-	record, ok := Decide(w.view).(Record)
+	record, ok := Decide(&w.view).(Record)
 	if !ok || record.Change.Commands[0].Result == Applied || len(record.Change.Writes) != 0 || record.Change.Status != "" {
-		t.Errorf("%#v", Decide(w.view))
+		t.Errorf("%#v", Decide(&w.view))
 	}
 }

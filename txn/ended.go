@@ -7,8 +7,8 @@ import "fmt"
 // may be wrong. So its forms are followed for an audit depth more. If a block has one of them, the ledger takes its word back: the transaction is followed as one
 // that has a nonce, and ends again, by that receipt.
 
-// endedAndRan finds a transaction that had ended as never run, and has a form in a block.
-func endedAndRan(v *View) (Finding, bool) {
+// endedAndRan finds a transaction that had ended as never run, and has a form in a block; nil: there is none.
+func endedAndRan(v *View) *Finding {
 	for i := range v.Ended {
 		tx := &v.Ended[i]
 		for _, a := range tx.Attempts {
@@ -17,23 +17,23 @@ func endedAndRan(v *View) (Finding, bool) {
 				continue
 			}
 			found := *tx
-			return Finding{Reason: ProtectRanEnded, Nonce: a.Nonce, Tx: &found, Evidence: fmt.Sprintf(
+			return &Finding{Reason: ProtectRanEnded, Nonce: a.Nonce, Tx: &found, Evidence: fmt.Sprintf(
 				"transaction %s had ended as never run (%s, %s), and its attempt %s under nonce %d is in block %d (%s) all the same",
-				tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber, seen.Receipt.BlockHash.Hex())}, true
+				tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber, seen.Receipt.BlockHash.Hex())}
 		}
 	}
-	return Finding{}, false
+	return nil
 }
 
 // reopened is the write that takes the end back: whoever was told of it is told that it does not hold. One that had given up its nonce has the form's again.
-func reopened(v *View, f Finding) Write {
+func reopened(v *View, f *Finding) []Write {
 	tx, next := f.Tx, f.Tx.Status
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &f.Nonce, 0
 	}
 	next.State, next.Sub, next.Executed, next.Released, next.EndedBlock = Stuck, None, Unknown, true, 0
 	next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = f.Reason, f.Evidence, 0, ""
-	return v.move(tx, EventReorged, next, 0)
+	return v.move(tx, EventReorged, &next, 0)
 }
 
 // ranAllTheSame says what became of it, once that is final.

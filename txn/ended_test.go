@@ -106,7 +106,7 @@ func TestWhatHadEndedAndRanAndWasUndone(t *testing.T) {
 		w.head++
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.look(ahead)
-		w.do(t, Decide(w.view), Outcome{Class: NonceTooLow}, accepted)
+		w.do(t, Decide(&w.view), Outcome{Class: NonceTooLow}, accepted)
 		if w.view.Open[0].Reason == ReasonNonceElsewhere {
 			break
 		}

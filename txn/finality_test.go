@@ -27,7 +27,7 @@ func TestConfirmationsAreTold(t *testing.T) {
 		t.Fatalf("%v, want %v", got, want)
 	}
 	w.forkAt = first + 1 // the newest block is replaced
-	step := Decide(w.view).(Record)
+	step := Decide(&w.view).(Record)
 	if write := step.Change.Writes[0]; !write.NewFork || len(write.Told) != 2 || write.Told[1].Hash != w.blockHash(first+1) {
 		t.Fatalf("%+v", write)
 	}
@@ -58,15 +58,15 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 			for n := range rapid.IntRange(0, 5).Draw(t, "length") {
 				above = append(above, BlockRef{uint64(n), Hash{byte(rapid.IntRange(0, 1).Draw(t, "branch"))}})
 			}
-			w, ok := tellAbove(&v, &tx, Inclusion{Above: above})
-			if !ok {
+			w := tellAbove(&v, &tx, &Inclusion{Above: above})
+			if w == nil {
 				continue
 			}
-			if w.NewFork {
+			if w[0].NewFork {
 				told = nil
 			}
-			told = append(told, w.Told...)
-			tx.Status = w.Next
+			told = append(told, w[0].Told...)
+			tx.Status = w[0].Next
 			if !slices.Equal(told, above) {
 				t.Fatalf("told %v, on chain %v", told, above)
 			}
@@ -94,15 +94,15 @@ func TestAReorgAfterFinality(t *testing.T) {
 	hash := w.audited[0].newest().Hash
 	id, _ := NewTxID(noon, 1)
 	w.view.Queue = []Tx{{ID: id, Submitter: 1, QueueSeq: 9, Status: Status{State: Queued, Version: 1}}}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
 	if tx.State != Stuck || tx.Reason != ReasonReorgedFinal || tx.Executed != Unknown || !tx.Released || protected(w) == nil || protected(w).Reason != ReasonReorgedFinal {
 		t.Fatalf("%+v %+v", tx.Status, protected(w))
 	}
 	w.view.Now = w.view.Now.Add(time.Hour)
-	b, ok := Decide(w.view).(Broadcast)
+	b, ok := Decide(&w.view).(Broadcast)
 	if !ok || b.Attempt.Hash != hash {
-		t.Fatalf("%T", Decide(w.view))
+		t.Fatalf("%T", Decide(&w.view))
 	}
 	w.clearUp(t) // it is included again, and final; then the queue goes on
 	if len(w.final) != 2 || w.final[0].TxHash != hash || w.final[0].State != Confirmed || protected(w) != nil || w.final[1].ID != id {
@@ -114,8 +114,8 @@ func TestWhatIsBelowTheViewIsNoReorg(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{}, false }
-	if _, ok := Decide(w.view).(Rest); !ok {
-		t.Fatalf("%T", Decide(w.view))
+	if _, ok := Decide(&w.view).(Rest); !ok {
+		t.Fatalf("%T", Decide(&w.view))
 	}
 }
 
@@ -125,8 +125,8 @@ func TestAStuckPolicy(t *testing.T) {
 		"":          func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
 		StuckWait:   func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
 		StuckRetry:  func(w *world, s Step) bool { return w.view.Open[0].State == Tracking },
-		StuckBump:   func(_ *world, s Step) bool { r, ok := s.(Replace); return ok && r.Kind == Bump },
-		StuckCancel: func(w *world, s Step) bool { r, ok := s.(Replace); return ok && r.Kind == Cancel },
+		StuckBump:   func(_ *world, s Step) bool { r, ok := s.(*Replace); return ok && r.Kind == Bump },
+		StuckCancel: func(w *world, s Step) bool { r, ok := s.(*Replace); return ok && r.Kind == Cancel },
 	} {
 		w := newWorld(1, policy)
 		w.untilStuck(t, Ambiguous)
@@ -134,17 +134,17 @@ func TestAStuckPolicy(t *testing.T) {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		claim, ok := w.looked(t).(Record)
 		if !ok || claim.Change.Writes[0].Delay != policy.ResubmitInterval || claim.Change.Writes[0].Kind != "" {
-			t.Fatalf("the asking is not claimed first: %+v", Decide(w.view))
+			t.Fatalf("the asking is not claimed first: %+v", Decide(&w.view))
 		}
 		w.do(t, claim, Outcome{}, accepted)
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		if len(w.asked) != 1 {
 			t.Fatalf("asked %v", w.asked)
 		}
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if _, ok := step.(Record); ok {
 			w.do(t, step, Outcome{}, accepted)
-			step = Decide(w.view)
+			step = Decide(&w.view)
 		}
 		if !done(w, step) || len(w.asked) != 1 {
 			t.Errorf("%q leads to %T, asked %v", answer, step, w.asked)
@@ -182,7 +182,7 @@ func TestNoFollowerIsSentAfterARevert(t *testing.T) {
 		w.include(b.Attempt.Hash, false)
 		w.head += headsBefore
 		for range 20 {
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if _, ok := step.(Rest); ok {
 				w.head++
 			}
@@ -240,15 +240,15 @@ func TestAPauseIsNoWait(t *testing.T) {
 		poor := Preparation{Outcome: Outcome{Class: InsufficientFunds}}
 		wait := func(total time.Duration) {
 			for end := w.view.Now.Add(total); w.view.Now.Before(end) && len(w.final) == 0; w.view.Now = w.view.Now.Add(time.Minute) {
-				w.do(t, Decide(w.view), Outcome{}, poor)
-				w.do(t, Decide(w.view), Outcome{}, poor)
+				w.do(t, Decide(&w.view), Outcome{}, poor)
+				w.do(t, Decide(&w.view), Outcome{}, poor)
 			}
 		}
 		wait(50 * time.Minute)
 		stop(w, true)
 		wait(10 * time.Hour)
-		if _, ok := Decide(w.view).(Rest); !ok {
-			t.Errorf("%s: %T", name, Decide(w.view))
+		if _, ok := Decide(&w.view).(Rest); !ok {
+			t.Errorf("%s: %T", name, Decide(&w.view))
 		}
 		stop(w, false)
 		wait(50 * time.Minute)
@@ -267,9 +267,9 @@ func TestAnAccountWithCodeIsRefused(t *testing.T) {
 		w := newWorld(1, policy)
 		w.view.Cursor = cursor
 		w.look(Account{HasCode: true})
-		r, ok := Decide(w.view).(Record)
+		r, ok := Decide(&w.view).(Record)
 		if !ok || r.Change.Init != nil || r.Change.Writes[0].Next.Reason != ReasonHasCode {
-			t.Errorf("%+v", Decide(w.view))
+			t.Errorf("%+v", Decide(&w.view))
 		}
 	}
 }
@@ -282,9 +282,9 @@ func TestAPoolIsLookedIntoBeforeAHandOver(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted) // the first needs none
 	w.view.Head++
 	until[Diagnose](t, w)
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if _, ok := w.claimed(t).(Broadcast); !ok || w.view.Open[0].Diagnosis != InPool {
-		t.Fatalf("%T", Decide(w.view))
+		t.Fatalf("%T", Decide(&w.view))
 	}
 }
 
@@ -295,19 +295,19 @@ func TestWhatWasFinalIsNotReplaced(t *testing.T) {
 	hash := w.audited[0].newest().Hash
 	w.view.Policy = bumping(policy)
 	w.view.Policy.Stuck, w.answer = true, StuckBump
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	w.view.Cursor.Protected = nil
 	for _, c := range []Command{{ID: 1, Kind: CommandSpeedUp}, {ID: 2, Kind: CommandCancel}} {
 		c.Tx = w.view.Open[0].ID
 		w.view.Commands = []Command{c}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 	}
 	for range 3 {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		if b := until[Broadcast](t, w); b.Attempt.Hash != hash {
 			t.Fatalf("%+v", b.Attempt)
 		}
-		w.do(t, Decide(w.view), Outcome{Class: AlreadyKnown}, accepted)
+		w.do(t, Decide(&w.view), Outcome{Class: AlreadyKnown}, accepted)
 	}
 	if tx := w.view.Open[0]; len(tx.Attempts) != 1 || tx.Reason != ReasonReorgedFinal || len(w.asked) > 0 {
 		t.Fatalf("%+v, asked %v", tx.Status, w.asked)
@@ -335,7 +335,7 @@ func TestTheDepthOfRelease(t *testing.T) {
 		{7, 5, 5, true, true}, {7, 5, 6, false, false}, // never after it is final
 	} {
 		p := Policy{ReleaseDepth: c.depth, Confirmations: c.confirmations}
-		if got := p.releases(Inclusion{Known: true, Receipt: &Receipt{}, Confirmations: c.above, Final: c.final}); got != c.want {
+		if got := p.releases(&Inclusion{Known: true, Receipt: &Receipt{}, Confirmations: c.above, Final: c.final}); got != c.want {
 			t.Errorf("depth %d of %d with %d above, final %t: %t", c.depth, c.confirmations, c.above, c.final, got)
 		}
 	}
@@ -355,7 +355,7 @@ func TestReleasedOnlyWhenFinal(t *testing.T) {
 			if len(w.final) == 0 && w.view.Cursor.Next != 1 {
 				t.Fatalf("depth %d: the next nonce is taken %d blocks above", depth, w.head-w.included[b.Attempt.Hash].BlockNumber)
 			}
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if _, ok := step.(Rest); ok {
 				w.head++
 			}

@@ -16,9 +16,9 @@ func TestBumpsAreCountedFromTheNonceOn(t *testing.T) {
 	w.view.Policy.Bump = Bumping{Enabled: true, MaxAttempts: 2, MinInterval: time.Second}
 	for n := range 3 {
 		w.view.Now = w.view.Now.Add(time.Hour)
-		s, ok := w.looked(t).(Replace)
+		s, ok := w.looked(t).(*Replace)
 		if ok != (n < 2) {
-			t.Fatalf("after %d replacements: %T", n, Decide(w.view))
+			t.Fatalf("after %d replacements: %T", n, Decide(&w.view))
 		}
 		if ok {
 			w.do(t, s, Outcome{}, accepted)
@@ -39,11 +39,11 @@ func TestASpeedUpOfWhatIsCancelledRaisesTheCancel(t *testing.T) {
 		if together {
 			w.view.Commands = []Command{cancel, faster}
 		}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		w.view.Commands = []Command{faster}
-		first, ok := Decide(w.view).(Replace)
+		first, ok := Decide(&w.view).(*Replace)
 		if !ok || first.Kind != Cancel || first.For != 2 {
-			t.Fatalf("%s: %+v", name, Decide(w.view))
+			t.Fatalf("%s: %+v", name, Decide(&w.view))
 		}
 		w.do(t, first, Outcome{}, accepted)
 		if got := w.results[len(w.results)-1]; got != (CommandResult{ID: 2, Result: Applied}) {
@@ -52,7 +52,7 @@ func TestASpeedUpOfWhatIsCancelledRaisesTheCancel(t *testing.T) {
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		faster.ID = 3
 		w.view.Commands = []Command{faster}
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		forms := w.view.Open[0].Attempts
 		if len(forms) != 3 || forms[2].Kind != Cancel || !forms[1].Fees.Cap.Gt(&forms[0].Fees.Cap) || !forms[2].Fees.Cap.Gt(&forms[1].Fees.Cap) {
 			t.Errorf("%s: %+v", name, forms)
@@ -83,7 +83,7 @@ func TestWhatAProtectionHeldBackIsDueAtItsEnd(t *testing.T) {
 			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ProtectByOperator}
 			w.view.Now = w.view.Now.Add(time.Hour)
 			if w.handsOver(t) { // looked at in place of that, and due in an interval
-				t.Fatalf("%+v", Decide(w.view))
+				t.Fatalf("%+v", Decide(&w.view))
 			}
 			if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{Latest: 0, Pending: 1}); got != Applied {
 				t.Fatal(got)
@@ -91,7 +91,7 @@ func TestWhatAProtectionHeldBackIsDueAtItsEnd(t *testing.T) {
 		},
 		"by itself": func(t *testing.T, w *world) {
 			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonReorgedFinal}
-			w.do(t, Decide(w.view), Outcome{}, accepted)
+			w.do(t, Decide(&w.view), Outcome{}, accepted)
 		},
 	} {
 		w := newWorld(1, policy)
@@ -99,15 +99,15 @@ func TestWhatAProtectionHeldBackIsDueAtItsEnd(t *testing.T) {
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		w.look(Account{Latest: 0, Pending: 1})
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		w.view.Open[0].Due = w.view.Now.Add(policy.ResubmitInterval)
 		end(t, w)
 		if protected(w) != nil {
 			t.Fatalf("%s: %+v", name, protected(w))
 		}
-		s, ok := w.looked(t).(Replace)
+		s, ok := w.looked(t).(*Replace)
 		if !ok || s.Kind != Cancel {
-			t.Errorf("%s: %#v", name, Decide(w.view))
+			t.Errorf("%s: %#v", name, Decide(&w.view))
 		}
 	}
 }

@@ -10,29 +10,34 @@ import (
 // would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
 // the next one is due stays as it was; where there is a policy to ask, it is not before an interval is over, or one which always says RETRY of what is always refused would
 // be asked, and everybody told, with each of the tries that come quickly after a first one.
-func overdue(v *View) (c Change) {
+func overdue(v *View) (Step, bool) {
+	var c Change
 	for i := range v.Open {
 		tx := &v.Open[i]
 		at := v.overdueAt(tx)
 		if at.IsZero() || at.After(v.Now) || tx.LastAnswer == "" {
 			continue
 		}
-		next := tx.Status
-		next.State, next.Sub, next.Reason = Stuck, None, ReasonOverdue
-		next.LastError = v.tooOld()
-		if tx.LastError != "" {
-			next.LastError += "; last: " + tx.LastError
-		}
-		if tx.Sub == Unfunded {
-			next.Sub, next.Reason = Unfunded, ReasonInsufficientFunds
-		}
-		delay := max(0, tx.Due.Sub(v.Now))
-		if v.Policy.Stuck {
-			delay = max(delay, v.Policy.ResubmitInterval)
-		}
-		c.Writes = append(c.Writes, v.move(tx, EventStuck, next, delay))
+		c.Writes = append(c.Writes, needsDecision(v, tx)...)
 	}
-	return c
+	return record(c)
+}
+
+func needsDecision(v *View, tx *Tx) []Write {
+	next := tx.Status
+	next.State, next.Sub, next.Reason = Stuck, None, ReasonOverdue
+	next.LastError = v.tooOld()
+	if tx.LastError != "" {
+		next.LastError += "; last: " + tx.LastError
+	}
+	if tx.Sub == Unfunded {
+		next.Sub, next.Reason = Unfunded, ReasonInsufficientFunds
+	}
+	delay := max(0, tx.Due.Sub(v.Now))
+	if v.Policy.Stuck {
+		delay = max(delay, v.Policy.ResubmitInterval)
+	}
+	return v.move(tx, EventStuck, &next, delay)
 }
 
 // overdueAt is when a transaction is too old not to be in a block; zero: never, or that was said.
@@ -86,8 +91,8 @@ func dueBroadcast(v *View) (Step, bool) {
 // lateNow tells whether its deadline asks for a cancel at once, whenever the next hand-over is due: nobody has tried to make one yet. Whoever tries is next due an
 // interval later.
 func lateNow(v *View, tx *Tx) bool {
-	s, ok := replacement(v, tx)
-	return ok && s.Late && tx.Due.Before(tx.LateAt.Add(v.Policy.ResubmitInterval))
+	s := replacement(v, tx)
+	return s != nil && s.Late && tx.Due.Before(tx.LateAt.Add(v.Policy.ResubmitInterval))
 }
 
 // heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or the one
@@ -109,50 +114,48 @@ func heldBack(v *View, tx *Tx) bool {
 func lookMeanwhile(v *View, tx *Tx) Step {
 	next := tx.Status
 	next.Doubted = true
-	return Record{Change{Writes: []Write{v.move(tx, "", next, v.Policy.ResubmitInterval)}}}
+	return Record{Change{Writes: v.move(tx, "", &next, v.Policy.ResubmitInterval)}}
 }
 
 // handOver is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
 // before anybody outside hears of it, so that a crash costs an interval and nothing is done twice at once (C27, H28).
 func handOver(v *View, tx *Tx) Step {
 	if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Turn.Diagnosed {
-		return Diagnose{*tx}
+		return Diagnose{tx}
 	}
 	if tx.Turn.Kept {
-		return Broadcast{Tx: *tx, Attempt: tx.newest()}
+		return Broadcast{Tx: tx, Attempt: tx.newest()}
 	}
-	if step, ok := replacement(v, tx); ok {
-		return step
+	if s := replacement(v, tx); s != nil {
+		return s
 	}
 	if tx.LastAnswer != "" && !tx.Turn.Claimed {
-		return Record{Change{Writes: []Write{v.claim(tx, tx.Status, "", v.Policy.ResubmitInterval)}}}
+		return Record{Change{Writes: v.claim(tx, &tx.Status, "", v.Policy.ResubmitInterval)}}
 	}
 	if step, ok := govern(v, tx); ok {
 		return step
 	}
-	return Broadcast{Tx: *tx, Attempt: tx.again()}
+	return Broadcast{Tx: tx, Attempt: tx.again()}
 }
 
 // claim counts a hand-over before it is made; Sent takes the count back if nobody looked at the bytes.
-func (v *View) claim(tx *Tx, next Status, kind Kind, delay time.Duration) Write {
-	turn := tx.Turn
-	if !turn.Claimed {
-		next.SubmitAttempts++
-		turn.Claimed = true
-	}
+func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) []Write {
 	w := v.move(tx, kind, next, delay)
-	w.Turn = turn
+	w[0].Turn = tx.Turn
+	if !tx.Turn.Claimed {
+		w[0].Next.SubmitAttempts++
+		w[0].Turn.Claimed = true
+	}
 	return w
 }
 
 // Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
-func Sent(view View, b Broadcast, answer Outcome) Change {
-	v := &view
+func Sent(v *View, b Broadcast, answer Outcome) Change {
 	answer = b.believed(answer)
-	if older, ok := b.Tx.cheaper(); ok && older.No == b.Attempt.No {
+	if older := b.Tx.cheaper(); older != nil && older.No == b.Attempt.No {
 		return cheaperSent(v, &b, answer)
 	}
-	tx, next := &b.Tx, answered(&b, answer)
+	tx, next := b.Tx, answered(&b, answer)
 	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.taken()
 	if !taken {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
@@ -186,7 +189,7 @@ func Sent(view View, b Broadcast, answer Outcome) Change {
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
 	next, kind = v.funded(&b, answer, next, kind)
-	return Change{Writes: []Write{v.move(tx, kind, next, delay)}}
+	return Change{Writes: v.move(tx, kind, &next, delay)}
 }
 
 func handedOver(n int, last Class) string {
@@ -226,7 +229,7 @@ func answered(b *Broadcast, answer Outcome) Status {
 }
 
 // inPool notes that some pool has, or had, a form. If that does not cancel, whoever said that it can never pass was wrong, unless a cancel was signed on that word.
-func (tx *Tx) inPool(next *Status, form Attempt) {
+func (tx *Tx) inPool(next *Status, form *Attempt) {
 	next.Pooled = max(next.Pooled, form.No)
 	if form.Kind != Cancel && tx.newest().Kind != Cancel {
 		next.Rejected = ""
@@ -267,9 +270,9 @@ func (tx *Tx) HandedOver() bool {
 
 // again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
 // nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
-func (tx *Tx) again() Attempt {
+func (tx *Tx) again() *Attempt {
 	was := tx.attempt(tx.TxHash)
-	if older, ok := tx.cheaper(); ok {
+	if older := tx.cheaper(); older != nil {
 		return older
 	}
 	if tx.Reason != ReasonReorgedFinal || was.No == 0 || was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {

@@ -29,16 +29,16 @@ func TestUnderProtectionWhatShallBeCancelledIsNotSent(t *testing.T) {
 			w.view.Cursor.Protected = &Protected{ID: 1}
 			if !late {
 				w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-				w.do(t, Decide(w.view), Outcome{}, accepted)
+				w.do(t, Decide(&w.view), Outcome{}, accepted)
 			}
 			w.view.Now = w.view.Now.Add(time.Hour)
 			if held := !w.handsOver(t); held != c.held {
-				t.Errorf("%s, late %t: %T", name, late, Decide(w.view))
+				t.Errorf("%s, late %t: %T", name, late, Decide(&w.view))
 			}
 			w.view.Cursor.Protected, w.view.Open[0].Reason = nil, ""
 			w.view.Now = w.view.Now.Add(time.Hour)
-			if s, ok := w.looked(t).(Replace); !ok || s.Kind != Cancel {
-				t.Errorf("%s, late %t: %T once the protection is over", name, late, Decide(w.view))
+			if s, ok := w.looked(t).(*Replace); !ok || s.Kind != Cancel {
+				t.Errorf("%s, late %t: %T once the protection is over", name, late, Decide(&w.view))
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func TestUnderProtectionWhatShallBeCancelledIsNotSent(t *testing.T) {
 func (w *world) handsOver(t *testing.T) bool {
 	t.Helper()
 	for range 20 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		switch step.(type) {
 		case Rest:
 			return false
@@ -57,7 +57,7 @@ func (w *world) handsOver(t *testing.T) bool {
 		}
 		w.do(t, step, Outcome{}, accepted)
 	}
-	t.Fatalf("no end: %T", Decide(w.view))
+	t.Fatalf("no end: %T", Decide(&w.view))
 	return false
 }
 
@@ -71,7 +71,7 @@ func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	}
 	w.apply(t, protectAsTold(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}))
 	w.view.Commands = []Command{{ID: 2, Kind: CommandCancel, Tx: b.Tx.ID}}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	return w
 }
 
@@ -95,7 +95,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 		w.elsewhere, w.consumer = nonce+1, &Consumer{Block: 50, BlockHash: Hash{5}, TxHash: Hash{0xee}}
 		looks, begun := 0, w.view.Now
 		for range 200 {
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			switch s := step.(type) {
 			case Broadcast:
 				t.Fatalf("%s: %s is handed over", name, s.Attempt.Kind)
@@ -141,8 +141,8 @@ func TestALostNonceUnderAnotherProtectionIsTold(t *testing.T) {
 	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(got, Applied) {
 		t.Fatal(got)
 	}
-	if _, ok := Decide(w.view).(Broadcast); !ok {
-		t.Errorf("%T", Decide(w.view))
+	if _, ok := Decide(&w.view).(Broadcast); !ok {
+		t.Errorf("%T", Decide(&w.view))
 	}
 }
 
@@ -150,13 +150,13 @@ func TestALostNonceUnderAnotherProtectionIsTold(t *testing.T) {
 func (w *world) lookedAndSent(t *testing.T) {
 	t.Helper()
 	for range 20 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if _, ok := step.(Rest); ok {
 			return
 		}
 		w.do(t, step, Outcome{Class: NonceTooLow}, accepted)
 	}
-	t.Fatalf("no end: %T", Decide(w.view))
+	t.Fatalf("no end: %T", Decide(&w.view))
 }
 
 // A nonce that was lost is free again, since a reorg undid the other use, and an operator resumes: what was to be cancelled meanwhile, by somebody or by its deadline, is

@@ -11,17 +11,17 @@ func (w *world) exit(t *testing.T, c Command, a Account) string {
 	t.Helper()
 	c.ID = 77
 	w.view.Commands = []Command{c}
-	if look, ok := Decide(w.view).(LookAtAccount); ok {
+	if look, ok := Decide(&w.view).(LookAtAccount); ok {
 		if look.For != 77 {
 			t.Fatalf("%+v", look)
 		}
 		a.For = look.For
 		w.look(a)
 	}
-	if _, ok := Decide(w.view).(AskWho); ok {
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+	if _, ok := Decide(&w.view).(AskWho); ok {
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 	}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if len(w.view.Commands) != 0 {
 		t.Fatalf("%+v is not ended", w.view.Commands)
 	}
@@ -101,8 +101,8 @@ func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
 			w.view.Policy.AuditDepth = audited
 			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere}
 			w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}}
-			if look, ok := Decide(w.view).(LookAtAccount); !ok || look.Depth != depth || look.For != 5 {
-				t.Errorf("%s, audited %d deep: %+v", action, audited, Decide(w.view))
+			if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Depth != depth || look.For != 5 {
+				t.Errorf("%s, audited %d deep: %+v", action, audited, Decide(&w.view))
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func lost(t *testing.T) *world {
 	w, _ := sent(t, 2)
 	w.elsewhere, w.consumer = 1, &Consumer{Block: 50, BlockHash: Hash{5}, TxHash: Hash{0xee}}
 	f := Finding{Reason: ReasonNonceElsewhere, Nonce: 0, Tx: &w.view.Open[0], Evidence: "seen"}
-	w.apply(t, Investigated(w.view, Investigate{f}, nil))
+	w.apply(t, Investigated(&w.view, Investigate{f}, nil))
 	return w
 }
 
@@ -197,20 +197,20 @@ func TestResolveLooksDeepAndWaits(t *testing.T) {
 	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven, ActionRequeueUnproven} {
 		w := lost(t)
 		w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}}
-		look, ok := Decide(w.view).(LookAtAccount)
+		look, ok := Decide(&w.view).(LookAtAccount)
 		if !ok || look.Depth != guarded.AuditDepth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
 			t.Fatalf("%s: %+v", action, look)
 		}
 		w.look(Account{Latest: 1, Pending: 1, Settled: 1, For: 5})
 		hash := w.view.Open[0].newest().Hash
 		w.unknown[hash] = true
-		if _, ok := Decide(w.view).(Rest); !ok {
-			t.Fatalf("%s: %T while a receipt is not known", action, Decide(w.view))
+		if _, ok := Decide(&w.view).(Rest); !ok {
+			t.Fatalf("%s: %T while a receipt is not known", action, Decide(&w.view))
 		}
 		delete(w.unknown, hash)
-		w.do(t, Decide(w.view).(AskWho), Outcome{}, accepted)
-		if r, ok := Decide(w.view).(Record); !ok || r.Change.Commands[0].Result != Applied {
-			t.Fatalf("%s: %+v", action, Decide(w.view))
+		w.do(t, Decide(&w.view).(AskWho), Outcome{}, accepted)
+		if r, ok := Decide(&w.view).(Record); !ok || r.Change.Commands[0].Result != Applied {
+			t.Fatalf("%s: %+v", action, Decide(&w.view))
 		}
 	}
 }
@@ -231,15 +231,15 @@ func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
 		func() { w.unknown[old] = true },
 	} {
 		c()
-		if _, ok := Decide(w.view).(Rest); !ok {
-			t.Fatalf("%T before it is known that the old attempt is in no block", Decide(w.view))
+		if _, ok := Decide(&w.view).(Rest); !ok {
+			t.Fatalf("%T before it is known that the old attempt is in no block", Decide(&w.view))
 		}
 		w.view.Queue[0].Attempts = attempts
 		delete(w.unknown, old)
 	}
-	p, ok := Decide(w.view).(Prepare)
+	p, ok := Decide(&w.view).(Prepare)
 	if !ok || p.Nonce != 1 || p.Tx.ID != id {
-		t.Fatalf("%+v", Decide(w.view))
+		t.Fatalf("%+v", Decide(&w.view))
 	}
 	w.do(t, p, Outcome{}, accepted)
 	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.Attempts[1].No != 2 || *tx.Nonce != 1 {
@@ -247,7 +247,7 @@ func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
 	}
 	w.include(old, true) // the chain has changed below the audit depth: the old bytes run
 	w.head++
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if got := protected(w); got == nil || got.Reason != ProtectRanBefore || w.view.Open[0].Receipt != nil {
 		t.Fatalf("%+v %+v", got, w.view.Open[0].Status)
 	}
@@ -272,8 +272,8 @@ func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
-	look := Decide(w.view).(LookAtAccount)
-	w.apply(t, AccountUnseen(w.view, look))
+	look := Decide(&w.view).(LookAtAccount)
+	w.apply(t, AccountUnseen(&w.view, look))
 	if len(w.view.Commands) != 0 || protected(w) == nil || !strings.HasPrefix(w.results[0].Result, ResultRefused) {
 		t.Fatalf("%+v %+v", w.results, protected(w))
 	}
@@ -394,7 +394,7 @@ func TestAFailBeforeTheLossWasFound(t *testing.T) {
 	w.elsewhere = 1
 	w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionFail, Tx: b.Tx.ID}}
 	w.do(t, until[LookAtAccount](t, w), Outcome{}, accepted)
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if tx := w.view.Open[0]; tx.Receipt != nil || w.kindCount(EventReorged) != 1 {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -442,11 +442,11 @@ func TestADecisionWithoutOldState(t *testing.T) {
 			c = Command{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}
 		}
 		w.view.Commands = []Command{c}
-		look := Decide(w.view).(LookAtAccount)
+		look := Decide(&w.view).(LookAtAccount)
 		if proven := action == ActionFail || action == ActionRequeue; proven != (look.Least == 0) || look.Depth != guarded.AuditDepth {
 			t.Errorf("%s: %+v", action, look)
 		}
-		w.apply(t, NoOldState(w.view, look))
+		w.apply(t, NoOldState(&w.view, look))
 		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, words) || strings.Contains(got, "ask again") {
 			t.Errorf("%s: %s", action, got)
 		}

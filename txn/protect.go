@@ -34,14 +34,14 @@ type Finding struct {
 }
 
 // suspect tells what a fresh look at the account makes of the suspicion that there was.
-func suspect(v *View) *Suspicion {
+func suspect(v *View, a *Account) *Suspicion {
 	reason, nonce := "", Nonce(0)
 	if tx, ok := lowestMissing(v); ok {
-		if v.Account.Latest > *tx.Nonce {
+		if a.Latest > *tx.Nonce {
 			reason, nonce = ReasonNonceElsewhere, *tx.Nonce
 		}
 	} else if v.Cursor != nil {
-		reason, _ = disagreement(v)
+		reason, _ = disagreement(v, a)
 		nonce = v.Cursor.Next
 	}
 	switch {
@@ -52,13 +52,12 @@ func suspect(v *View) *Suspicion {
 	default:
 		return v.Suspicion
 	}
-	return &Suspicion{Reason: reason, Nonce: nonce, Head: v.Account.Head, Hash: v.Account.HeadHash, Since: v.Now}
+	return &Suspicion{Reason: reason, Nonce: nonce, Head: a.Head, Hash: a.HeadHash, Since: v.Now}
 }
 
 // AccountSeen tells what the owner remembers after it has asked for the account: the suspicion, and the transactions in flight, whose doubts are answered.
 // A nil account could not be looked at; then the next hand-over doubts again.
-func AccountSeen(view View, a *Account) (*Suspicion, []Tx) {
-	v := &view
+func AccountSeen(v *View, a *Account) (*Suspicion, []Tx) {
 	open := slices.Clone(v.Open)
 	for i := range open {
 		open[i].Doubted = false
@@ -66,8 +65,7 @@ func AccountSeen(view View, a *Account) (*Suspicion, []Tx) {
 	if a == nil {
 		return v.Suspicion, open
 	}
-	v.Account = a
-	return suspect(v), open
+	return suspect(v, a), open
 }
 
 // protect decides whether what is known forbids any new nonce until an operator decides.
@@ -75,59 +73,61 @@ func protect(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	f, ran := endedAndRan(v)
-	if !ran {
-		f, ran = requeuedAndRan(v)
+	f := endedAndRan(v)
+	if f == nil {
+		f = requeuedAndRan(v)
 	}
-	if ran {
-		return Record{investigated(v, f, nil)}, true
-	}
-	if f, ok := finding(v); ok && v.isNews(f) {
-		if f.Used {
-			return Investigate{f}, true
+	if f == nil {
+		if f = finding(v); f != nil && !v.isNews(f) {
+			f = nil
 		}
+	}
+	switch {
+	case f != nil && f.Used:
+		return Investigate{*f}, true
+	case f != nil:
 		return Record{investigated(v, f, nil)}, true
 	}
 	if tx, ok := lowestMissing(v); ok && tx.Doubted && v.seen(tx).Known {
-		return LookAtAccount{Tx: *tx, Depth: v.Policy.Confirmations}, true
+		return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
 	}
 	return nil, false
 }
 
 // isNews tells whether anybody has to be told of a finding. Under protection that is only which transaction lost its nonce: until it says so nobody can decide on
 // it, and a protection that ends by itself must not end over it (L10). One that is handed over again because an operator says RETRY is, before it says so again.
-func (v *View) isNews(f Finding) bool {
+func (v *View) isNews(f *Finding) bool {
 	if v.Cursor.Protected == nil {
 		return true
 	}
 	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere && (f.Tx.LastAnswer != "" || ranAnyway(f.Tx.Reason) || heldBack(v, f.Tx))
 }
 
-// finding is what the newest look at the account proves, together with an older one.
-func finding(v *View) (Finding, bool) {
+// finding is what the newest look at the account proves, together with an older one; nil: nothing.
+func finding(v *View) *Finding {
 	a, s := v.Account, v.Suspicion
 	if a == nil || s == nil || a.Head <= s.Head {
-		return Finding{}, false
+		return nil
 	}
 	twice := fmt.Sprintf("seen at block %d (%s) and at block %d (%s)", s.Head, s.Hash.Hex(), a.Head, a.HeadHash.Hex())
 	if tx, ok := lowestMissing(v); ok {
 		// Ours is in no block up to where somebody else's use of the nonce is settled.
 		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.seen(tx).Known || v.Head < a.Head {
-			return Finding{}, false
+			return nil
 		}
 		found := *tx
-		return Finding{Reason: ReasonNonceElsewhere, Nonce: *tx.Nonce, Tx: &found, Used: true, Evidence: fmt.Sprintf(
+		return &Finding{Reason: ReasonNonceElsewhere, Nonce: *tx.Nonce, Tx: &found, Used: true, Evidence: fmt.Sprintf(
 			"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
-			*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice)}, true
+			*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice)}
 	}
-	reason, message := disagreement(v)
+	reason, message := disagreement(v, a)
 	if reason == "" || s.Nonce != v.Cursor.Next {
-		return Finding{}, false
+		return nil
 	}
 	if last := v.Cursor.LastBlock; reason == ReasonChainBehind && (v.Now.Sub(s.Since) < v.Policy.LagGrace || last == 0 || s.Head < last) {
-		return Finding{}, false // an endpoint that is behind the block which the ledger knows only lags, and so may any when the ledger knows none
+		return nil // an endpoint that is behind the block which the ledger knows only lags, and so may any when the ledger knows none
 	}
-	return Finding{Reason: reason, Nonce: v.Cursor.Next, Used: a.Latest > v.Cursor.Next, Evidence: message + "; " + twice}, true
+	return &Finding{Reason: reason, Nonce: v.Cursor.Next, Used: a.Latest > v.Cursor.Next, Evidence: message + "; " + twice}
 }
 
 // RefutedBy tells whether whoever used the nonce is the very transaction that was thought to have lost it: then it was the receipts that could not be trusted.
@@ -147,11 +147,11 @@ func (by *Consumer) Evidence() string {
 }
 
 // Investigated tells what follows from a finding: the submitter is protected, and the transaction that lost its nonce says so.
-func Investigated(view View, s Investigate, by *Consumer) Change {
-	return investigated(&view, s.Finding, by)
+func Investigated(v *View, s Investigate, by *Consumer) Change {
+	return investigated(v, &s.Finding, by)
 }
 
-func investigated(v *View, f Finding, by *Consumer) Change {
+func investigated(v *View, f *Finding, by *Consumer) Change {
 	f.Evidence += by.Evidence()
 	var c Change
 	if !v.Cursor.AwaitsDecision() {
@@ -161,7 +161,7 @@ func investigated(v *View, f Finding, by *Consumer) Change {
 	case f.Tx == nil:
 		return c
 	case ranAnyway(f.Reason):
-		c.Writes = []Write{toldRan(v, f)}
+		c.Writes = toldRan(v, f)
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
@@ -169,7 +169,7 @@ func investigated(v *View, f Finding, by *Consumer) Change {
 		kind = "" // told before
 	}
 	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
-	c.Writes = []Write{v.move(f.Tx, kind, next, v.Policy.ResubmitInterval)}
+	c.Writes = v.move(f.Tx, kind, &next, v.Policy.ResubmitInterval)
 	return c
 }
 
@@ -186,8 +186,8 @@ func lowestMissing(v *View) (*Tx, bool) {
 
 // disagreement tells why the chain's view of the account forbids taking the next nonce, when all that were taken are in blocks. The view was taken at the last
 // acquisition or doubt; since then only we may have moved it, and the cursor moves first.
-func disagreement(v *View) (reason, message string) {
-	a, next := v.Account, v.Cursor.Next
+func disagreement(v *View, a *Account) (reason, message string) {
+	next := v.Cursor.Next
 	if a.Latest > next || a.Pending > next {
 		return ReasonNonceElsewhere, fmt.Sprintf(
 			"the account's next nonce is %d on chain and %d in its pool, and %d here: its key is used elsewhere; nothing is sent until that is cleared up", a.Latest, a.Pending, next)
@@ -231,7 +231,7 @@ func exitProtect(v *View, c Command) (Step, bool) {
 		return Record{told(c, ResultProtectionChanged, fmt.Sprintf(
 			"protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect))}, true
 	case v.Account == nil || v.Account.For != c.ID:
-		return LookAtAccount{Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
+		return LookAtAccount{Tx: &Tx{}, Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
 	}
 	switch c.Action {
 	case ActionResume, ActionResumeKeep:
@@ -311,7 +311,7 @@ func dueAgain(v *View) (writes []Write) {
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if tx.Receipt == nil && tx.Due.After(v.Now) && !tx.Turn.Claimed {
-			writes = append(writes, v.move(tx, "", tx.Status, 0))
+			writes = append(writes, v.move(tx, "", &tx.Status, 0)...)
 		}
 	}
 	return writes

@@ -36,7 +36,7 @@ func protected(w *world) *Protected { return w.view.Cursor.Protected }
 func (w *world) settle(t fataler) {
 	t.Helper()
 	for range 50 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if _, ok := step.(Rest); ok {
 			return
 		}
@@ -64,12 +64,12 @@ func TestAKeyUsedElsewhereIsBelievedTheSecondTime(t *testing.T) {
 			t.Parallel()
 			w := idle(t)
 			w.look(c.first)
-			if _, ok := Decide(w.view).(Investigate); ok || w.view.Suspicion == nil {
-				t.Fatalf("one look is enough for %T", Decide(w.view))
+			if _, ok := Decide(&w.view).(Investigate); ok || w.view.Suspicion == nil {
+				t.Fatalf("one look is enough for %T", Decide(&w.view))
 			}
 			w.head += c.later
 			w.look(c.second)
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if _, ok := step.(Investigate); ok != (c.want != "" && c.mined) {
 				t.Fatalf("%T %+v", step, step)
 			}
@@ -103,7 +103,7 @@ func TestAChainThatIsBehindProtectsOnlyWhenItIsNoLag(t *testing.T) {
 		w.head++
 		w.view.Now = w.view.Now.Add(c.wait)
 		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		if got := protected(w); (got != nil) != c.want || got != nil && got.Reason != ReasonChainBehind {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -120,7 +120,7 @@ func TestAChainThatLostBlocksIsBehindOnceItHasGrownPastThem(t *testing.T) {
 		w.head = head
 		w.view.Now = w.view.Now.Add(wait)
 		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 	}
 	for _, at := range []uint64{101, 104, 105, 106} {
 		if behind(at, 50*time.Second); protected(w) != nil {
@@ -161,30 +161,30 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 		w.head++
 		w.view.Now = w.view.Now.Add(2 * time.Minute)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: NonceTooLow}, accepted)
-		if _, ok := Decide(w.view).(LookAtAccount); !ok {
-			t.Fatalf("a used nonce is not looked into: %T", Decide(w.view))
+		if _, ok := Decide(&w.view).(LookAtAccount); !ok {
+			t.Fatalf("a used nonce is not looked into: %T", Decide(&w.view))
 		}
 		w.look(Account{Latest: 1, Pending: 1, Settled: settled})
-		return Decide(w.view)
+		return Decide(&w.view)
 	}
 	for range 3 {
 		if _, ok := doubt(0).(Rest); !ok {
-			t.Fatalf("%T while the other use is not settled", Decide(w.view))
+			t.Fatalf("%T while the other use is not settled", Decide(&w.view))
 		}
 	}
 	if _, ok := doubt(1).(Investigate); !ok {
-		t.Fatalf("%T when it is", Decide(w.view))
+		t.Fatalf("%T when it is", Decide(&w.view))
 	}
 	unsure := *w
 	unsure.view.Seen = func(Hash) Inclusion { return Inclusion{} }
 	behind := *w
 	behind.view.Head--
 	for _, v := range []View{unsure.view, behind.view} {
-		if step, ok := Decide(v).(Investigate); ok {
+		if step, ok := Decide(&v).(Investigate); ok {
 			t.Fatalf("%+v before the receipts are known up to there", step)
 		}
 	}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
 	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Released || tx.ID != b.Tx.ID || w.kindCount(EventStuck) != 2 {
 		t.Fatalf("%+v %+v", protected(w), tx.Status)
@@ -193,7 +193,7 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 	w.view.Now = w.view.Now.Add(time.Hour)
 	again, ok := w.claimed(t).(Broadcast) // goes on under protection, with the same bytes
 	if !ok || again.Attempt.Hash != b.Attempt.Hash || len(w.nonces) != 1 {
-		t.Fatalf("%T", Decide(w.view))
+		t.Fatalf("%T", Decide(&w.view))
 	}
 }
 
@@ -268,7 +268,7 @@ func TestAnyOtherUseOfTheKey(t *testing.T) {
 			case 4:
 				w.view.Commands = append(w.view.Commands, w.decision(t, int64(i+1)))
 			default:
-				w.do(t, Decide(w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, accepted)
+				w.do(t, Decide(&w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, accepted)
 			}
 			w.everyNumberOnce(t)
 		}

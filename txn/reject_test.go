@@ -15,9 +15,9 @@ func TestWhatCanNeverPassIsCancelledAndFailed(t *testing.T) {
 	if tx := w.view.Open[0]; tx.State != Allocated || tx.Reason != ReasonRejected || tx.Due.After(w.view.Now) {
 		t.Fatalf("%+v", tx.Status)
 	}
-	s, ok := w.looked(t).(Replace)
+	s, ok := w.looked(t).(*Replace)
 	if !ok || s.Kind != Cancel {
-		t.Fatalf("%+v", Decide(w.view))
+		t.Fatalf("%+v", Decide(&w.view))
 	}
 	w.do(t, s, Outcome{}, accepted)
 	w.clearUp(t)
@@ -39,7 +39,7 @@ func TestWhatWasRejectedAndRan(t *testing.T) {
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Invalid}, accepted)
-	w.do(t, until[Replace](t, w), Outcome{}, accepted)
+	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 	w.include(b.Attempt.Hash, true)
 	w.clearUp(t)
 	if got := w.final[0]; got.State != Confirmed || got.Executed != Success || got.Reason != ReasonCancelLost {
@@ -66,7 +66,7 @@ func TestWhatAPoolMayHaveIsNotGivenUp(t *testing.T) {
 			t.Fatalf("%s: %+v", first, tx.Status)
 		}
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
-		if s := until[Replace](t, w); s.Kind != Cancel {
+		if s := until[*Replace](t, w); s.Kind != Cancel {
 			t.Errorf("%s: an operator's cancel makes %+v", first, s)
 		}
 	}
@@ -80,7 +80,7 @@ func TestAnotherFormThatIsRejected(t *testing.T) {
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: first}, accepted)
 		w.view.Commands = []Command{{ID: 1, Kind: CommandSpeedUp, Tx: b.Tx.ID}}
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
 		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.givenUp() {
 			t.Fatalf("%s: %+v", first, tx.Status)
@@ -102,7 +102,7 @@ func TestWhatWasRejectedAndIsTaken(t *testing.T) {
 	w.view.Now = w.view.Now.Add(time.Hour)
 	b, ok := w.claimed(t).(Broadcast)
 	if !ok || b.Attempt.Kind != Original {
-		t.Errorf("%+v", Decide(w.view))
+		t.Errorf("%+v", Decide(&w.view))
 	}
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, int(policy.Confirmations)+1)
@@ -122,23 +122,23 @@ func TestACancelThatCannotBeSigned(t *testing.T) {
 			w.do(t, b, Outcome{Class: Accepted}, accepted)
 			w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
 			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-			w.do(t, Decide(w.view), Outcome{}, accepted)
+			w.do(t, Decide(&w.view), Outcome{}, accepted)
 		}
 		for n := range 3 * policy.ResubmitMax {
 			if stuck := w.view.Open[0].State == Stuck; stuck != (n >= policy.ResubmitMax) {
 				t.Fatalf("%s: after %d tries: %+v", name, n, w.view.Open[0].Status)
 			}
 			w.view.Now = w.view.Now.Add(time.Minute)
-			s, ok := w.looked(t).(Replace)
+			s, ok := w.looked(t).(*Replace)
 			if !ok || s.Kind != Cancel {
-				t.Fatalf("%s: %+v", name, Decide(w.view))
+				t.Fatalf("%s: %+v", name, Decide(&w.view))
 			}
 			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
 		}
 		if tx := w.view.Open[0]; tx.Reason != ReasonSignerUnavailable || w.kindCount(EventStuck) != 1 || len(tx.Attempts) != 1 {
 			t.Fatalf("%s: %+v", name, tx.Status)
 		}
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		if tx := w.view.Open[0]; tx.State != Tracking || w.kindCount(EventUnstuck) != 1 {
 			t.Fatalf("%s: %+v", name, tx.Status)
@@ -157,7 +157,7 @@ func TestACancelThatHasToWait(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
 	for range 3 * policy.ResubmitMax {
 		w.view.Now = w.view.Now.Add(time.Minute)
-		w.do(t, w.looked(t).(Replace), Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}})
+		w.do(t, w.looked(t).(*Replace), Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}})
 	}
 	if w.kindCount(EventStuck) != 0 {
 		t.Fatalf("%+v", w.view.Open[0].Status)
@@ -167,7 +167,7 @@ func TestACancelThatHasToWait(t *testing.T) {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
 		if _, ok := w.looked(t).(Rest); !ok {
-			t.Fatalf("%+v is next at once", Decide(w.view))
+			t.Fatalf("%+v is next at once", Decide(&w.view))
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestWhatWasRejectedAndIsInABlock(t *testing.T) {
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Invalid}, accepted)
-	w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+	w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
 	w.include(b.Attempt.Hash, true)
 	w.clearUp(t)
 	if end := w.final[0]; end.State != Confirmed || end.Reason != "" || end.LastError != "" {
@@ -231,7 +231,7 @@ func TestWhatWasRejectedAndRanSaysTheSameAfterAReorg(t *testing.T) {
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Invalid}, accepted)
-	w.do(t, until[Replace](t, w), Outcome{}, accepted)
+	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, 4)
 	before := w.final[0]
@@ -263,13 +263,13 @@ func TestACancelThatCannotBeSignedAndLosesItsNonce(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
 	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
 	for range 5 {
 		w.head++
 		w.view.Head, w.view.Now = w.head, w.view.Now.Add(time.Hour)
 		for range 10 {
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if _, ok := step.(Rest); ok {
 				break
 			}

@@ -15,7 +15,7 @@ func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
 	for _, h := range forms {
 		delete(w.included, h)
 	}
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	w.view.Canonical = nil
 	if got := w.view.Open[0]; got.State != Stuck || got.Reason != ReasonReorgedFinal || got.TxHash != tx.TxHash {
 		t.Fatalf("%+v", got.Status)
@@ -84,7 +84,7 @@ func TestTheNonceOfWhatWasFinalIsUsedElsewhere(t *testing.T) {
 			w.head++
 			w.view.Head = w.head
 			w.view.Now = w.view.Now.Add(time.Minute)
-			w.do(t, Decide(w.view), Outcome{Class: NonceTooLow}, accepted)
+			w.do(t, Decide(&w.view), Outcome{Class: NonceTooLow}, accepted)
 		}
 		if tx := w.view.Open[0]; found && (tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w).Reason != ReasonNonceElsewhere) {
 			t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
@@ -188,7 +188,7 @@ func TestTheProtectionOfAReorgDoesNotWaitForWhatItHoldsBack(t *testing.T) {
 		}
 		give(w, &w.view.Open[0])
 		delete(w.included, second.Attempt.Hash)
-		w.do(t, Decide(w.view), Outcome{}, accepted) // that it left its block is told
+		w.do(t, Decide(&w.view), Outcome{}, accepted) // that it left its block is told
 		w.reorgAfterFinality(t, first.Attempt.Hash)
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: Accepted}, accepted)

@@ -3,7 +3,6 @@ package txn
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holiman/uint256"
@@ -20,12 +19,12 @@ type Bumping struct {
 type BumpPolicy interface {
 	// Bump tells whether to offer more now; last is the newest attempt, n how many replacements there were: of the first form that cancels, if last is one. A
 	// cancel that never rises may never be included, and nothing else is handed over meanwhile (H29).
-	Bump(now time.Time, tx Tx, last Attempt, n int) bool
+	Bump(now time.Time, tx *Tx, last *Attempt, n int) bool
 }
 
 // Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29), and also when no
 // node has said more than that it may have it.
-func (b Bumping) Bump(now time.Time, tx Tx, last Attempt, n int) bool {
+func (b Bumping) Bump(now time.Time, tx *Tx, last *Attempt, n int) bool {
 	wanted, had := b.Enabled, tx.Accepted == last.No
 	if last.Kind == Cancel {
 		wanted, had = true, had || tx.Pooled == last.No
@@ -50,7 +49,7 @@ func (tx *Tx) replacements() (n int) {
 
 // Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
 type Replace struct {
-	Tx       Tx
+	Tx       *Tx
 	Kind     AttemptKind
 	Pooled   Fees // highest that a pool may have; zero: none
 	Newest   Fees
@@ -62,10 +61,10 @@ type Replace struct {
 	Unfit    bool   // a node said that the newest form, which cancels, can never pass: another is of use only with more gas
 }
 
-func (Replace) step() {}
+func (*Replace) step() {}
 
 // Unsigned is what is to be signed, at these fees: the same payload, or for a cancel nothing, sent to oneself.
-func (s Replace) Unsigned(v *View, fees Fees) Unsigned {
+func (s *Replace) Unsigned(v *View, fees Fees) Unsigned {
 	u := Unsigned{ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: *s.Tx.Nonce, Payload: s.Tx.Payload, Fees: fees, GasLimit: s.Tx.newest().GasLimit}
 	if s.Kind == Cancel {
 		u.Payload, u.GasLimit = Nothing(v.Submitter.Address), s.cancelGas()
@@ -87,7 +86,7 @@ const (
 )
 
 // cancelGas is the limit of a cancel: what the chain says that it takes, or what the last one had.
-func (s Replace) cancelGas() uint64 {
+func (s *Replace) cancelGas() uint64 {
 	switch last := s.Tx.newest(); {
 	case s.Estimate > 0:
 		return min(max(s.Estimate, transferGas), maxCancelGas)
@@ -98,10 +97,10 @@ func (s Replace) cancelGas() uint64 {
 }
 
 // InVain tells whether another form would be what a node has said can never pass.
-func (s Replace) InVain() bool { return s.Unfit && s.cancelGas() <= s.Tx.newest().GasLimit }
+func (s *Replace) InVain() bool { return s.Unfit && s.cancelGas() <= s.Tx.newest().GasLimit }
 
 // Offer is what the replacement bids when the market asks this much. ok is false when the limit does not allow a bid that a pool would take.
-func (s Replace) Offer(market Fees) (fees Fees, ok bool) {
+func (s *Replace) Offer(market Fees) (fees Fees, ok bool) {
 	fees.Legacy = s.Newest.Legacy
 	fees.Cap, fees.Tip = raised(s.Pooled.Cap, s.Permille), raised(s.Pooled.Tip, s.Permille)
 	fees.Cap, fees.Tip = higher(fees.Cap, onemore(s.Newest.Cap)), higher(fees.Tip, onemore(s.Newest.Tip))
@@ -156,33 +155,33 @@ func higher(a, b Wei) Wei {
 
 // replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed, and what
 // was final is handed over as it was until it is in a block again, also after an operator has ended the protection: nobody is told of two ends (H22).
-func replacement(v *View, tx *Tx) (Replace, bool) {
+func replacement(v *View, tx *Tx) *Replace {
 	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal {
-		return Replace{}, false
+		return nil
 	}
 	last := tx.newest()
 	switch {
 	case last.Kind != Cancel && (tx.CancelRequested || tx.Rejected != "" || tx.Terms.CancelLate && tx.late(v.Now)):
 		s := replace(v, tx, Cancel, 0)
 		s.Late = !tx.CancelRequested && tx.Rejected == ""
-		return s, true
+		return s
 	case last.Kind == Cancel && tx.LastAnswer == Invalid && tx.replacements() < mostRefits:
 		s := replace(v, tx, Cancel, 0)
 		s.Unfit = true
-		return s, true
-	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && tx.LastAnswer != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, *tx, last, tx.replacements()):
-		return replace(v, tx, Bump, 0), true
+		return s
+	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && tx.LastAnswer != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
+		return replace(v, tx, Bump, 0)
 	}
-	return Replace{}, false
+	return nil
 }
 
-func replace(v *View, tx *Tx, kind AttemptKind, command int64) Replace {
-	s := Replace{Tx: *tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
+func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
+	s := &Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
 	if tx.givenUp() || ranAnyway(tx.Reason) {
 		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
-	for _, a := range tx.Attempts { // each offers more than those before it
-		if a.No == tx.Pooled || a.No == tx.newest().No && tx.LastAnswer == "" {
+	for i := range tx.Attempts { // each offers more than those before it
+		if a := &tx.Attempts[i]; a.No == tx.Pooled || a.No == tx.newest().No && tx.LastAnswer == "" {
 			s.Pooled = a.Fees
 		}
 	}
@@ -229,20 +228,19 @@ type Replacement struct {
 }
 
 // Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
-func Replaced(view View, s Replace, p Replacement) Change {
-	v := &view
+func Replaced(v *View, s *Replace, p Replacement) Change {
 	if reason, message := p.missing(v, s); reason != "" {
 		return notReplaced(v, s, reason, message, unasked(p.Outcome.Class))
 	}
-	tx, next, u := &s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
+	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
 	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
 	if !tx.keepsReason() && tx.Rejected == "" && tx.Sub != Unfunded {        // whether the account can pay for the new form is not known before its answer
 		next.Reason, next.LastError = "", ""
 	}
-	w := v.move(tx, EventReplaced, next, 0)
-	w.Late = s.Late
-	w.Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
-	c := Change{Writes: []Write{w}}
+	w := v.move(tx, EventReplaced, &next, 0)
+	w[0].Late = s.Late
+	w[0].Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
+	c := Change{Writes: w}
 	if s.For != 0 {
 		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
 	}
@@ -250,7 +248,7 @@ func Replaced(view View, s Replace, p Replacement) Change {
 }
 
 // missing tells why there is no new form; an empty reason: there is one.
-func (p Replacement) missing(v *View, s Replace) (reason, message string) {
+func (p Replacement) missing(v *View, s *Replace) (reason, message string) {
 	switch {
 	case p.Outcome.Class == FeeCapBelowBaseFee:
 		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.cap(v) + ": " + p.Outcome.Detail
@@ -271,7 +269,7 @@ func (p Replacement) missing(v *View, s Replace) (reason, message string) {
 }
 
 // cap names the limit of a replacement, and what holds it.
-func (s Replace) cap(v *View) string {
+func (s *Replace) cap(v *View) string {
 	where := "gas_bump.max_fee_cap_gwei in the configuration"
 	switch own := s.Tx.Terms.MaxFee; {
 	case s.Kind != Cancel && !own.IsZero() && s.Limit == own:
@@ -283,18 +281,18 @@ func (s Replace) cap(v *View) string {
 }
 
 // firstCancel tells whether it would be the first form that cancels. Until there is one nothing is handed over: what shall be cancelled would only be sent again.
-func (s Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
+func (s *Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
 
 // passing are the reasons of a STUCK transaction that lacks a new form, or one that can pass; they have passed once a node takes one.
 var passing = map[string]bool{ReasonRejected: true, ReasonFeeCapReached: true, ReasonChainUnavailable: true, ReasonSignerKeyMissing: true, ReasonSignerFault: true, ReasonSignerUnavailable: true}
 
 // notReplaced tells what follows when no new form could be made: the newest is handed over as it is. A cancel that could not be made as often as anything may
 // be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
-func notReplaced(v *View, s Replace, reason, message string, unasked bool) Change {
+func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Change {
 	if s.For != 0 {
 		return told(Command{ID: s.For}, ResultRefused, message)
 	}
-	tx, next := &s.Tx, s.Tx.Status
+	tx, next := s.Tx, s.Tx.Status
 	kind := Kind("")
 	if s.firstCancel() && !unasked {
 		next.SubmitAttempts++
@@ -314,11 +312,11 @@ func notReplaced(v *View, s Replace, reason, message string, unasked bool) Chang
 	}
 	if s.firstCancel() {
 		next.Doubted = true // nothing is handed over: see lookMeanwhile
-		return Change{Writes: []Write{v.move(tx, kind, next, v.Policy.ResubmitInterval)}}
+		return Change{Writes: v.move(tx, kind, &next, v.Policy.ResubmitInterval)}
 	}
-	w := v.claim(tx, next, kind, v.Policy.ResubmitInterval)
-	w.Turn.Kept = true
-	return Change{Writes: []Write{w}}
+	w := v.claim(tx, &next, kind, v.Policy.ResubmitInterval)
+	w[0].Turn.Kept = true
+	return Change{Writes: w}
 }
 
 // speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.
@@ -359,7 +357,7 @@ func retry(v *View, c Command) (Step, bool) {
 	if !tx.staysTold() {
 		next.Reason, next.LastError = "", ""
 	}
-	done.Writes = []Write{v.move(tx, EventUnstuck, next, 0)}
+	done.Writes = v.move(tx, EventUnstuck, &next, 0)
 	return Record{done}, true
 }
 
@@ -375,9 +373,9 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 	case !mayGo(v, tx):
 		return refuse(c, "what was signed for it before it was given back to the queue is in a block")
 	}
-	for _, a := range slices.Backward(tx.Attempts) {
-		if a.Kind != Cancel && a.Nonce == *tx.Nonce {
-			return Broadcast{Tx: *tx, Attempt: a, For: c.ID}, true
+	for i := len(tx.Attempts) - 1; i >= 0; i-- {
+		if a := &tx.Attempts[i]; a.Kind != Cancel && a.Nonce == *tx.Nonce {
+			return Broadcast{Tx: tx, Attempt: a, For: c.ID}, true
 		}
 	}
 	return refuse(c, "nothing but cancels was signed for its nonce")
@@ -385,9 +383,8 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 
 // OriginalSent tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
 // an interval, is not taken back.
-func OriginalSent(view View, b Broadcast, answer Outcome) Change {
-	v := &view
-	tx, next := &b.Tx, b.Tx.Status
+func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
+	tx, next := b.Tx, b.Tx.Status
 	if !answer.taken() && answer.Class != Ambiguous {
 		return told(Command{ID: b.For}, ResultRefused, fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class, answer.Detail))
 	}
@@ -398,6 +395,6 @@ func OriginalSent(view View, b Broadcast, answer Outcome) Change {
 	next.State, next.Sub, next.Reason, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", 0, ""
 	next.LastError = "an operator had it handed over again although " + tx.whyGivenUp() + ": whichever of the two is in a block first wins"
 	done := told(Command{ID: b.For}, Applied, "")
-	done.Writes = []Write{v.move(tx, EventUnstuck, next, v.Policy.ResubmitInterval)}
+	done.Writes = v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval)
 	return done
 }

@@ -38,14 +38,14 @@ func TestOffer(t *testing.T) {
 		"legacy": {Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, 0,
 			Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, true},
 	} {
-		got, ok := Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}.Offer(c.market)
+		got, ok := (&Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}).Offer(c.market)
 		if got != c.want || ok != c.ok {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
 	}
 	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum, core/txpool/blobpool); the arithmetic is the same.
 	old := Fees{Cap: wei(101), Tip: wei(1)}
-	if got, ok := (Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) || !ok {
+	if got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) || !ok {
 		t.Errorf("twice as much: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
 	}
 }
@@ -97,7 +97,7 @@ func TestWhatIsNotIncludedIsBumped(t *testing.T) {
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	var hashes []Hash
 	for range 20 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		switch s := step.(type) {
 		case Rest:
 			w.view.Now = s.Until
@@ -130,10 +130,10 @@ func TestWhichRefusalsAHigherFeeAnswers(t *testing.T) {
 		w := newWorld(1, bumping(policy))
 		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		s, replaced := w.looked(t).(Replace)
+		s, replaced := w.looked(t).(*Replace)
 		want := slices.Contains([]Class{Accepted, AlreadyKnown, Underpriced, ReplacementUnderpriced, FeeCapBelowBaseFee}, class)
 		if got := replaced && s.Kind == Bump; got != want {
-			t.Errorf("%s: %T", class, Decide(w.view))
+			t.Errorf("%s: %T", class, Decide(&w.view))
 		}
 	}
 }
@@ -147,21 +147,21 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 			b := until[Broadcast](t, w)
 			w.do(t, b, Outcome{Class: Accepted}, accepted)
 			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
-			w.do(t, Decide(w.view), Outcome{}, accepted)
-			s, ok := Decide(w.view).(Replace)
+			w.do(t, Decide(&w.view), Outcome{}, accepted)
+			s, ok := Decide(&w.view).(*Replace)
 			if !ok || s.Kind != Cancel {
-				t.Fatalf("%T", Decide(w.view))
+				t.Fatalf("%T", Decide(&w.view))
 			}
 			if u := s.Unsigned(&w.view, Fees{}); *u.Payload.To != w.view.Submitter.Address || !u.Payload.Value.IsZero() || len(u.Payload.Data) > 0 || u.GasLimit != 21000 || u.Nonce != 0 {
 				t.Fatalf("%+v", u)
 			}
 			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
 			w.view.Now = w.view.Now.Add(time.Hour)
-			s = w.looked(t).(Replace)
+			s = w.looked(t).(*Replace)
 			w.do(t, s, Outcome{}, accepted)
-			next, ok := Decide(w.view).(Broadcast)
+			next, ok := Decide(&w.view).(Broadcast)
 			if !ok || next.Attempt.Kind != Cancel {
-				t.Fatalf("%+v", Decide(w.view))
+				t.Fatalf("%+v", Decide(&w.view))
 			}
 			w.do(t, next, Outcome{Class: Accepted}, accepted)
 			w.include(w.view.Open[0].Attempts[wins].Hash, true)
@@ -185,7 +185,7 @@ func TestACapIsTold(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(95), Tip: wei(1)}
 	w.view.Now = w.view.Now.Add(time.Hour)
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached || len(tx.Attempts) != 1 {
 		t.Fatalf("%+v", tx.Status)
 	}
@@ -204,13 +204,13 @@ func TestNothingIsReplacedUnderProtection(t *testing.T) {
 	w.view.Cursor.Protected = &Protected{ID: 1}
 	w.view.Now = w.view.Now.Add(time.Hour)
 	if again, ok := w.claimed(t).(Broadcast); !ok || again.Attempt.Hash != b.Attempt.Hash {
-		t.Fatalf("%T", Decide(w.view))
+		t.Fatalf("%T", Decide(&w.view))
 	}
-	w.do(t, Decide(w.view), Outcome{Class: AlreadyKnown}, accepted)
+	w.do(t, Decide(&w.view), Outcome{Class: AlreadyKnown}, accepted)
 	w.view.Now = w.view.Now.Add(time.Hour)
 	w.view.Open[0].CancelRequested = true
 	if w.handsOver(t) || len(w.view.Open[0].Attempts) != 1 {
-		t.Fatalf("%T", Decide(w.view))
+		t.Fatalf("%T", Decide(&w.view))
 	}
 }
 
@@ -227,8 +227,8 @@ func TestDeadlines(t *testing.T) {
 		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(time.Second)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		if _, ok := Decide(w.view).(Replace); ok != late {
-			t.Fatalf("%T", Decide(w.view))
+		if _, ok := Decide(&w.view).(*Replace); ok != late {
+			t.Fatalf("%T", Decide(&w.view))
 		}
 	}
 }
@@ -252,11 +252,11 @@ func TestWhyItWasCancelled(t *testing.T) {
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.view.Open[0].CancelRequested = c.asked
-		if s := Decide(w.view).(Replace); s.Late == c.asked || Replaced(w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].Late == c.asked {
+		if s := Decide(&w.view).(*Replace); s.Late == c.asked || Replaced(&w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].Late == c.asked {
 			t.Errorf("%s: the ledger is to ask its own clock: %t", name, s.Late)
 		}
-		w.do(t, Decide(w.view).(Replace), Outcome{}, accepted)
-		w.do(t, Decide(w.view).(Broadcast), Outcome{Class: Accepted}, accepted)
+		w.do(t, Decide(&w.view).(*Replace), Outcome{}, accepted)
+		w.do(t, Decide(&w.view).(Broadcast), Outcome{Class: Accepted}, accepted)
 		w.include(w.view.Open[0].Attempts[c.form-1].Hash, true)
 		w.clearUp(t)
 		if got := w.final[0]; got.State != c.state || got.Reason != c.reason || got.CancelRequested != c.asked {
@@ -294,7 +294,7 @@ func TestWhatAReplacementOutbids(t *testing.T) {
 			tx := w.view.Open[0]
 			tx.Attempts[i].Fees = Fees{Cap: wei(uint64(100 * (i + 1))), Tip: wei(uint64(i + 1))}
 			if class != "" {
-				w.apply(t, Sent(w.view, Broadcast{Tx: tx, Attempt: tx.newest()}, Outcome{Class: class}))
+				w.apply(t, Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: class}))
 			}
 		}
 		w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(100), Tip: wei(1)}

@@ -65,8 +65,8 @@ func mayGo(v *View, tx *Tx) bool {
 	return ranAnyway(tx.Reason) || surelyGone(v, tx)
 }
 
-// requeuedAndRan finds a transaction that ran before it was given back to the queue, and does not say so yet.
-func requeuedAndRan(v *View) (Finding, bool) {
+// requeuedAndRan finds a transaction that ran before it was given back to the queue, and does not say so yet; nil: there is none.
+func requeuedAndRan(v *View) *Finding {
 	for _, txs := range [][]Tx{v.Open, v.Queue} {
 		for i := range txs {
 			tx := &txs[i]
@@ -75,17 +75,21 @@ func requeuedAndRan(v *View) (Finding, bool) {
 			if e.Receipt == nil || told {
 				continue
 			}
-			ran, found := tx.attempt(e.Receipt.TxHash), *tx // a copy of each that is looked at would outlive the look
-			return Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
-				"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
-				tx.ID, ran.Hash.Hex(), ran.Nonce, e.Receipt.BlockNumber, e.Receipt.BlockHash.Hex())}, true
+			return ranBefore(tx, e.Receipt)
 		}
 	}
-	return Finding{}, false
+	return nil
+}
+
+func ranBefore(tx *Tx, r *Receipt) *Finding {
+	ran, found := tx.attempt(r.TxHash), *tx // the finding outlives the look
+	return &Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
+		"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
+		tx.ID, ran.Hash.Hex(), ran.Nonce, r.BlockNumber, r.BlockHash.Hex())}
 }
 
 // toldRan is the write that says so. What is in a block keeps its state: its nonce is used.
-func toldRan(v *View, f Finding) Write {
+func toldRan(v *View, f *Finding) []Write {
 	tx, next, kind := f.Tx, f.Tx.Status, EventStuck
 	next.Reason, next.LastError = f.Reason, f.Evidence
 	switch {
@@ -98,20 +102,20 @@ func toldRan(v *View, f Finding) Write {
 	default:
 		next.State, next.Sub = Stuck, None
 	}
-	return v.move(tx, kind, next, 0)
+	return v.move(tx, kind, &next, 0)
 }
 
 // endRequeued ends a queued transaction that ran before, once that is final and was told.
-func endRequeued(v *View, tx *Tx) (Write, bool) {
+func endRequeued(v *View, tx *Tx) []Write {
 	e := v.earlier(tx)
 	if tx.Reason != ProtectRanBefore || e.Receipt == nil || !e.Known || !e.Final {
-		return Write{}, false
+		return nil
 	}
-	return v.endAs(tx, e), true
+	return v.endAs(tx, &e)
 }
 
 // endAs ends a transaction by the receipt of a form of before a REQUEUE. One that has taken no other nonce since has that form's again.
-func (v *View) endAs(tx *Tx, e Inclusion) Write {
+func (v *View) endAs(tx *Tx, e *Inclusion) []Write {
 	next, ran, kind := tx.Status, tx.attempt(e.Receipt.TxHash), EventConfirmed
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &ran.Nonce, 0
@@ -124,8 +128,8 @@ func (v *View) endAs(tx *Tx, e Inclusion) Write {
 	}
 	next.Reason = ProtectRanBefore
 	next.LastError = fmt.Sprintf("it was given back to the queue, and ran all the same under nonce %d, in block %d", ran.Nonce, e.Receipt.BlockNumber)
-	w := v.move(tx, kind, next, 0)
-	w.NewFork, w.Told = true, e.Above
+	w := v.move(tx, kind, &next, 0)
+	w[0].NewFork, w[0].Told = true, e.Above
 	return w
 }
 
@@ -138,13 +142,13 @@ func withdraw(v *View) (Step, bool) {
 		case !tx.CancelRequested || tx.Due.After(v.Now) || !surelyGone(v, tx):
 			continue
 		case v.Account == nil:
-			return LookAtAccount{Tx: *tx, Depth: v.Policy.Confirmations}, true
+			return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
 		case !neverRan(v, tx):
 			return Record{unsure(v, tx)}, true
 		}
 		next := tx.Status
 		next.State, next.Sub, next.Executed, next.Reason, next.LastError = Cancelled, None, No, ReasonCancelled, ""
-		return Record{Change{Writes: []Write{v.move(tx, EventCancelled, next, 0)}}}, true
+		return Record{Change{Writes: v.move(tx, EventCancelled, &next, 0)}}, true
 	}
 	return nil, false
 }

@@ -203,7 +203,7 @@ func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
 	w.view.Cursor = &cursor
 	w.view.Open = []Tx{{ID: TxID{2}, Status: Status{State: Tracking, Sub: Included, Reason: ReasonReorgedFinal, Nonce: new(Nonce), Released: true}}} // it keeps the protection in force
 	w.include(old, true)
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectRanBefore {
 		t.Errorf("%+v", p)
 	}
@@ -326,7 +326,7 @@ func TestResolveOfWhatRanBefore(t *testing.T) {
 	w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}}
 	used.For = 5
 	w.look(used)
-	if step, ok := Decide(w.view).(Rest); !ok {
+	if step, ok := Decide(&w.view).(Rest); !ok {
 		t.Errorf("%#v while a form is in doubt", step)
 	}
 }
@@ -343,8 +343,8 @@ func TestCancelOfWhatWasGivenBack(t *testing.T) {
 		return w, id, old
 	}
 	w, id, _ := cancelling()
-	if look, ok := Decide(w.view).(LookAtAccount); !ok || look.Tx.ID != id || look.Depth != guarded.Confirmations {
-		t.Fatalf("%#v", Decide(w.view))
+	if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Tx.ID != id || look.Depth != guarded.Confirmations {
+		t.Fatalf("%#v", Decide(&w.view))
 	}
 	w.settle(t)
 	if end := w.final[0]; end.State != Cancelled || end.Executed != No || end.Reason != ReasonCancelled || end.Nonce != nil {
@@ -392,12 +392,12 @@ func TestNothingEndsWhatMayHaveRun(t *testing.T) {
 			w, _, old := givenBack(t)
 			before(w)
 			w.unknown[old] = true
-			if _, ok := Decide(w.view).(Rest); !ok {
-				t.Errorf("%s: %#v while a form is in doubt", name, Decide(w.view))
+			if _, ok := Decide(&w.view).(Rest); !ok {
+				t.Errorf("%s: %#v while a form is in doubt", name, Decide(&w.view))
 			}
 			delete(w.unknown, old)
 			w.view.Account = nil
-			w.apply(t, AccountUnseen(w.view, LookAtAccount{Tx: w.view.Queue[0]}))
+			w.apply(t, AccountUnseen(&w.view, LookAtAccount{Tx: &w.view.Queue[0]}))
 			if len(w.final) > 0 {
 				t.Errorf("%s: ended without a look at the account", name)
 				continue
@@ -406,11 +406,11 @@ func TestNothingEndsWhatMayHaveRun(t *testing.T) {
 			w.look(Account{Latest: 1, Pending: 1, Settled: settled})
 			if early := w.view; settled > 0 {
 				early.Head = w.head - guarded.Confirmations - 1
-				if r, ok := Decide(early).(Record); !ok || r.Change.Writes[0].Next.Reason != ReasonChainBehind {
-					t.Errorf("%s: %#v while the receipts are not known up to there", name, Decide(early))
+				if r, ok := Decide(&early).(Record); !ok || r.Change.Writes[0].Next.Reason != ReasonChainBehind {
+					t.Errorf("%s: %#v while the receipts are not known up to there", name, Decide(&early))
 				}
 			}
-			w.do(t, Decide(w.view), Outcome{Class: Accepted}, Preparation{Outcome: Outcome{Class: Unavailable}})
+			w.do(t, Decide(&w.view), Outcome{Class: Accepted}, Preparation{Outcome: Outcome{Class: Unavailable}})
 			sure := settled > 0
 			if ended := len(w.final) > 0; ended != (sure && name != "nothing") {
 				t.Errorf("%s, settled %d: ended %v", name, settled, ended)
@@ -434,7 +434,7 @@ func TestANonceIsGivenUpOnce(t *testing.T) {
 	w.audits(end)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
 	delete(w.included, old)
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonReorgedFinal || *tx.Nonce != 0 {
 		t.Fatalf("%+v", tx.Status)
 	}

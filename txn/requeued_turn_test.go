@@ -13,9 +13,9 @@ func TestARequeuedOneIsLateByTheDatabase(t *testing.T) {
 		w, _, _ := givenBack(t)
 		w.view.Queue[0].LateAt = w.view.Now
 		w.look(Account{Latest: 1, Pending: 1, Settled: settled})
-		r, ok := Decide(w.view).(Record)
+		r, ok := Decide(&w.view).(Record)
 		if !ok || len(r.Change.Writes) != 1 {
-			t.Fatalf("%#v", Decide(w.view))
+			t.Fatalf("%#v", Decide(&w.view))
 		}
 		if x, sure := r.Change.Writes[0], settled == 1; x.Late != sure || (x.Next.State == Failed) != sure || (x.Next.Reason == ReasonDeadline) != sure {
 			t.Errorf("settled %d: %+v", settled, x)
@@ -24,7 +24,7 @@ func TestARequeuedOneIsLateByTheDatabase(t *testing.T) {
 	w, _, _ := takenAnew(t, true)
 	w.view.Open[0].LateAt, w.view.Open[0].Terms.CancelLate = w.view.Now, true
 	w.view.Now = w.view.Now.Add(time.Hour)
-	if s := until[Replace](t, w); s.Kind != Cancel || !s.Late {
+	if s := until[*Replace](t, w); s.Kind != Cancel || !s.Late {
 		t.Errorf("%+v", s)
 	}
 }
@@ -39,7 +39,7 @@ func TestTheSecondThatWasGivenBackIsWithdrawn(t *testing.T) {
 	w.view.Queue = append([]Tx{{ID: first, Status: Status{State: Queued, Version: 1, Executed: Unknown}}}, w.view.Queue...)
 	w.events[first] = 1
 	for range 4 {
-		step := Decide(w.view)
+		step := Decide(&w.view)
 		if r, ok := step.(Rest); ok && !r.Until.IsZero() {
 			w.view.Now = r.Until
 		}
@@ -101,7 +101,7 @@ func TestWhatRanBeforeWaitsForItsForm(t *testing.T) {
 	}
 	w.include(old, true)
 	for range 2 * guarded.ResubmitMax {
-		w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing})
+		w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing})
 		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ProtectRanBefore || len(tx.Attempts) != 2 || !tx.Due.After(w.view.Now) || protected(w) == nil {
 			t.Fatalf("%+v, %d forms", tx.Status, len(tx.Attempts))
 		}
@@ -132,7 +132,7 @@ func TestWhatRanBeforeIsToldOnce(t *testing.T) {
 		delete(w.included, own)
 		w.head++
 		if !filled {
-			w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault})
+			w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault})
 			w.settle(t)
 		}
 		for range 2 * guarded.ResubmitMax {
@@ -209,7 +209,7 @@ func TestWhatRanBeforeWhileItsQueueIsProtected(t *testing.T) {
 		w.elsewhere = 3
 		w.head++
 		w.view.Head = w.head
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		w.view.Now = w.view.Now.Add(20 * time.Second)
 	}
 	if p, tx := protected(w), w.view.Queue[0]; p == nil || p.Reason != ReasonNonceElsewhere || tx.Reason != ReasonNonceElsewhere {

@@ -30,7 +30,7 @@ func resolve(v *View, c Command) (Step, bool) {
 // So neither rests on blocks that may still change.
 func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
 	if v.Account == nil || v.Account.For != c.ID {
-		look := LookAtAccount{Tx: *tx, Depth: v.Policy.deepest(), For: c.ID}
+		look := LookAtAccount{Tx: tx, Depth: v.Policy.deepest(), For: c.ID}
 		if c.unproven() { // somebody has looked, and vouches for what no endpoint can show
 			look.Least = v.Policy.Confirmations
 		}
@@ -43,7 +43,7 @@ func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
 	case !decided:
 		return nil, false // the receipts are being looked up once more, or a reorg is written down first
 	case v.Used == nil || v.Used.For != c.ID:
-		return AskWho{Tx: *tx, For: c.ID}, true
+		return AskWho{Tx: tx, For: c.ID}, true
 	}
 	for _, sentence := range []string{mayBeOurs(*v.Used, tx, c), mayBeLost(tx, c)} {
 		if sentence != "" {
@@ -125,7 +125,7 @@ func resolved(v *View, tx *Tx, c Command) Change {
 			v.Used.By.Evidence()}
 	}
 	if e := v.earlier(tx); e.Receipt != nil {
-		done.Writes = []Write{v.endAs(tx, e)}
+		done.Writes = v.endAs(tx, &e)
 		return done
 	}
 	next, kind := tx.Status, EventFailed
@@ -139,7 +139,7 @@ func resolved(v *View, tx *Tx, c Command) Change {
 		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
 		next.Requeued++
 	}
-	done.Writes = []Write{v.move(tx, kind, next, 0)}
+	done.Writes = v.move(tx, kind, &next, 0)
 	return done
 }
 

@@ -6,10 +6,9 @@ package txn
 // on chain. A receipt of one of our forms is proof as ever: SUCCESS and REVERTED stay what they are.
 
 // unproven is an end as not run of what may have run before the ledger was restored.
-func unproven(next Status) Status {
+func (next *Status) unproven() {
 	next.LastError = RestoredMayHaveRun(next.Reason, next.LastError)
 	next.Executed, next.Reason = Unknown, ReasonRestored
-	return next
 }
 
 // RestoredMayHaveRun is the sentence of such an end: what ended it, and why nobody can tell whether it ran.

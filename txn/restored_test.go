@@ -24,7 +24,7 @@ var restoredEnds = map[string]struct {
 	"cancelled in the queue": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(newWorld(1, guarded))
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Queue[0].ID}}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		return w
 	}},
 	"too late in the queue": {ReasonDeadline, func(t *testing.T, mark func(*world) *world) *world {
@@ -35,13 +35,13 @@ var restoredEnds = map[string]struct {
 	}},
 	"no key": {ReasonSignerKeyMissing, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(newWorld(1, guarded))
-		w.apply(t, Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}))
+		w.apply(t, Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}))
 		return w
 	}},
 	"would revert": {ReasonPrepareReverted, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(newWorld(1, guarded))
 		for range refusalBlocks {
-			w.apply(t, Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: ExecutionReverted}}))
+			w.apply(t, Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: ExecutionReverted}}))
 			w.head++
 			w.view.Head = w.head
 		}
@@ -51,7 +51,7 @@ var restoredEnds = map[string]struct {
 		w := mark(newWorld(1, guarded))
 		w.view.Policy.PrepareMaxAge = time.Minute
 		for range 2 {
-			w.apply(t, Prepared(w.view, until[Prepare](t, w), Preparation{Outcome: Outcome{Class: InsufficientFunds}}))
+			w.apply(t, Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: InsufficientFunds}}))
 			w.view.Now = w.view.Now.Add(time.Hour)
 		}
 		return w
@@ -69,7 +69,7 @@ var restoredEnds = map[string]struct {
 	}},
 	"cancelled in flight": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(cancelling(t, guarded, Accepted))
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		w.include(until[Broadcast](t, w).Attempt.Hash, true)
 		w.blocks(t, int(guarded.Confirmations))
 		return w

@@ -23,10 +23,10 @@ const (
 )
 
 // AskPolicy asks what to do about a STUCK transaction; PolicySaid tells what the owner remembers of the answer.
-type AskPolicy struct{ Case StuckCase }
+type AskPolicy struct{ Case *StuckCase }
 
 // Diagnose asks a node's pool for a transaction; Diagnosed tells what the owner remembers of the answer.
-type Diagnose struct{ Tx Tx }
+type Diagnose struct{ Tx *Tx }
 
 func (AskPolicy) step() {}
 func (Diagnose) step()  {}
@@ -43,22 +43,21 @@ func govern(v *View, tx *Tx) (Step, bool) {
 	next := tx.Status
 	switch {
 	case tx.Turn.Answer == "":
-		return AskPolicy{StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx}}, true
+		return AskPolicy{&StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx}}, true
 	case tx.Turn.Answer == StuckRetry:
 		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
-		return Record{Change{Writes: []Write{v.move(tx, EventUnstuck, next, 0)}}}, true
+		return Record{Change{Writes: v.move(tx, EventUnstuck, &next, 0)}}, true
 	case tx.Turn.Answer == StuckBump && tx.Sub != Unfunded: // what cannot be paid for is not had for more
 		return replace(v, tx, Bump, 0), true
 	case tx.Turn.Answer == StuckCancel && !tx.givenUp():
 		next.CancelRequested, next.SubmitAttempts = true, 0
-		return Record{Change{Writes: []Write{v.move(tx, EventCancelRequested, next, 0)}}}, true
+		return Record{Change{Writes: v.move(tx, EventCancelRequested, &next, 0)}}, true
 	}
 	return nil, false // WAIT, and whatever is not known: it is handed over
 }
 
 // PolicySaid is what is in flight once the policy has answered. An error of the policy is WAIT.
-func PolicySaid(view View, s AskPolicy, action StuckAction) []Tx {
-	v := &view
+func PolicySaid(v *View, s AskPolicy, action StuckAction) []Tx {
 	if action == "" {
 		action = StuckWait
 	}
@@ -66,8 +65,7 @@ func PolicySaid(view View, s AskPolicy, action StuckAction) []Tx {
 }
 
 // Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.
-func Diagnosed(view View, s Diagnose, d Diagnosis) []Tx {
-	v := &view
+func Diagnosed(v *View, s Diagnose, d Diagnosis) []Tx {
 	return v.with(s.Tx.ID, func(tx *Tx) { tx.Turn.Diagnosed, tx.Diagnosis = true, d })
 }
 

@@ -14,7 +14,7 @@ func (w *world) exhausted(t *testing.T) {
 			return
 		}
 		w.view.Now = w.view.Now.Add(time.Hour)
-		if step := Decide(w.view); step != (Rest{}) {
+		if step := Decide(&w.view); step != (Rest{}) {
 			w.do(t, step, Outcome{Class: PoolFull}, accepted)
 		}
 	}
@@ -61,7 +61,7 @@ func TestWhatRanBeforeIsToldWhereverItIs(t *testing.T) {
 		c.prepare(t, w)
 		before := w.view.Open[0]
 		w.include(old, true)
-		w.apply(t, Decide(w.view).(Record).Change)
+		w.apply(t, Decide(&w.view).(Record).Change)
 		kinds, tx := w.kinds[id], w.view.Open[0]
 		if tx.Reason != ProtectRanBefore || tx.Version != before.Version+1 || kinds[len(kinds)-1] != c.want || tx.Receipt != before.Receipt {
 			t.Errorf("%s: %v, %+v", name, kinds, tx.Status)
@@ -76,11 +76,11 @@ func TestWhatIsStuckAndReachesItsCapIsTold(t *testing.T) {
 	w.exhausted(t)
 	tx := w.view.Open[0]
 	s := replace(&w.view, &tx, Bump, 0)
-	w.apply(t, Replaced(w.view, s, Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
+	w.apply(t, Replaced(&w.view, s, Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
 	if got := w.view.Open[0]; got.Reason != ReasonFeeCapReached || got.Version != tx.Version+1 || w.kindCount(EventStuck) != 2 {
 		t.Errorf("%+v", got.Status)
 	}
-	w.apply(t, Replaced(w.view, replace(&w.view, &w.view.Open[0], Bump, 0), Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
+	w.apply(t, Replaced(&w.view, replace(&w.view, &w.view.Open[0], Bump, 0), Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
 	if got := w.kindCount(EventStuck); got != 2 {
 		t.Errorf("told %d times", got)
 	}

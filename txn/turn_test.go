@@ -16,13 +16,13 @@ func TestAHandOverIsClaimedFirst(t *testing.T) {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		b, ok := w.claimed(t).(Broadcast)
 		if tx := w.view.Open[0]; !ok || tx.SubmitAttempts != 2 || tx.Version != version || !tx.Due.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
-			t.Fatalf("%T %+v due %s", Decide(w.view), tx.Status, tx.Due)
+			t.Fatalf("%T %+v due %s", Decide(&w.view), tx.Status, tx.Due)
 		}
 		crashed := w.view
 		crashed.Open = []Tx{w.view.Open[0]}
 		crashed.Open[0].Turn = Turn{} // all that memory had
-		if r, ok := Decide(crashed).(Rest); !ok || !r.Until.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
-			t.Errorf("%T after a crash", Decide(crashed))
+		if r, ok := Decide(&crashed).(Rest); !ok || !r.Until.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
+			t.Errorf("%T after a crash", Decide(&crashed))
 		}
 		w.do(t, b, Outcome{Class: class}, accepted)
 		if tx := w.view.Open[0]; tx.SubmitAttempts != count || tx.Turn != (Turn{}) {
@@ -44,7 +44,7 @@ func TestAPolicyThatCannotBeFollowedIsAskedOnceAnInterval(t *testing.T) {
 			w.view.Policy.Stuck, w.answer = true, action
 			begun, steps := w.view.Now, 0
 			for w.view.Now.Before(begun.Add(10 * policy.ResubmitInterval)) {
-				step := Decide(w.view)
+				step := Decide(&w.view)
 				if r, ok := step.(Rest); ok {
 					w.view.Now = r.Until
 				}
@@ -72,7 +72,7 @@ func TestWhatIsOverdueIsTold(t *testing.T) {
 		w.view.Policy.ResubmitMax = 1000
 		w.unknown[b.Attempt.Hash] = unseen // a chain that is away tells no receipts
 		for w.kindCount(EventStuck) == 0 {
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if r, ok := step.(Rest); ok {
 				if !r.Until.After(w.view.Now) {
 					t.Fatalf("%s: no time to wait for", class)
@@ -122,7 +122,7 @@ func TestWhatIsOverdueIsRetriedOnceAnInterval(t *testing.T) {
 			w.view.Now = w.view.Now.Add(2 * time.Hour)
 			begun, steps, sends := w.view.Now, 0, 0
 			for w.view.Now.Before(begun.Add(10 * p.ResubmitInterval)) {
-				step := Decide(w.view)
+				step := Decide(&w.view)
 				if r, ok := step.(Rest); ok {
 					w.view.Now = r.Until
 				}
@@ -148,7 +148,7 @@ func TestAHeadOfWhichEndpointsContradictEachOther(t *testing.T) {
 		w := newWorld(1, policy)
 		id, begun, tries := w.view.Queue[0].ID, w.view.Now, 0
 		for w.view.Now.Before(begun.Add(time.Hour)) {
-			step := Decide(w.view)
+			step := Decide(&w.view)
 			if r, ok := step.(Rest); ok {
 				w.view.Now = r.Until
 			}

@@ -12,7 +12,7 @@ import (
 
 // funded writes into the status that an answer leads to whether the account can pay for what was handed over, as far as that is known.
 func (v *View) funded(b *Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
-	switch tx := &b.Tx; {
+	switch tx := b.Tx; {
 	case (next.LastAnswer == InsufficientFunds || tx.Sub == Unfunded && unasked(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
 		next = b.unpaid(answer, next)
 		if tx.Sub != Unfunded || tx.Reason != next.Reason {
@@ -27,7 +27,7 @@ func (v *View) funded(b *Broadcast, answer Outcome, next Status, kind Kind) (Sta
 
 // unpaid is the status of what the account cannot pay for. An answer of a node that did not look at the bytes takes nothing of that back.
 func (b *Broadcast) unpaid(answer Outcome, next Status) Status {
-	tx := &b.Tx
+	tx := b.Tx
 	before, _, _ := strings.Cut(tx.LastError, sinceThen)
 	message := b.cannotPay(answer)
 	money := tx.State != Stuck && !tx.staysTold() || hiding[tx.Reason] // nothing else is the reason
@@ -101,26 +101,26 @@ func toldOfFunds(s State, kind Kind) Kind {
 	return EventDelayed
 }
 
-// cheaper is the earlier form that a pool may have of what offers too much for the account. Each second hand-over is of that one: the account could pay for it once, and
+// cheaper is the earlier form that a pool may have of what offers too much for the account; nil: none. Each second hand-over is of that one: the account could pay for it once, and
 // a pool that has lost it would else not have it again before somebody sends money.
-func (tx *Tx) cheaper() (form Attempt, ok bool) {
+func (tx *Tx) cheaper() *Attempt {
 	newest := tx.newest()
 	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump || tx.Pooled >= newest.No || tx.SubmitAttempts%2 == 1 {
-		return Attempt{}, false
+		return nil
 	}
-	for _, a := range tx.Attempts {
-		if a.No == tx.Pooled && a.Nonce == *tx.Nonce {
-			return a, true
+	for i := range tx.Attempts {
+		if a := &tx.Attempts[i]; a.No == tx.Pooled && a.Nonce == *tx.Nonce {
+			return a
 		}
 	}
-	return Attempt{}, false
+	return nil
 }
 
 // cheaperSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
 func cheaperSent(v *View, b *Broadcast, answer Outcome) Change {
 	next := answered(b, answer)
 	next.LastAnswer, next.SubmitAttempts = b.Tx.LastAnswer, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
-	return Change{Writes: []Write{v.move(&b.Tx, "", next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}}
+	return Change{Writes: v.move(b.Tx, "", &next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}
 }
 
 // plain is the sub-state of what is in no block and waits for nothing in particular.

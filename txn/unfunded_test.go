@@ -128,7 +128,7 @@ func TestTooOldAndWithoutMoney(t *testing.T) {
 	w := newWorld(1, p)
 	w.do(t, until[Broadcast](t, w), poor, accepted)
 	w.view.Now = w.view.Now.Add(2 * time.Hour)
-	w.do(t, Decide(w.view), Outcome{}, accepted)
+	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
 	if tx.State != Stuck || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds || !strings.Contains(tx.LastError, "in no block for more than 1h0m0s") ||
 		!strings.Contains(tx.LastError, "the account cannot pay for this transaction") {
@@ -180,12 +180,12 @@ func TestACancelThatCannotBeSignedWaitsForThat(t *testing.T) {
 			w.do(t, until[Broadcast](t, w), poor, accepted)
 		}
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
-		w.do(t, Decide(w.view), Outcome{}, accepted)
-		w.do(t, until[Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")})
+		w.do(t, Decide(&w.view), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")})
 		if tx := w.view.Open[0]; tx.Sub == Unfunded || tx.Reason != ReasonSignerUnavailable {
 			t.Errorf("%s: %+v", name, tx.Status)
 		}
-		w.do(t, until[Replace](t, w), Outcome{}, accepted)
+		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		w.do(t, until[Broadcast](t, w), poor, accepted)
 		if tx := w.view.Open[0]; tx.Sub != Unfunded || tx.newest().Kind != Cancel {
 			t.Errorf("%s: %+v", name, tx.Status)
@@ -200,13 +200,13 @@ func TestStuckForAnotherReasonAndWithoutMoney(t *testing.T) {
 		w := newWorld(1, policy)
 		b := until[Broadcast](t, w)
 		b.Tx.State, b.Tx.Reason, b.Tx.LastError = Stuck, reason, "as it was"
-		next := Sent(w.view, b, poor).Writes[0]
+		next := Sent(&w.view, b, poor).Writes[0]
 		if (next.Next.Sub == Unfunded) != unfunded || next.Next.Reason != reason || strings.Contains(next.Next.LastError, "as it was; since then the account cannot pay") != unfunded ||
 			(next.Kind == EventStuck) != unfunded {
 			t.Errorf("%s: %s %+v", reason, next.Kind, next.Next)
 		}
 		b.Tx.Status, b.Tx.Accepted = next.Next, b.Attempt.No
-		if next = Sent(w.view, b, Outcome{Class: Accepted}).Writes[0]; next.Next.Sub != None || next.Next.Reason != reason || next.Next.LastError != "as it was" {
+		if next = Sent(&w.view, b, Outcome{Class: Accepted}).Writes[0]; next.Next.Sub != None || next.Next.Reason != reason || next.Next.LastError != "as it was" {
 			t.Errorf("%s, once it is funded: %+v", reason, next.Next)
 		}
 	}

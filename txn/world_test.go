@@ -77,43 +77,43 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), For: s.For})
 	case AskPolicy:
 		w.asked = append(w.asked, s.Case.ActionID)
-		w.view.Open = PolicySaid(w.view, s, w.answer)
+		w.view.Open = PolicySaid(&w.view, s, w.answer)
 	case Diagnose:
-		w.view.Open = Diagnosed(w.view, s, InPool)
+		w.view.Open = Diagnosed(&w.view, s, InPool)
 	case AskWho:
 		w.view.Used = &Used{For: s.For, By: w.consumer}
 	case Investigate:
-		w.apply(t, Investigated(w.view, s, w.consumer))
-	case Replace:
+		w.apply(t, Investigated(&w.view, s, w.consumer))
+	case *Replace:
 		fees, ok := s.Offer(w.market)
 		r := Replacement{Outcome: prep.Outcome, Fees: fees, Capped: !ok, SignErr: prep.SignErr}
 		if r.SignErr == nil {
 			no := byte(len(s.Tx.Attempts) + 1)
-			r.Signed = Signed{Hash: w.form(s.Tx, *s.Tx.Nonce, no), Raw: []byte{no}}
+			r.Signed = Signed{Hash: w.form(*s.Tx, *s.Tx.Nonce, no), Raw: []byte{no}}
 		}
-		w.apply(t, Replaced(w.view, s, r))
+		w.apply(t, Replaced(&w.view, s, r))
 	case Prepare:
 		if prep.Outcome.Class == Accepted {
-			prep.Signed = Signed{Hash: w.form(s.Tx, s.Nonce, 1), Raw: []byte{1}}
+			prep.Signed = Signed{Hash: w.form(*s.Tx, s.Nonce, 1), Raw: []byte{1}}
 			prep.Quote = Quote{GasLimit: 21000}
 		}
-		w.apply(t, Prepared(w.view, s, prep))
+		w.apply(t, Prepared(&w.view, s, &prep))
 	case Broadcast:
 		if s.For != 0 {
-			w.apply(t, OriginalSent(w.view, s, answer))
+			w.apply(t, OriginalSent(&w.view, s, answer))
 			return
 		}
-		w.apply(t, Sent(w.view, s, answer))
+		w.apply(t, Sent(&w.view, s, answer))
 	}
 }
 
 // looked is what comes next once the account was looked at, which each repeated hand-over asks for.
 func (w *world) looked(t fataler) Step {
 	t.Helper()
-	if look, ok := Decide(w.view).(LookAtAccount); ok {
+	if look, ok := Decide(&w.view).(LookAtAccount); ok {
 		w.do(t, look, Outcome{}, accepted)
 	}
-	return Decide(w.view)
+	return Decide(&w.view)
 }
 
 // claimed is what comes next once the hand-over that is due is claimed, which each one asks for that is not a form's first.
@@ -121,10 +121,10 @@ func (w *world) claimed(t fataler) Step {
 	t.Helper()
 	r, ok := w.looked(t).(Record)
 	if !ok || len(r.Change.Writes) != 1 || !r.Change.Writes[0].Turn.Claimed || r.Change.Writes[0].Kind != "" {
-		t.Fatalf("%+v is no claim", Decide(w.view))
+		t.Fatalf("%+v is no claim", Decide(&w.view))
 	}
 	w.do(t, r, Outcome{}, accepted)
-	return Decide(w.view)
+	return Decide(&w.view)
 }
 
 // onChain is the next nonce of the account: what the ledger has in blocks, or what somebody else has brought it to.
@@ -148,7 +148,7 @@ func (w *world) look(a Account) {
 	if w.view.Cursor != nil {
 		a.Expected = w.view.Cursor.Next
 	}
-	w.view.Suspicion, w.view.Open = AccountSeen(w.view, &a)
+	w.view.Suspicion, w.view.Open = AccountSeen(&w.view, &a)
 	w.view.Account = &a
 }
 

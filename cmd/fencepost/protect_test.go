@@ -46,14 +46,14 @@ func (l *ledger) decide(c txn.Command, queue []txn.Tx, account txn.Account) {
 		Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
 		Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 	}
-	switch step := txn.Decide(view).(type) {
+	switch step := txn.Decide(&view).(type) {
 	case txn.Record:
 		l.commit(step.Change)
-	case txn.Replace:
+	case *txn.Replace:
 		made := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{7 + byte(len(step.Tx.Attempts))}, Raw: []byte{8}}}
 		fees, ok := step.Offer(txn.Fees{})
 		made.Fees, made.Capped = fees, !ok
-		l.commit(txn.Replaced(view, step, made))
+		l.commit(txn.Replaced(&view, step, made))
 	default:
 		panic(fmt.Sprintf("command %d leads to %T", c.ID, step))
 	}

@@ -1,0 +1,46 @@
+package txn
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A block has every owner decide, most of them that there is nothing to do, and each rests on the stack that this took until the collector halves it: 4 kB are enough.
+func TestADecisionStandsOnLittle(t *testing.T) { // alone: others make stacks too
+	const owners = 1000
+	most := uint64(4 << 10)
+	if raced {
+		most *= 2
+	}
+	w, _ := sent(t, 1)
+	w.view.Policy.TellAbove, w.view.Policy.Bump = true, Bumping{Enabled: true, MinInterval: time.Hour, MaxAttempts: 3}
+	w.view.Policy.ResubmitMaxAge = time.Hour
+	runtime.GC() // gives back what others have left
+	before, end := stacks(), make(chan struct{})
+	var decided, ended sync.WaitGroup
+	for range owners {
+		decided.Add(1)
+		ended.Go(func() {
+			if _, rests := Decide(&w.view).(Rest); !rests {
+				t.Error("there is something to do")
+			}
+			decided.Done()
+			<-end
+		})
+	}
+	decided.Wait()
+	if bytes := (stacks() - before) / owners; bytes > most+most/4 { // the runtime makes a few of its own
+		t.Errorf("a stack on which it was decided has %d bytes, not %d", bytes, most)
+	}
+	close(end)
+	ended.Wait()
+}
+
+func stacks() uint64 {
+	read := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(read)
+	return read[0].Value.Uint64()
+}
