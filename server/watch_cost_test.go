@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -102,17 +103,21 @@ func TestAStreamThatWaitsHoldsLittle(t *testing.T) {
 	if raced {
 		most = 12_000 // where it is 17,000 once more of its work is done on its own goroutine
 	}
+	// What a stream holds while it works is gone once it waits again, which under load is not at once; what it holds for good stays.
+	held := ""
+	t.Cleanup(func() { t.Log(held) })
 	check := func(when string) {
 		t.Helper()
-		nowStacks, nowHeap := inUse()
-		perStack, perHeap := (nowStacks-stacks)/streams, (nowHeap-heap)/streams
-		if perStack > most || perHeap > 6800 {
-			t.Errorf("%s: a stream holds %.0f bytes of stack and %.0f of heap", when, perStack, perHeap)
-		}
+		k.eventually(when+" each stream holds little", func() bool {
+			nowStacks, nowHeap := inUse()
+			perStack, perHeap := (nowStacks-stacks)/streams, (nowHeap-heap)/streams
+			held = fmt.Sprintf("%s a stream held %.0f bytes of stack and %.0f of heap", when, perStack, perHeap)
+			return perStack <= most && perHeap <= 6800
+		})
 	}
 	open(streams)
 	k.eventually("all streams have begun", func() bool { return c.messages.Load() == streams+1 })
-	check("after it has begun")
+	check("after all have begun")
 	n.create("hot", "one")
 	k.eventually("all streams have the event", func() bool { return c.messages.Load() == 2*(streams+1) })
 	check("after an event")
