@@ -168,6 +168,9 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
 		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`, id)
 	k.exec("ANALYZE tx_event")
+	k.eventually("all that other tests began before is over, or the events would not be old", func() bool {
+		return value[bool](k, "SELECT pg_snapshot_xmin(pg_current_snapshot()) > max(xid) FROM tx_event")
+	})
 	f := k.follow(s, 100)
 	k.queue(s, id, "r1")
 	p, err := ParsePosition(f.token)
