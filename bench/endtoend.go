@@ -155,8 +155,10 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 		a := after.asked.since(before.asked)
 		b.add(name+"rpc", "calls/tx", a.calls/included)
 		b.add(name+"http", "requests/tx", a.requests/included)
-		b.say("  a transaction takes: calls %s; statements %s, and microseconds in them: %s; updates %s",
-			shares(a.by, included), shares(w.by, included), shares(w.spent, included), shares(w.updates, included))
+		b.say("  a transaction takes calls: %s", shares(a.by, included))
+		b.say("  statements: %s", shares(w.by, included))
+		b.say("  microseconds in them: %s", shares(w.spent, included))
+		b.say("  updates of rows: %s", shares(w.updates, included))
 	}
 	b.add(name+"cpu.node", "us/tx", micros(after.node.cpu-before.node.cpu)/included)
 	b.add(name+"cpu.postgres", "us/tx", micros(after.postgres-before.postgres)/included)

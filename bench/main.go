@@ -125,6 +125,7 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 		err = errors.Join(err, b.results.printJSON(out))
 	} else {
 		b.results.print(out)
+		b.say("docs/performance.md tells what each row is. On a machine with other work beside it rates and times say little; counts are what they are anywhere")
 	}
 	return errors.Join(err, broken)
 }
