@@ -74,3 +74,21 @@ func TestNamesInThePathsOfTheContract(t *testing.T) {
 		}
 	}
 }
+
+// A path that there is not answers nothing, whatever its query asks for, and one that takes another method says which.
+func TestPathsThatNameNothingAnswerNothing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	id := n.create("alice", "r").GetTxId()
+	for _, query := range []string{"?tx_id=" + id, "?request.submitter=alice&request.request_id=r"} {
+		n.http("GET", "/api/v1/tx/by-ids"+query, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "UNKNOWN_FIELD")
+	}
+	for _, method := range []string{"DELETE", "PUT", "OPTIONS"} {
+		s := n.http(method, "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").wantError(t, http.StatusMethodNotAllowed, codes.Unimplemented, "UNKNOWN_METHOD")
+		if !strings.Contains(s.Message(), "this path takes GET") {
+			t.Errorf("%s: it says %q", method, s.Message())
+		}
+	}
+}
