@@ -44,15 +44,17 @@ func nameIn(u *url.URL) pathName {
 	switch of, value := parts[0], parts[1]; {
 	case of == "submitters":
 		return pathName{field: "submitter", value: value}
-	case of == "tx" && value == "by-request":
+	case of != "tx", slices.Equal(parts, []string{"tx", "batch"}), slices.Equal(parts, []string{"tx", "by-ids", "events"}):
+		return pathName{}
+	case value == "by-request":
 		return pathName{field: "tx_id", value: value}
-	case of == "tx" && value != "batch" && value != "by-ids":
+	default:
 		return pathName{field: "tx_id", other: "request", value: value}
 	}
-	return pathName{}
 }
 
-// checkParameters refuses parameters that would say what the path says, and those of a request with a body, which has all else.
+// checkParameters refuses parameters that would say what the path says, and those of a request with a body, which has all else. That no path takes another method is for
+// the transcoder to say.
 func checkParameters(method string, u *url.URL) error {
 	if err := checkURL(u); err != nil {
 		return err
@@ -61,9 +63,9 @@ func checkParameters(method string, u *url.URL) error {
 	for name := range u.Query() {
 		field, _, _ := strings.Cut(snakeCase(name), ".")
 		switch {
-		case method != http.MethodGet:
-			return invalidField(name, "is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant", clip(method, longestField))
-		case field != "" && (field == named.field || field == named.other):
+		case method == http.MethodPost, method == http.MethodPatch:
+			return invalidField(name, "is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant", method)
+		case method == http.MethodGet && field != "" && (field == named.field || field == named.other):
 			return noSuchParameter(name)
 		}
 	}

@@ -14,22 +14,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What a path names is what is acted on, or nothing is.
-func TestNothingIsNamedBesideThePath(t *testing.T) {
+// What a path names is what is acted on, or nothing is: a body does not name another. For queries see TestQueriesDoNotOverridePathsAndBodies.
+func TestBodiesNameNothingBesideThePath(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
 	k.register("bob")
 	n := k.serve()
 	a, b := n.create("alice", "r").GetTxId(), n.create("bob", "r").GetTxId()
-	for path, reason := range map[string]string{
-		"tx/" + a + "?tx_id=" + b: "UNKNOWN_FIELD", "tx/" + a + "?txId=" + b: "UNKNOWN_FIELD", "tx/" + a + "?request.submitter=bob&request.requestId=r": "UNKNOWN_FIELD",
-		"tx/by-request?submitter=alice&request_id=r&tx_id=" + b: "UNKNOWN_FIELD", "submitters/alice?submitter=bob": "UNKNOWN_FIELD", "submitters/alice/commands?submitter=bob": "UNKNOWN_FIELD",
-	} {
-		n.http("GET", "/api/v1/"+path, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, reason)
-	}
 	cancel := "/api/v1/tx/" + a + "/cancel"
-	for query, body := range map[string]string{"": `{"txId":"` + b + `"}`, "?": `{"tx_id":"` + b + `","reason":"r"}`, "?tx_id=" + b: "", "?txId=" + b + "&reason=r": "{}", "?reason=r": `{"reason":"another"}`} {
+	for query, body := range map[string]string{"": `{"txId":"` + b + `"}`, "?": `{"tx_id":"` + b + `","reason":"r"}`, "?reason=r": `{"reason":"another"}`} {
 		n.http("POST", cancel+query, body).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
 	}
 	var packed strings.Builder
@@ -71,6 +65,24 @@ func TestNamesInThePathsOfTheContract(t *testing.T) {
 			if body := r.GetBody(); body != "*" && body != "" || (body == "") != (r.GetGet() != "") {
 				t.Errorf("%s: %s has the body %q: see checkParameters", name, path, body)
 			}
+		}
+	}
+}
+
+// A path that there is not answers nothing, whatever its query asks for, and one that takes another method says which.
+func TestPathsThatNameNothingAnswerNothing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.register("alice")
+	n := k.serve()
+	id := n.create("alice", "r").GetTxId()
+	for _, query := range []string{"?tx_id=" + id, "?request.submitter=alice&request.request_id=r"} {
+		n.http("GET", "/api/v1/tx/by-ids"+query, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "UNKNOWN_FIELD")
+	}
+	for _, method := range []string{"DELETE", "PUT", "OPTIONS"} {
+		s := n.http(method, "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").wantError(t, http.StatusMethodNotAllowed, codes.Unimplemented, "UNKNOWN_METHOD")
+		if !strings.Contains(s.Message(), "this path takes GET") {
+			t.Errorf("%s: it says %q", method, s.Message())
 		}
 	}
 }

@@ -29,9 +29,8 @@ final class LastFailure extends ClientStreamTracer.Factory {
         return end.withDescription(end.getDescription() + "; the attempt before failed: " + text(last));
     }
 
-    /** What a status says, and what made it: of a connection that cannot be had gRPC says no more than "io exception". */
+    /** What a status says to people, as the exception of it does. */
     static String text(Status status) {
-        String cause = status.getCause() == null ? "" : " (" + status.getCause().getMessage() + ")";
-        return status.getCode() + ": " + status.getDescription() + cause;
+        return FencepostException.of(status).getMessage();
     }
 }

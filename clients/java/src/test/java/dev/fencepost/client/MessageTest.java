@@ -34,4 +34,12 @@ class MessageTest {
         assertEquals("INTERNAL", FencepostException.of(Status.INTERNAL).getMessage());
         assertEquals("UNAVAILABLE: gone", FencepostException.of(Status.UNAVAILABLE.withDescription("gone").withCause(new IllegalStateException("odd"))).getMessage());
     }
+
+    @Test
+    void anAttemptThatSaidNothingIsToldByItsCode() {
+        assertEquals("UNAVAILABLE", LastFailure.text(Status.UNAVAILABLE));
+        assertEquals("UNAVAILABLE: gone", LastFailure.text(Status.UNAVAILABLE.withDescription("gone")));
+        assertEquals("UNAVAILABLE: io exception: refused", LastFailure.text(Status.UNAVAILABLE.withDescription("io exception").withCause(new IllegalStateException("refused"))));
+        assertEquals("UNKNOWN: java.lang.IllegalStateException", LastFailure.text(Status.UNKNOWN.withCause(new IllegalStateException())));
+    }
 }
