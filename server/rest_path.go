@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,7 +61,7 @@ func checkParameters(method string, u *url.URL) error {
 		return err
 	}
 	named := nameIn(u)
-	for name := range u.Query() {
+	for _, name := range slices.Sorted(maps.Keys(u.Query())) {
 		field, _, _ := strings.Cut(snakeCase(name), ".")
 		switch {
 		case method == http.MethodPost, method == http.MethodPatch:
