@@ -38,7 +38,7 @@ type actor struct {
 	auditTold bool           // the tracker knows of these
 	ended     []txn.Tx       // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
 	headAt    headSeen
-	known     txn.View // what the step under way, or the last one, goes by
+	known     txn.View // what the step under way goes by
 	account   *txn.Account
 	suspicion *txn.Suspicion
 	warned    *txn.Suspicion // that was told loudly
@@ -392,7 +392,9 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	view := a.view()
 	next := txn.Decide(view)
 	if rest, ok := next.(txn.Rest); ok {
-		return &resting{now: view.Now, until: rest.Until, idle: len(view.Open) == 0 && len(view.Queue) == 0}, nil
+		r := resting{now: view.Now, until: rest.Until, idle: len(view.Open) == 0 && len(view.Queue) == 0}
+		*view = txn.View{} // it has blocks of its own, as soon as the chain goes on
+		return &r, nil
 	}
 	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
 		return nil, ctx.Err() // to read the ledger may have taken long

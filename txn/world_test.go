@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"reflect"
 	"slices"
 )
 
@@ -26,8 +27,9 @@ type world struct {
 	market    Fees                // what a new form has to offer
 	results   []CommandResult
 	gaps      []Nonce
-	salted    bool // forms are of one transaction and one time
-	era       byte // that time
+	salted    bool   // forms are of one transaction and one time
+	era       byte   // that time
+	before    [][]Tx // the view's, while what follows from a step is made
 }
 
 func newWorld(queued int, p Policy) *world {
@@ -70,6 +72,8 @@ type fataler interface {
 // do carries out a step the way the engine does, with these answers from outside.
 func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	t.Helper()
+	w.before = w.copied()
+	defer func() { w.before = nil }()
 	switch s := s.(type) {
 	case Record:
 		w.apply(t, s.Change)
@@ -105,6 +109,20 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		}
 		w.apply(t, Sent(&w.view, s, answer))
 	}
+}
+
+// lists are the transactions of the view. A step names them, and what follows from it leaves them as they are: it may never be written down.
+func (w *world) lists() [][]Tx { return [][]Tx{w.view.Open, w.view.Queue, w.view.Ended} }
+
+func (w *world) copied() [][]Tx {
+	lists := w.lists()
+	for i := range lists {
+		lists[i] = slices.Clone(lists[i])
+		for j := range lists[i] {
+			lists[i][j].Attempts = slices.Clone(lists[i][j].Attempts)
+		}
+	}
+	return lists
 }
 
 // looked is what comes next once the account was looked at, which each repeated hand-over asks for.
@@ -155,6 +173,10 @@ func (w *world) look(a Account) {
 // apply checks what every change must keep and brings the world to where it leads.
 func (w *world) apply(t fataler, c Change) {
 	t.Helper()
+	if w.before != nil && !reflect.DeepEqual(w.before, w.lists()) {
+		t.Fatalf("what follows from a step is in the view before it is written down: %+v, and was %+v", w.lists(), w.before)
+	}
+	w.before = nil
 	if c.Init != nil {
 		w.view.Cursor = &Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
 	}
