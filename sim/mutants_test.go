@@ -116,13 +116,13 @@ func (m mutant) apply(t *testing.T, dir string) map[string]string {
 	return replaced
 }
 
-// TestMutantsFit: every mutant can still be made, and the test that finds it is there.
+// TestMutantsFit: every mutant can still be made, what it changes still compiles, and the test that finds it is there.
 func TestMutantsFit(t *testing.T) {
 	t.Parallel()
 	for _, m := range allMutants(t) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			m.apply(t, t.TempDir())
+			m.compile(t)
 			if m.test != "" && !m.testIsThere(t) {
 				t.Errorf("there is no test %s", m.test)
 			}
@@ -188,22 +188,46 @@ func (m mutant) showToTest(t *testing.T) {
 func (m mutant) build(t *testing.T, folder string) (program *exec.Cmd) {
 	t.Helper()
 	dir := t.TempDir()
+	binary := filepath.Join(dir, "mutant.test")
+	m.run(t, folder, "test", "-c", "-overlay", m.overlay(t, dir), "-o", binary, ".")
+	program = exec.CommandContext(t.Context(), binary)
+	program.Dir = folder
+	return program
+}
+
+// compile compiles the packages that the mutant changes, and nothing that stands on them.
+func (m mutant) compile(t *testing.T) {
+	t.Helper()
+	args := []string{"build", "-overlay", m.overlay(t, t.TempDir())}
+	for file := range m.edits {
+		if strings.HasSuffix(file, ".go") {
+			args = append(args, "./"+filepath.Dir(file))
+		}
+	}
+	m.run(t, "..", args...)
+}
+
+// overlay writes what tells go that the changed files stand for the real ones.
+func (m mutant) overlay(t *testing.T, dir string) (path string) {
+	t.Helper()
 	overlay, err := json.Marshal(map[string]any{"Replace": m.apply(t, dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-	if err := os.WriteFile(config, overlay, 0o600); err != nil {
+	path = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", config, "-o", binary, ".")
-	compile.Dir = folder
-	if out, err := compile.CombinedOutput(); err != nil {
+	return path
+}
+
+func (m mutant) run(t *testing.T, folder string, args ...string) {
+	t.Helper()
+	tool := exec.CommandContext(t.Context(), "go", args...)
+	tool.Dir = folder
+	if out, err := tool.CombinedOutput(); err != nil {
 		t.Fatalf("mutant %s does not compile: %v\n%s", m.name, err, out)
 	}
-	program = exec.CommandContext(t.Context(), binary)
-	program.Dir = folder
-	return program
 }
 
 func run(t *testing.T, program *exec.Cmd, args ...string) (string, error) {
